@@ -7,6 +7,7 @@ import { HttpError, Stop } from '../../shared/router/errors.ts';
 import { readCredentials } from '../../shared/router/guard.ts';
 import type { ModuleTree } from '../../shared/router/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer, type PeerQuestion } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
@@ -22,6 +23,7 @@ import {
   planChangeOf,
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
+import { createFindLift } from './lifted.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
@@ -227,7 +229,7 @@ export class AdminController extends Controller {
     const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
     if (peer !== undefined) return own;
     const merged = mergeCounters(own, await asking);
-    if (merged.answers.length > 0) return merged;
+    if (merged.answers.length > 0) return { ...merged, lifted: this.findLifted(question) };
     const [away] = merged.missing;
     if (away !== undefined) {
       const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
@@ -242,6 +244,19 @@ export class AdminController extends Controller {
     const hint = didYouMean(nearestWord(worker, ids), '; ') ?? '';
     const detail = `no worker with the node id ${worker} has a link to ${where}${hint}`;
     throw new HttpError(404, { detail });
+  }
+
+  /** Those of the descriptors, by the rules in force. */
+  private findLifted({
+    domain,
+    descriptors,
+  }: CountersQuestion): NonNullable<CountersJson['lifted']> {
+    const { snapshots, clock } = this.api;
+    const findLift = createFindLift(snapshots.documents, clock.wallMs());
+    return descriptors.flatMap((entries, descriptor) => {
+      const untilMs = findLift(domain, entries);
+      return untilMs === undefined ? [] : [{ descriptor, until: toTimeText(untilMs) }];
+    });
   }
 
   /** Of this control plane. */

@@ -86,6 +86,18 @@ export const countersJson = Type.Object(
     missing: Type.Array(Type.Object({ url: Type.String(), error: Type.String() }), {
       description: 'Peers that gave no answer: whether their workers were asked is not known',
     }),
+    lifted: Type.Optional(
+      Type.Array(
+        Type.Object({
+          descriptor: Type.Integer({ description: 'Its index in the request' }),
+          until: Type.String({ description: 'RFC 3339' }),
+        }),
+        {
+          description:
+            'Descriptors whose limit is lifted by a rule with an end: nothing is counted until then. Absent where a peer asks',
+        },
+      ),
+    ),
   },
   { title: 'Counters' },
 );

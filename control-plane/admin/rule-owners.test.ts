@@ -7,6 +7,7 @@ const row = (rule: string, modes: string[] = []) => ({
   entries: [],
   limits: [],
   modes,
+  until: null,
   owner: null,
   file: 'd.yaml',
   line: 1,

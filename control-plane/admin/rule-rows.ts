@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { describeShape } from '../../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeRules } from '../../shared/rules/placed-rule.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
+import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 
 export const ruleRowJson = Type.Object(
@@ -15,6 +16,10 @@ export const ruleRowJson = Type.Object(
     }),
     limits: Type.Array(Type.String(), { description: 'In words; empty for a rule without one' }),
     modes: Type.Array(Type.String(), { description: 'Such as shadow_mode' }),
+    until: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'RFC 3339: when the rule ends by itself, or one above it; null of one that stays',
+    }),
     owner: Type.Union([Type.String(), Type.Null()], {
       description: '`owner` or `team` of the metadata of the rule, or of one above it',
     }),
@@ -47,7 +52,7 @@ export function rowsOf(domain: string, rules: readonly PlacedRule[]): readonly R
   const known = rowsByRules.get(rules);
   if (known !== undefined) return known;
   const rows: RuleRow[] = [];
-  addRows(rows, rules, { rule: domain, entries: [], owner: null });
+  addRows(rows, rules, { rule: domain, entries: [], until: null, owner: null });
   rowsByRules.set(rules, rows);
   return rows;
 }
@@ -66,23 +71,27 @@ export function findRows(rows: readonly RuleRow[], text: string): readonly RuleR
 function addRows(
   rows: RuleRow[],
   rules: readonly PlacedRule[],
-  above: Pick<RuleRow, 'rule' | 'entries' | 'owner'>,
+  above: Pick<RuleRow, 'rule' | 'entries' | 'until' | 'owner'>,
 ): void {
   for (const { descriptor, document, composite, children } of rules) {
     const { key, value, rateLimit, furtherLimits, metadata, position } = descriptor;
     const rule = `${above.rule}.${composite}`;
     const owner = textOf(metadata?.['owner']) ?? textOf(metadata?.['team']) ?? above.owner;
     const entries = [...above.entries, { key, value }];
+    // One above it ends first: they are compared as texts in UTC.
+    const own = descriptor.untilMs === undefined ? null : toTimeText(descriptor.untilMs);
+    const until = own !== null && (above.until === null || own < above.until) ? own : above.until;
     rows.push({
       rule,
       entries,
       limits: rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe),
       modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
+      until,
       owner,
       file: document.file,
       line: position?.line ?? null,
     });
-    addRows(rows, children, { rule, entries, owner });
+    addRows(rows, children, { rule, entries, until, owner });
   }
 }
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { mergeTop, type TopJson } from './top-json.ts';
+import { mergeTop, type TopJson, withLifts } from './top-json.ts';
 
 function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
   return {
@@ -57,6 +57,21 @@ test('what peers answer is added, and one that is away is named', (t) => {
     [
       ['ada', 90, 94, 1.5, 4],
       ['bob', 6, 9, 0.1, 2],
+    ],
+  );
+});
+
+test('a value whose limit is lifted by now says until when', (t) => {
+  const top = mergeTop(topOf(60, 1), [{ url: 'http://b', value: topOf(6, 4, 'bob') }], 10);
+  const until = Date.parse('2026-11-24T18:00:00Z');
+  const { values } = withLifts(top, (domain, [entry]) =>
+    domain === 'd' && entry?.value === 'ada' ? until : undefined,
+  );
+  t.deepEqual(
+    values.map(({ entries, liftedUntil }) => [entries[0]?.value, liftedUntil]),
+    [
+      ['ada', '2026-11-24T18:00:00Z'],
+      ['bob', undefined],
     ],
   );
 });

@@ -1,9 +1,11 @@
 // Who is limited, as the admin API shows it: the values that are limited most, and what the rules count. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
+import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { createLimitedSum, fromText, type LimitedList, toText } from '../fleet/limited-values.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
+import type { FindLift } from './lifted.ts';
 import { missingJson, toMissing } from './peer-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -19,6 +21,9 @@ const limitedValueJson = Type.Object(
     perSecond: Type.Number(),
     perSecondBefore: orNull(Type.Number({ description: 'In the minute before' })),
     workers: Type.Integer({ description: 'Those that list it' }),
+    liftedUntil: Type.Optional(
+      Type.String({ description: 'RFC 3339; of a value whose limit is lifted by now' }),
+    ),
   },
   { title: 'LimitedValue' },
 );
@@ -109,6 +114,15 @@ export function mergeTop(
     ...toTopJson(sum.read(most), [...rules.values()], workers, most),
     missing: toMissing(peers),
   };
+}
+
+/** With the lifts by the rules in force, which are the same for all control planes. */
+export function withLifts(top: TopJson, findLift: FindLift): TopJson {
+  const values = top.values.map((value) => {
+    const untilMs = findLift(value.domain, value.entries);
+    return untilMs === undefined ? value : { ...value, liftedUntil: toTimeText(untilMs) };
+  });
+  return { ...top, values };
 }
 
 function rates(rules: ReadonlyMap<string, TopRule>, rule: string): TopRule {

@@ -84,7 +84,8 @@ Exit codes:
         return;
       }
       const counters = value as CountersJson;
-      const { text, problems } = formatCounters(counters, descriptors);
+      const nowMs = io.clock.wallMs();
+      const { text, problems } = formatCounters(counters, descriptors, nowMs);
       if (json) io.write(`${JSON.stringify(counters, undefined, 2)}\n`);
       else {
         io.write(text);
@@ -131,7 +132,16 @@ function checkLiftOptions(
     : 'counters lift needs an end: one of --for DURATION, --until TIME and --end';
 }
 
-function formatCounters({ answers, notAsked, missing }: CountersJson, descriptors: Descriptors) {
+function formatCounters(
+  { answers, notAsked, missing, lifted = [] }: CountersJson,
+  descriptors: Descriptors,
+  nowMs: number,
+) {
+  const isLifted = new Set(lifted.map(({ descriptor }) => descriptor));
+  const lifts = lifted.map(({ descriptor, until }) => {
+    const text = escapeText(toText(descriptors[descriptor] ?? []));
+    return `${text} is lifted ${describeEnd(Date.parse(until), nowMs)}: nothing is counted\n`;
+  });
   const rows: string[][] = [];
   const problems: string[] = [];
   const differing = Map.groupBy(
@@ -147,6 +157,7 @@ function formatCounters({ answers, notAsked, missing }: CountersJson, descriptor
     const counting = together === 1 ? who : `${who} and ${toCountText(together - 1, 'other')}`;
     if (problem !== null) problems.push(`error: worker ${who}: ${escapeText(problem)}\n`);
     for (const counter of counters) {
+      if (counter.problem !== null && isLifted.has(counter.descriptor)) continue;
       if (counter.problem !== null) {
         problems.push(`error: worker ${who}: ${escapeText(counter.problem)}\n`);
         continue;
@@ -173,7 +184,7 @@ function formatCounters({ answers, notAsked, missing }: CountersJson, descriptor
   const names = alone.map(({ worker, address }) => escapeText(worker || address)).join(', ');
   const note = alone.length === 0 ? '' : `confirmed only by the worker that reset: ${names}\n`;
   return {
-    text: (rows.length === 0 ? '' : toColumns([headings, ...rows])) + note,
+    text: (rows.length === 0 ? '' : toColumns([headings, ...rows])) + lifts.join('') + note,
     problems: [...new Set(problems)].join(''),
   };
 }

@@ -1,5 +1,6 @@
 // `top`: the values that are limited most, and the rules with the most hits over limit.
 import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { TopJson } from '../admin/top-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -46,7 +47,7 @@ Exit codes:
       }
       const top = result.answer.value as TopJson;
       if (options.json) io.write(`${JSON.stringify(top, undefined, 2)}\n`);
-      else io.write(formatTop(top));
+      else io.write(formatTop(top, io.clock.wallMs()));
       for (const { url, error } of top.missing) {
         io.writeError(`${escapeText(`warning: peer ${url} gives no answer (${error})`)}\n`);
       }
@@ -59,14 +60,17 @@ Exit codes:
     });
 };
 
-function formatTop({ values, unlistedAtMost, rules, workers }: TopJson): string {
+function formatTop({ values, unlistedAtMost, rules, workers }: TopJson, nowMs: number): string {
   if (workers === 0) return '';
   const limited = values.map(({ atLeast, atMost, perSecond, perSecondBefore, ...value }) => [
     atLeast === atMost ? `${atMost}` : `${atLeast} to ${atMost}`,
     `${perSecond}`,
     perSecondBefore === null ? '-' : `${perSecondBefore}`,
     escapeText(value.domain),
-    escapeText(value.entries.map((entry) => `(${entry.key}=${entry.value})`).join('')),
+    escapeText(value.entries.map((entry) => `(${entry.key}=${entry.value})`).join('')) +
+      (value.liftedUntil === undefined
+        ? ''
+        : `, lifted ${describeEnd(Date.parse(value.liftedUntil), nowMs)}`),
   ]);
   const busy = rules.map(({ rule, shadowMode, ...rate }) => [
     `${rate.overLimitPerSecond}`,

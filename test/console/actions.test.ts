@@ -66,6 +66,49 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
   t.deepEqual(violations, []);
 });
 
+browserTest(
+  'a limit is lifted for a time where it is shown, and ended where it is tried',
+  async (t) => {
+    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    const { plane } = place;
+    const worker = await startFed(t, place, 'w-1');
+    for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+
+    const { page } = await visit(t, place, 'limited');
+    await page.getByText('customer=ada').waitFor();
+    await tabTo(page, 'Lift the limit of customer=ada');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('How long').selectOption('4h');
+    await giveReason(page, 'a demo');
+    const violations = await look(page, 'dialog-lift');
+    await press(page, 'Lift');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByText('lifted until').first().waitFor();
+    await eventually('ada is let through', async () => {
+      return (await worker.decide('customer=ada')).status === 200;
+    });
+    t.regex(plane.output(), /audit: lift d\.customer_ada until \S+: a demo: done/);
+    await page.goto(consoleUrl(plane, 'rules'));
+    await page
+      .getByText(/until 20\d\d-/)
+      .first()
+      .waitFor();
+
+    await page.goto(consoleUrl(plane, 'try?domain=d&descriptor=customer=ada'));
+    await page.getByText(/: nothing is counted\.$/).waitFor();
+    violations.push(...(await look(page, 'try-lifted')));
+    await press(page, 'Lift the limit of customer=ada');
+    await page.getByLabel('How long').selectOption('');
+    await giveReason(page, 'it is over');
+    await press(page, 'End the lift');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await eventually('ada is refused again', async () => {
+      return (await worker.decide('customer=ada')).status === 429;
+    });
+    t.deepEqual(violations, []);
+  },
+);
+
 /** ann may read, bob may write. */
 function writeTokens(t: ExecutionContext): string {
   const folder = createRulesFolder(t).path;

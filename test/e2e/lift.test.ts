@@ -57,6 +57,13 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
     return Number(await redis.command('GET', `${Array.isArray(keys) ? keys[0] : keys}`));
   };
 
+  const get = await controlPlane.run('counters', 'get', ...asked);
+  t.is(get.exitCode, 0, get.stderr);
+  t.regex(
+    get.stdout,
+    /^\(user=ada\) is lifted until \d\d:\d\d:\d\dZ \(in 60 min\): nothing is counted\n$/,
+  );
+
   const again = await lift('--for', '10s', '--reason', 'shorter');
   t.is(again.exitCode, 0, again.stderr);
   const revision = / revision (\S+)\n$/.exec(again.stdout)?.[1] ?? '';

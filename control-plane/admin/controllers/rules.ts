@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { HttpError } from '../../../shared/router/errors.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { optional, part } from '../../../shared/router/path-part.ts';
+import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
 import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
 
@@ -46,7 +47,8 @@ export class Default extends AdminController {
   async GET({ search, offset, limit }: Fields<typeof Default.GET>, domain?: string) {
     const revision = this.api.snapshots.state().inForce?.revision.id;
     if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
-    const placed = placedRules(this.api.snapshots.documents);
+    const { snapshots, clock } = this.api;
+    const placed = placedRules(documentsAt(snapshots.documents, clock.wallMs()));
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
       const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));

@@ -2,9 +2,10 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { AdminController } from '../admin-controller.ts';
+import { createFindLift } from '../lifted.ts';
 import { askingPeer } from '../peer-json.ts';
 import { isInShadowMode, ruleOwners } from '../rule-owners.ts';
-import { mergeTop, topJson, toTopJson } from '../top-json.ts';
+import { mergeTop, topJson, toTopJson, withLifts } from '../top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
 const mostOfEach = 200;
@@ -32,7 +33,7 @@ export class Default extends AdminController {
   });
 
   async GET({ domain, search, limit, peer }: Fields<typeof Default.GET>) {
-    const { fleet, peers, snapshots } = this.api;
+    const { fleet, peers, snapshots, clock } = this.api;
     const most = peers === undefined ? limit : mostOfEach;
     const query = new URLSearchParams({
       limit: `${mostOfEach}`,
@@ -54,6 +55,7 @@ export class Default extends AdminController {
       workers,
       most,
     );
-    return mergeTop(own, await answers, limit);
+    const findLift = createFindLift(snapshots.documents, clock.wallMs());
+    return withLifts(mergeTop(own, await answers, limit), findLift);
   }
 }

@@ -1,7 +1,7 @@
 // How far counters are, as the workers have said.
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
-import { type Pair, toCount, toNumber, toSentence, toShown, toSpan } from './format.ts';
+import { type Pair, toCount, toNumber, toSentence, toShown, toSpan, toTime } from './format.ts';
 import { Badge, Notice } from './parts.ts';
 
 /** As `POST /counters` takes it. */
@@ -14,7 +14,10 @@ interface CountersTableProps {
   readonly counters: CountersJson;
 }
 
-export function CountersTable({ counters: { answers, notAsked } }: CountersTableProps) {
+export function CountersTable({
+  counters: { answers, notAsked, lifted = [] },
+}: CountersTableProps) {
+  const lifts = new Map(lifted.map(({ descriptor, until }) => [descriptor, until]));
   if (answers.length === 0) return html`<p class="quiet">No worker has answered.</p>`;
   return html`${answers.map(
     ({
@@ -30,6 +33,9 @@ export function CountersTable({ counters: { answers, notAsked } }: CountersTable
       ${differs && html`<${Notice} tone="bad">${toShown(worker)} at ${address} differs from another worker that counts together with it.<//>`}
       ${problem !== null && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
       ${counters.map((counter) => {
+        const until = lifts.get(counter.descriptor);
+        if (until !== undefined)
+          return html`<p><${Badge} tone="wait">lifted<//> until ${toTime(until)}: nothing is counted.</p>`;
         if (counter.problem !== null) return html`<p>${toSentence(counter.problem)}.</p>`;
         const { used, limit, window, secondsUntilReset, rule, shadowMode } = counter;
         const isUsedUp = used >= limit;

@@ -6,7 +6,8 @@ import type { TopJson } from '../../admin/top-json.ts';
 import { ask } from './api.ts';
 import { Confirm, Dialog } from './confirm.ts';
 import { type CountersQuestion, CountersTable } from './counters.ts';
-import { toNumber, toPairs, toRate, toReporting, toShown } from './format.ts';
+import { toNumber, toPairs, toRate, toReporting, toShown, toTime } from './format.ts';
+import { LiftButton } from './lift.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -57,7 +58,7 @@ export function LimitedPage({ params }: PageProps) {
               const isOpen = open === id;
               return [
                 html`<tr key=${id}>
-                  <td><strong>${toPairs(each.entries)}</strong></td>
+                  <td><strong>${toPairs(each.entries)}</strong>${each.liftedUntil !== undefined && html` <${Badge} tone="wait">lifted until ${toTime(each.liftedUntil)}<//>`}</td>
                   <td>${toShown(each.domain)}</td>
                   <td class="source">${toShown(each.rule)}</td>
                   <td class="number">${toRate(each.perSecond)}</td>
@@ -66,6 +67,7 @@ export function LimitedPage({ params }: PageProps) {
                   <td class="actions">
                     <button type="button" aria-expanded=${isOpen} onClick=${() => setOpen(isOpen ? '' : id)}>Counter</button>
                     <${ResetButton} value=${each} onClick=${() => setResetting(each)} />
+                    <${LiftButton} domain=${each.domain} entries=${each.entries} liftedUntil=${each.liftedUntil} />
                   </td>
                 </tr>`,
                 isOpen &&

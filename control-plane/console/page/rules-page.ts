@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { RuleRow } from '../../admin/rule-rows.ts';
 import type { RuleSeries } from '../../fleet/rule-rates.ts';
-import { toCount, toLines, toPairs, toRate, toShown } from './format.ts';
+import { toCount, toLines, toPairs, toRate, toShown, toTime } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -125,7 +125,7 @@ const levels = ['l1', 'l2', 'l3', 'l4', 'l5'];
 
 function toRow(domain: string, rule: RuleRow, reports: boolean, series: RuleSeries | undefined) {
   const rate = (perSecond: number) => (reports ? toRate(perSecond) : '–');
-  const { entries, limits, modes, owner, file, line } = rule;
+  const { entries, limits, modes, until, owner, file, line } = rule;
   const last = entries.at(-1);
   const over = averageOf(series?.overLimit);
   const isShadow = modes.includes('shadow_mode');
@@ -133,7 +133,8 @@ function toRow(domain: string, rule: RuleRow, reports: boolean, series: RuleSeri
   return html`<tr key=${`${rule.rule} ${file} ${line}`}>
     <td class=${`rule ${level}`}><code>${toShown(last?.key ?? '')}${last?.value && html`<span class="equals">=</span>${toShown(last.value)}`}</code></td>
     <td>${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map((limit) => html`<div>${toShown(limit)}</div>`)}
-      ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}</td>
+      ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}
+      ${until !== null && html`<${Badge} tone="wait">until ${toTime(until)}<//>`}</td>
     <td class="number">${rate(averageOf(series?.hits))}</td>
     <td class="number">${rate(averageOf(series?.nearLimit))}</td>
     <td class=${over > 0 && !isShadow ? 'number loud' : 'number'}>${rate(over)}</td>

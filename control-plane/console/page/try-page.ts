@@ -4,7 +4,8 @@ import { useState } from 'preact/hooks';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { OutcomeJson } from '../../admin/outcome-json.ts';
 import { type CountersQuestion, CountersTable } from './counters.ts';
-import { type Pair, toPairs, toSentence, toShortId, toShown, toSpan } from './format.ts';
+import { type Pair, toPairs, toSentence, toShortId, toShown, toSpan, toTime } from './format.ts';
+import { LiftButton } from './lift.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Field, Notice, Page, ReadingState, type Tone } from './parts.ts';
 import { useResource } from './resource.ts';
@@ -35,6 +36,8 @@ interface Explanation {
 interface ExplainedDescriptor {
   readonly entries: readonly Pair[];
   readonly verdict: string;
+  /** When a rule that takes part ends by itself. */
+  readonly until: string | null;
   readonly levels: readonly {
     readonly entry: Pair;
     readonly candidates: readonly (Place & { readonly chosen: boolean; readonly reason: string })[];
@@ -112,7 +115,7 @@ function Tried({ asked }: { readonly asked: CountersQuestion }) {
       value &&
       html`<div role="region" aria-label="Result">
         <div role="status"><${Notice} tone=${outcomeTones[value.outcome.kind]}><strong class="outcome">${toOutcomeText(value.outcome)}.</strong><//></div>
-        ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} of=${each} />`)}
+        ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} of=${each} />`)}
         ${value.counters && html`<h2>Counters now</h2><${CountersTable} counters=${value.counters} />`}
         <p class="quiet">Under revision ${toShortId(value.revision)}.</p>
       </div>`
@@ -120,14 +123,18 @@ function Tried({ asked }: { readonly asked: CountersQuestion }) {
 }
 
 function Descriptor({
-  of: { entries, levels, verdict, match, noMatch },
+  domain,
+  of: { entries, levels, verdict, until, match, noMatch },
 }: {
+  readonly domain: string;
   readonly of: ExplainedDescriptor;
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
+    ${match !== null && (until !== null || !match.limit.unlimited) && html`<div class="buttons"><${LiftButton} domain=${domain} entries=${entries} liftedUntil=${match.limit.unlimited ? (until ?? undefined) : undefined} /></div>`}
     <p><strong>${toSentence(verdict)}.</strong>
       ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
+      ${until !== null && html` <${Badge} tone="wait">${match?.limit.unlimited ? 'lifted' : 'in force'} until ${toTime(until)}<//>`}
       ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
       ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
     </p>

@@ -1,0 +1,45 @@
+// Which descriptors are lifted now: answered without counting by a rule that ends, for everything that shows
+// counters. Pure.
+import type { Entry } from '../../shared/rules/rule.ts';
+import {
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../../shared/rules/rule-document.ts';
+import { documentsAt, nextEndOf } from '../../shared/rules/rule-end.ts';
+
+/** When the lift of a descriptor of exactly these values ends, in milliseconds; undefined where it is not lifted. */
+export type FindLift = (domain: string, entries: readonly Entry[]) => number | undefined;
+
+const known = new WeakMap<readonly RuleDocument[], FindLift>();
+
+/** Of documents in force; `nowMs` is wall time. */
+export function createFindLift(documents: readonly RuleDocument[], nowMs: number): FindLift {
+  if (nextEndOf(documents, nowMs) === undefined) return () => undefined;
+  const current = documentsAt(documents, nowMs);
+  const before = known.get(current);
+  if (before !== undefined) return before;
+  const ends = new Map<string, number>();
+  for (const { domain, descriptors } of current) addLifts(ends, descriptors, [domain], undefined);
+  const find: FindLift = (domain, entries) =>
+    ends.get(
+      JSON.stringify([domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))]),
+    );
+  known.set(current, find);
+  return find;
+}
+
+/** `endMs`: of the rules above. */
+function addLifts(
+  ends: Map<string, number>,
+  rules: readonly RuleDescriptor[],
+  above: readonly string[],
+  endMs: number | undefined,
+): void {
+  for (const { key, value, untilMs, rateLimit, descriptors } of rules) {
+    const end = untilMs !== undefined && (endMs === undefined || untilMs < endMs) ? untilMs : endMs;
+    const chain = [...above, toCompositeKey(key, value)];
+    if (end !== undefined && rateLimit?.unlimited) ends.set(JSON.stringify(chain), end);
+    addLifts(ends, descriptors, chain, end);
+  }
+}
