@@ -1,22 +1,17 @@
 // What the Helm chart has kubelet ask, and what it tells people to run, held against running programs: their
 // settings, files and certificates are those that it gives to their pods.
-import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
-import { type ChartRelease, createChartRelease, type Secrets } from '../support/chart-release.ts';
-import { compileCache } from '../support/compile-cache.ts';
-import { createControlPlaneProcess } from '../support/control-plane-process.ts';
+import { createChartRelease, type Secrets, startPrograms } from '../support/chart-release.ts';
+import { createStandIns } from '../support/chart-stand-ins.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { startRedisServer } from '../support/redis-server.ts';
-import type { Manifest } from '../support/rendered-chart.ts';
-import { spawnWorkerProcess } from '../support/worker-process.ts';
 
 const testChart = testWith(test.serial, 'chart-check');
-const project = join(import.meta.dirname, '..', '..');
 const commandMs = 90_000;
 const probeMs = 60_000;
 const programs = ['worker', 'control-plane'] as const;
@@ -80,12 +75,13 @@ for (const [title, values, secrets] of [
           ).catch((error) => t.fail(`${error.message}\n${output()}`));
         }
       }
-      const bin = writeStandIns(release);
+      const standIns = createStandIns(release.folder);
+      standIns.use(release);
       writeFileSync(join(release.folder, 'write-token'), 'the-token-of-ann-that-writes');
       const commands = readCommands(release.notes);
       t.true(commands.length >= 7, release.notes);
       for (const command of commands.filter((each) => !each.includes('port-forward'))) {
-        const { code, output } = await run(release.place(command), release.folder, bin);
+        const { code, output } = await standIns.run(release.place(command), commandMs);
         // A rollout that is not under way cannot be aborted, which only a token that may write is told.
         t.is(code, command.includes('rollout abort') ? 5 : 0, `${command}\n${output}`);
       }
@@ -132,28 +128,6 @@ testChart('nobody outside of its pod reaches the debug port of a worker', async 
   t.is(release.environmentOf(spec.containers[0])['DEBUG_HOST'], '127.0.0.1');
 });
 
-async function startPrograms(t: ExecutionContext, release: ChartRelease): Promise<() => string> {
-  const [plane, worker] = ['control-plane', 'worker'].map((program) => {
-    const { spec } = release.find('Deployment', `sample-ratelane-${program}`).spec.template;
-    return release.environmentOf(spec.containers[0]);
-  });
-  const server = await createControlPlaneProcess(t, {
-    flags: [],
-    addresses: [],
-    adminPort: release.ports.admin,
-    stateDirectory: join(release.folder, 'state'),
-    ...(plane && { env: plane }),
-  });
-  server.begin();
-  const process = await spawnWorkerProcess({
-    ports: release.ports,
-    // The fixture's own settings are not those of a pod.
-    env: { DISABLE_STATS: 'false', HOST: '', GRPC_HOST: '', RUNTIME_ROOT: '', ...worker },
-  });
-  t.teardown(process.stop);
-  return () => `${server.output()}${process.output()}`;
-}
-
 /** Those of NOTES.txt, each in one line. */
 function readCommands(notes: string): string[] {
   return notes
@@ -161,77 +135,4 @@ function readCommands(notes: string): string[] {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => /^(kubectl|helm) /.test(line));
-}
-
-/** kubectl and helm for the release that runs here: they know its objects, and run what they would run in its pods. */
-function writeStandIns(release: ChartRelease): string {
-  const bin = join(release.folder, 'bin');
-  const pods = join(release.folder, 'pods');
-  mkdirSync(bin);
-  mkdirSync(pods);
-  const write = (name: string, ...lines: readonly string[]) => {
-    writeFileSync(join(bin, name), `#!/bin/sh\nset -eu\n${lines.join('\n')}\n`);
-    chmodSync(join(bin, name), 0o755);
-  };
-  const node = `exec '${process.execPath}'`;
-  write(
-    'ratelane',
-    'program=$1',
-    'shift',
-    `case $program in control-plane) ${node} '${join(project, 'control-plane/main.ts')}' "$@" ;; esac`,
-    `${node} '${join(project, 'worker/client.ts')}' "$@"`,
-  );
-  const exports = (environment: Readonly<Record<string, string>>) =>
-    Object.entries(environment).map(([key, value]) => `export ${key}='${value}'`);
-  for (const { kind, metadata, spec } of release.manifests) {
-    if (kind !== 'Deployment') continue;
-    const environment = release.environmentOf(spec.template.spec.containers[0]);
-    writeFileSync(join(pods, metadata.name), exports(environment).join('\n'));
-  }
-  write(
-    'kubectl',
-    '[ "$1 $2" = "-n limits" ]',
-    'what=$3',
-    'shift 3',
-    `pod() { . '${pods}'/"\${1#deployment/}"; }`,
-    'case $what in',
-    '  rollout) pod "$2" ;;',
-    '  exec) if [ "$1" = -i ]; then shift; fi; pod "$1"; shift 2; exec "$@" ;;',
-    `  get) [ "$1 $2" = "secret ${tokenSecretOf(release)}" ] ;;`,
-    'esac',
-  );
-  const { spec } = release.find('Pod', 'sample-ratelane-test');
-  write(
-    'helm',
-    '[ "$*" = "-n limits test sample --logs" ]',
-    ...spec.containers.map((container: Manifest) => {
-      const set = exports(release.environmentOf(container)).join('; ');
-      const args = container.args
-        .map((argument: string) => `'${release.place(argument)}'`)
-        .join(' ');
-      return `( ${set === '' ? '' : `${set}; `}ratelane ${args} )`;
-    }),
-  );
-  return bin;
-}
-
-/** The Secret whose token the peers have. */
-function tokenSecretOf(release: ChartRelease): string {
-  const { volumes } = release.find('Deployment', 'sample-ratelane-control-plane').spec.template
-    .spec;
-  return volumes.find(({ name }: Manifest) => name === 'peers').secret.secretName;
-}
-
-function run(
-  command: string,
-  cwd: string,
-  bin: string,
-): Promise<{ readonly code: number | string; readonly output: string }> {
-  return new Promise((resolve) => {
-    const env = { ...compileCache, PATH: `${bin}:${process.env['PATH']}`, HOME: cwd };
-    const options = { cwd, env, timeout: commandMs };
-    execFile('sh', ['-c', command], options, (error, stdout, stderr) => {
-      resolve({ code: error?.code ?? (error ? 'killed' : 0), output: `${stdout}${stderr}` });
-    });
-  });
 }

@@ -8,15 +8,24 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { createControlPlaneProcess } from './control-plane-process.ts';
 import { freePort } from './free-port.ts';
 import { type Manifest, readManifests, readNotes, renderChart } from './rendered-chart.ts';
+import { spawnWorkerProcess } from './worker-process.ts';
 
-const name = 'sample-ratelane';
 const probeMs = 5_000;
 
 export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
+export interface ReleaseValues {
+  readonly fullnameOverride?: string;
+  readonly worker?: Manifest;
+  readonly controlPlane?: Manifest;
+}
+
 export interface ChartRelease {
+  /** What names of its objects begin with. */
+  readonly name: string;
   readonly ports: Readonly<Record<'http' | 'grpc' | 'debug' | 'metrics' | 'xds' | 'admin', number>>;
   /** Where its files are, below the paths that they have in a pod. */
   readonly folder: string;
@@ -37,9 +46,10 @@ export interface ChartRelease {
 /** `existing` are the Secrets that the values name. */
 export async function createChartRelease(
   t: ExecutionContext,
-  values: { readonly worker?: Manifest; readonly controlPlane?: Manifest },
+  values: ReleaseValues,
   existing: Secrets = {},
 ): Promise<ChartRelease> {
+  const name = values.fullnameOverride ?? 'sample-ratelane';
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-release-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const [http, grpc, debug, metrics, xds, admin] = await Promise.all(
@@ -104,6 +114,7 @@ export async function createChartRelease(
   }
 
   return {
+    name,
     ports,
     folder,
     notes: readNotes(output),
@@ -133,6 +144,32 @@ export async function createChartRelease(
       return httpGet ? getsAnswer(port, httpGet) : isOpen(port);
     },
   };
+}
+
+/** A control plane and a worker as their pods would run, ended after the test; gives what they have written. */
+export async function startPrograms(
+  t: ExecutionContext,
+  release: ChartRelease,
+): Promise<() => string> {
+  const [plane, worker] = ['control-plane', 'worker'].map((program) => {
+    const { spec } = release.find('Deployment', `${release.name}-${program}`).spec.template;
+    return release.environmentOf(spec.containers[0]);
+  });
+  const server = await createControlPlaneProcess(t, {
+    flags: [],
+    addresses: [],
+    adminPort: release.ports.admin,
+    stateDirectory: join(release.folder, 'state'),
+    ...(plane && { env: plane }),
+  });
+  server.begin();
+  const process = await spawnWorkerProcess({
+    ports: release.ports,
+    // The fixture's own settings are not those of a pod.
+    env: { DISABLE_STATS: 'false', HOST: '', GRPC_HOST: '', RUNTIME_ROOT: '', ...worker },
+  });
+  t.teardown(process.stop);
+  return () => `${server.output()}${process.output()}`;
 }
 
 /** Kubelet checks no certificate, and takes redirects for success. */

@@ -1,0 +1,134 @@
+// Every command of the page "In production" does what it says: all are run in order, as a reader would paste them.
+// kubectl and helm are stand-ins (test/support/chart-stand-ins.ts): the Secrets and the values of the page reach the
+// programs by the chart, and the commands in pods reach the programs.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { parse } from 'yaml';
+import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
+import { createChartRelease, startPrograms } from '../support/chart-release.ts';
+import { createStandIns, type StandIns } from '../support/chart-stand-ins.ts';
+import { endWithUs } from '../support/end-with-us.ts';
+import { eventually } from '../support/eventually.ts';
+import { findFencedBlocks } from '../support/fenced-blocks.ts';
+import { freePort } from '../support/free-port.ts';
+import { createGitRepository } from '../support/git-repository.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { startRedisServer } from '../support/redis-server.ts';
+import { ruleText } from '../support/rules-folder.ts';
+
+const project = join(import.meta.dirname, '..', '..');
+const commandMs = 90_000;
+const page = readFileSync(join(project, 'control-plane/docs/production.md'), 'utf8');
+const blocks = findFencedBlocks(page);
+const commands = blocks
+  .filter(({ language }) => language === 'sh')
+  .flatMap(({ text }) => text.replaceAll('\\\n', ' ').trim().split('\n'));
+const onMachines = commands.filter((each) => /^(CONFIG_|ratelane )/.test(each));
+const onKubernetes = commands.filter((each) => !onMachines.includes(each));
+const makesSecrets = (command: string) => /openssl|printf|create secret/.test(command);
+
+testWith(test, 'chart-check')('the commands of the page work as they stand', async (t) => {
+  t.timeout(8 * commandMs);
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const repository = createGitRepository(t);
+  repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-production-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  symlinkSync(join(project, 'compose'), join(folder, 'compose'));
+  for (const [name, text] of Object.entries({
+    'tls.crt': serverCertificate.cert,
+    'tls.key': serverCertificate.key,
+    'ca.crt': authority,
+    'git-password': 'a password',
+    'production.yaml': blocks.find(({ language }) => language === 'yaml')?.text ?? '',
+  })) {
+    writeFileSync(join(folder, name), text);
+  }
+  const standIns = createStandIns(folder);
+  for (const command of onKubernetes.filter(makesSecrets)) await succeeds(t, standIns, command);
+
+  const values = parse(readFileSync(join(folder, 'production.yaml'), 'utf8'));
+  values.worker.settings.KVSTORE_URL = redis.url;
+  values.controlPlane.git.url = repository.path;
+  const release = await createChartRelease(
+    t,
+    { ...values, fullnameOverride: 'ratelane' },
+    standIns.secrets(),
+  );
+  standIns.use(release);
+  const ended = await startPrograms(t, release);
+  for (const program of ['control-plane', 'worker'] as const) {
+    await eventually(
+      `${program} is ready`,
+      () => release.isPassed(program, 'readinessProbe'),
+      commandMs,
+    ).catch((error) => t.fail(`${error.message}\n${ended()}`));
+  }
+  for (const command of onKubernetes.filter((each) => !makesSecrets(each))) {
+    await succeeds(t, standIns, release.place(command));
+  }
+
+  const [xds, admin, http, grpc, debug, metrics] = await Promise.all(
+    Array.from({ length: 6 }, freePort),
+  );
+  const substitutions: readonly (readonly [string, string])[] = [
+    ['https://git.example/limits.git', repository.path],
+    ['/var/lib/ratelane', join(folder, 'state')],
+    [' --peers https://b.example:18001', ` --xds-address 0.0.0.0:${xds}`],
+    ['0.0.0.0:18001', `0.0.0.0:${admin}`],
+    ['a.example:18001', `localhost:${admin}`],
+    ['control-planes.example:18000', `localhost:${xds}`],
+    ['redis.example:6379', redis.url],
+    [
+      'CONFIG_TYPE=',
+      `PORT=${http} GRPC_PORT=${grpc} DEBUG_PORT=${debug} PULLMETRICS_ADDR=:${metrics} CONFIG_TYPE=`,
+    ],
+  ];
+  t.is(onMachines.length, 3);
+  for (const shown of onMachines) {
+    const command = substitutions.reduce((text, [a, b]) => text.replaceAll(a, b), shown);
+    if (/serve|worker$/.test(shown)) {
+      startServer(t, standIns, folder, command);
+      continue;
+    }
+    // The first time at which the worker has its rules.
+    let output = '';
+    await eventually(
+      shown,
+      async () => {
+        const end = await standIns.run(command, commandMs);
+        output = end.output;
+        return end.code === 0 && output.includes('1 worker');
+      },
+      commandMs,
+    ).catch((error) => t.fail(`${error.message}\n${output}`));
+  }
+});
+
+async function succeeds(t: ExecutionContext, standIns: StandIns, command: string): Promise<void> {
+  const { code, output } = await standIns.run(command, commandMs);
+  t.is(code, 0, `${command}\n${output}`);
+}
+
+function startServer(t: ExecutionContext, { environment }: StandIns, cwd: string, command: string) {
+  const child = spawn('sh', ['-c', command], {
+    cwd,
+    env: environment,
+    stdio: 'ignore',
+    detached: true,
+  });
+  endWithUs(child);
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  t.teardown(() => {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGTERM');
+    } catch {
+      // All of its group have ended.
+    }
+    return closed;
+  });
+}

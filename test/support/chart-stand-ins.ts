@@ -1,0 +1,135 @@
+// kubectl, helm and ratelane for a release of the chart on this machine, as commands of a folder for the PATH: they know
+// its objects, and run what they would run in its pods. Secrets are made as files.
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ChartRelease, Secrets } from './chart-release.ts';
+import { compileCache } from './compile-cache.ts';
+import type { Manifest } from './rendered-chart.ts';
+import { workerNodeFlags } from './worker-process.ts';
+
+const project = join(import.meta.dirname, '..', '..');
+const node = `exec '${process.execPath}'`;
+
+export interface CommandEnd {
+  readonly code: number | string;
+  readonly output: string;
+}
+
+export interface StandIns {
+  /** Without a release they make Secrets alone. */
+  use(release: ChartRelease): void;
+  /** A command line in the folder. */
+  run(command: string, timeoutMs: number): Promise<CommandEnd>;
+  /** For a command line that somebody else starts in the folder. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** Those that were made. */
+  secrets(): Secrets;
+}
+
+export function createStandIns(folder: string): StandIns {
+  const [bin, pods, made] = ['bin', 'pods', 'secrets'].map((each) => join(folder, `.${each}`)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const each of [bin, pods, made]) mkdirSync(each);
+  const environment = { ...compileCache, PATH: `${bin}:${process.env['PATH']}`, HOME: folder };
+  const write = (name: string, ...lines: readonly string[]) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\nset -eu\n${lines.join('\n')}\n`);
+    chmodSync(join(bin, name), 0o755);
+  };
+  write(
+    'ratelane',
+    'program=$1',
+    'shift',
+    'case $program in',
+    `  control-plane) ${node} '${join(project, 'control-plane/main.ts')}' "$@" ;;`,
+    `  worker) ${node} ${workerNodeFlags.join(' ')} '${join(project, 'worker/main.ts')}' "$@" ;;`,
+    `  client) ${node} '${join(project, 'worker/client.ts')}' "$@" ;;`,
+    '  *) exit 2 ;;',
+    'esac',
+  );
+  writeKubectl('');
+
+  function writeKubectl(tokenSecret: string): void {
+    write(
+      'kubectl',
+      '[ "$1 $2" = "-n limits" ]',
+      'what=$3',
+      'shift 3',
+      `pod() { . '${pods}'/"\${1#deployment/}"; }`,
+      'case $what in',
+      '  rollout) pod "$2" ;;',
+      '  exec) if [ "$1" = -i ]; then shift; fi; pod "$1"; shift 2; exec "$@" ;;',
+      `  get) [ "$1 $2" = "secret ${tokenSecret}" ] ;;`,
+      '  create)',
+      '    [ "$1 $2" = "secret generic" ]',
+      `    secret='${made}'/$3`,
+      '    mkdir "$secret"',
+      '    shift 3',
+      '    for part in "$@"; do',
+      '      pair=$(printf %s "$part" | sed "s/--from-[a-z]*=//")',
+      '      key=$(printf %s "$pair" | cut -d= -f1)',
+      '      value=$(printf %s "$pair" | cut -d= -f2-)',
+      '      case $part in',
+      '        --from-file=*) cp "$value" "$secret/$key" ;;',
+      '        --from-literal=*) printf %s "$value" > "$secret/$key" ;;',
+      '        *) exit 2 ;;',
+      '      esac',
+      '    done ;;',
+      '  *) exit 2 ;;',
+      'esac',
+    );
+  }
+
+  return {
+    environment,
+    use(release) {
+      const exports = (of: Readonly<Record<string, string>>) =>
+        Object.entries(of).map(([key, value]) => `export ${key}='${value}'`);
+      for (const { kind, metadata, spec } of release.manifests) {
+        if (kind !== 'Deployment') continue;
+        const set = exports(release.environmentOf(spec.template.spec.containers[0]));
+        writeFileSync(join(pods, metadata.name), set.join('\n'));
+      }
+      const plane = release.find('Deployment', `${release.name}-control-plane`).spec.template.spec;
+      writeKubectl(plane.volumes.find(({ name }: Manifest) => name === 'peers').secret.secretName);
+      const { spec } = release.find('Pod', `${release.name}-test`);
+      const tests = spec.containers.map((container: Manifest) => {
+        const set = exports(release.environmentOf(container)).map((each) => `${each}; `);
+        const args = container.args.map((each: string) => `'${release.place(each)}'`);
+        return `( ${set.join('')}ratelane ${args.join(' ')} )`;
+      });
+      write(
+        'helm',
+        '[ "$1 $2" = "-n limits" ]',
+        'case $3 in',
+        `  test) ${tests.join('\n')} ;;`,
+        '  upgrade) test -e "$6/Chart.yaml"; test -e "$8" ;;',
+        '  rollback) ;;',
+        '  *) exit 2 ;;',
+        'esac',
+      );
+    },
+    run(command, timeoutMs) {
+      return new Promise((resolve) => {
+        const options = { cwd: folder, env: environment, timeout: timeoutMs };
+        execFile('sh', ['-c', command], options, (error, stdout, stderr) => {
+          const code = error?.code ?? (error ? 'killed' : 0);
+          resolve({ code, output: `${stdout}${stderr}` });
+        });
+      });
+    },
+    secrets() {
+      const read = (secret: string) =>
+        readdirSync(join(made, secret)).map((key) => [
+          key,
+          readFileSync(join(made, secret, key), 'utf8'),
+        ]);
+      return Object.fromEntries(
+        readdirSync(made).map((secret) => [secret, Object.fromEntries(read(secret))]),
+      );
+    },
+  };
+}
