@@ -1,6 +1,7 @@
-// Versions that follow from content.
+// Versions that follow from content, and fields of protobuf.
 import test from 'ava';
-import { createResource, createSnapshot } from './snapshot.ts';
+import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
+import { createResource, createSnapshot, toStringField } from './snapshot.ts';
 
 test('equal content has an equal version, whatever the order of making', (t) => {
   const a = createResource('a', Buffer.from('1'));
@@ -28,4 +29,20 @@ test('other content, another name or a missing resource is another version', (t)
 test('one name twice is a defect', (t) => {
   const twice = [createResource('a', Buffer.from('1')), createResource('a', Buffer.from('2'))];
   t.throws(() => createSnapshot(twice), { message: 'two resources of a snapshot have one name' });
+});
+
+const { StreamAggregatedResources } = loadDiscoveryProtos().aggregated;
+
+test('a text of any length is read by the protobuf library', (t) => {
+  for (const length of [0, 1, 126, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]) {
+    const text = 'x'.repeat(length);
+    t.is(StreamAggregatedResources.responseDeserialize(toStringField(1, text)).versionInfo, text);
+  }
+});
+
+test('a length has as few bytes as it can', (t) => {
+  t.deepEqual(
+    [0, 1, 127, 128, 16_383, 16_384].map((length) => toStringField(1, 'x'.repeat(length)).length),
+    [0, 3, 129, 131, 16_386, 16_388],
+  );
 });
