@@ -345,3 +345,28 @@ descriptors:
     /until and value_to_metric of domain 'shop' \(2 places\) cannot be sent to workers that are not Ratelane's; they get the rules without them, and no rule with until/,
   );
 });
+
+test('two builds have one content exactly where every node gets the same', (t) => {
+  const contentOf = (limit: number, match = 'id: edge-*', domains = '[shop]', name = 'edge') =>
+    builtFrom({
+      'shop.yaml': ruleText('shop', limit),
+      'mail.yaml': ruleText('mail', 1),
+      [nodeGroupsFile]: `groups:\n  - name: ${name}\n    match: { ${match} }\n    domains: ${domains}\n`,
+    }).content;
+  const content = contentOf(1);
+  t.regex(content, /^[0-9a-f]{32}$/);
+  t.is(contentOf(1), content);
+  t.is(contentOf(1, undefined, undefined, 'another-name'), content);
+  const others = [
+    contentOf(2),
+    contentOf(1, 'id: edge-1'),
+    contentOf(1, 'id: [edge-*, core-*]'),
+    contentOf(1, 'cluster: edge-*'),
+    contentOf(1, 'metadata: { stage: edge-* }'),
+    contentOf(1, 'metadata: { tier: edge-* }'),
+    contentOf(1, 'metadata: { tier: core-* }'),
+    contentOf(1, undefined, '[mail]'),
+    contentOf(1, undefined, '[mail, shop]'),
+  ];
+  t.is(new Set([content, ...others]).size, others.length + 1);
+});

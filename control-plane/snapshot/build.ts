@@ -13,11 +13,10 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
-import { toContent } from './group-identity.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
 import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
 import { largestResponseBytes } from './response-body.ts';
-import { createSnapshot, type NodeIdentity, type Snapshot } from './snapshot.ts';
+import { createSnapshot, type NodeIdentity, type Snapshot, toDigest } from './snapshot.ts';
 
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
@@ -206,6 +205,21 @@ function toGroups(
     }
     return Object.freeze({ group, domains: chosen, ...snapshots });
   });
+}
+
+/** Equal exactly where every node gets the same. */
+function toContent(groups: readonly GroupSnapshots[]): string {
+  // Conditions matter too: a node may change groups while no group changes its content.
+  const shown = JSON.stringify(
+    groups.map(({ group: { match }, ours, others }) => [
+      match.id?.map(({ text }) => text),
+      match.cluster?.map(({ text }) => text),
+      [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
+      ours.version,
+      others.version,
+    ]),
+  );
+  return toDigest(shown);
 }
 
 function checkSize({ group, ours, others }: GroupSnapshots, maxBytes: number): Problem[] {

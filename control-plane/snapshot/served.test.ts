@@ -244,3 +244,13 @@ test('equal snapshots are the same objects through a trial and its end', (t) => 
     [false, false, false, false, true, true],
   );
 });
+
+test('equal snapshots are the same objects in whichever group they are', (t) => {
+  const served = createServed();
+  served.change({ inForce: inForce(build(1, 1)) });
+  const [all, mail] = [nodes.chosen, nodes['chosen, of another group']].map(served.current);
+  const swapped = groupsText.replace('mail-*', 'shop-*');
+  served.change({ inForce: inForce(build(1, 1, swapped)) });
+  t.is(served.current(nodes.chosen), mail);
+  t.is(served.current(nodes['chosen, of another group']), all);
+});

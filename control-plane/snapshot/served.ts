@@ -1,8 +1,7 @@
 // What every node is served at this moment, and the only place that changes it: whoever listens is told of each
 // change, and compares what a node got before with what it gets now (xds/session.ts sends nothing twice).
 import type { Revision, RevisionInfo } from '../store/revision.ts';
-import { type BuiltSnapshots, selectGroup, selectSnapshot } from './build.ts';
-import { keepIdentities } from './group-identity.ts';
+import { type BuiltSnapshots, type GroupSnapshots, selectGroup, selectSnapshot } from './build.ts';
 import type { Said } from './revision-memory.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
 
@@ -94,4 +93,22 @@ export function createServed(): Served {
       };
     },
   };
+}
+
+/** The previous object where the content is equal. */
+function keepIdentities(
+  groups: readonly GroupSnapshots[],
+  before: readonly GroupSnapshots[],
+): GroupSnapshots[] {
+  const known = new Map<string, Snapshot>();
+  for (const { ours, lasting, others } of before) {
+    for (const snapshot of [ours, lasting, others]) known.set(snapshot.version, snapshot);
+  }
+  const keep = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
+  return groups.map((each) => ({
+    ...each,
+    ours: keep(each.ours),
+    lasting: keep(each.lasting),
+    others: keep(each.others),
+  }));
 }
