@@ -10,8 +10,6 @@ const ours = (id: string, group: string) =>
 const groupOf = (name: string, ...domains: string[]) => ({
   name,
   domains,
-  oursVersion: '',
-  othersVersion: '',
 });
 const inForce = {
   leftOut: [

@@ -45,9 +45,9 @@ export interface SnapshotCache
   state(): SnapshotState;
   /** Looks at the newest revision again: somebody has approved it, or taken it back, or the memory has been read. */
   reconsider(): void;
-  /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`.
-   * False when the revision is invalid here. */
-  followTrial(revision: Revision): boolean;
+  /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
+   * unless it is invalid here. */
+  followTrial(revision: Revision): void;
   /** All other control planes have this revision in force: so has this one from now on. */
   followInForce(revision: Revision): void;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
@@ -107,7 +107,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const { store, options, memory, rollsOut, encode, stateDirectory, log, clock } = deps;
   const lastGood = createLastGood({ stateDirectory, store: store.description, log });
   const say = createRevisionLog(store.description, log);
-  const parse = createRememberingParser();
+  const nextParse = createRememberingParser();
   const served = createServed();
   /** Served by an earlier process; used until this one serves something. */
   let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
@@ -290,7 +290,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function build(revision: Revision): BuildOutcome {
     const nowMs = clock.wallMs();
-    return buildSnapshots(revision, options, { encode, nowMs, parse: parse.next() });
+    return buildSnapshots(revision, options, { encode, nowMs, parse: nextParse() });
   }
 
   /** The revision that an earlier process kept; undefined without one, `trouble` when it cannot be read. */
@@ -424,7 +424,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     },
     followTrial(revision) {
       const outcome = build(revision);
-      if (!outcome.ok) return false;
+      if (!outcome.ok) return;
       beginTrial(revision, outcome.built);
       if (newest?.whole.id === revision.id) {
         // What was said of it before does not count where it is tried again.
@@ -434,7 +434,6 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
       }
-      return true;
     },
     followInForce(whole) {
       const outcome = build(whole);
@@ -498,12 +497,7 @@ function toState({ revision, sinceMs, built, isAtOnce }: InForce): InForceState 
     isAtOnce,
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
-    groups: built.groups.map(({ group, domains, ours, others }) => ({
-      name: group.name,
-      domains,
-      oursVersion: ours.version,
-      othersVersion: others.version,
-    })),
+    groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),
     leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),
   };
 }

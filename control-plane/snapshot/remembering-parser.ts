@@ -1,30 +1,26 @@
 // Parses the files of successive revisions, each text only once.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
 
-export interface RememberingParser {
-  /** For the files of the next revision. Texts that the previous one did not have are forgotten. */
-  next(): (text: string, path: string) => ParsedDocument;
-}
+type Parse = (text: string, path: string) => ParsedDocument;
 
 interface Remembered {
   readonly text: string;
   readonly parsed: ParsedDocument;
 }
 
-export function createRememberingParser(): RememberingParser {
+/** Each call is for the files of the next revision. Texts that the previous one did not have are forgotten. */
+export function createRememberingParser(): () => Parse {
   let before = new Map<string, Remembered>();
-  return {
-    next() {
-      const known = before;
-      const now = new Map<string, Remembered>();
-      before = now;
-      return (text, path) => {
-        const found = known.get(path);
-        const remembered =
-          found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
-        now.set(path, remembered);
-        return remembered.parsed;
-      };
-    },
+  return () => {
+    const known = before;
+    const now = new Map<string, Remembered>();
+    before = now;
+    return (text, path) => {
+      const found = known.get(path);
+      const remembered =
+        found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
+      now.set(path, remembered);
+      return remembered.parsed;
+    };
   };
 }

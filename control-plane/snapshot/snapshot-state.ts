@@ -62,17 +62,10 @@ export interface InForceState {
   readonly isAtOnce: boolean;
   readonly domains: readonly string[];
   readonly limitCount: number;
-  readonly groups: readonly GroupState[];
+  /** In the order in which nodes are matched. */
+  readonly groups: readonly { readonly name: string; readonly domains: readonly string[] }[];
   /** Domains with fields that only Ratelane's workers get, and these fields. */
   readonly leftOut: readonly { readonly domain: string; readonly fields: readonly string[] }[];
-}
-
-export interface GroupState {
-  readonly name: string;
-  readonly domains: readonly string[];
-  /** xDS versions, for nodes that announce themselves as ours and for all others. */
-  readonly oursVersion: string;
-  readonly othersVersion: string;
 }
 
 export interface Staleness {
