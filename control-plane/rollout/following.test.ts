@@ -151,3 +151,26 @@ test('what waits here and was taken back elsewhere is told with the reason befor
   t.like(now, { isWaiting: false, valid: false });
   t.regex(now?.problems[0]?.message ?? '', /errors 100 %/);
 });
+
+test('what came into force on record is on trial no more, and does not replace what followed at once', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(7);
+  fleet.standStill('b');
+  await fleet.plane.rollout.act('promote', 'it is good', 'Ann');
+  // It learns of it from the record alone.
+  fleet.delayMs.set('b', 1_000_000);
+  fleet.store.publish(revisionOf(3, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(2);
+  fleet.goOn('b');
+  const b = fleet.planes.get('b')?.cache;
+  let isTriedBeside = false;
+  b?.onChange(() => {
+    const { inForce, trial } = b.state();
+    isTriedBeside ||= inForce?.revision.id === revisionOf(3).id && trial !== undefined;
+  });
+  await fleet.pass(3);
+  t.false(isTriedBeside);
+  t.is(fleet.having(3).length, 20);
+  t.is(fleet.readRecord()?.inForce[0]?.revision, revisionOf(3).id);
+});

@@ -55,13 +55,17 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (inForce?.content !== noted) noted = undefined;
     if (inForce === undefined || !isShared(record) || !isWanted(state)) return false;
     if (inForce.content === noted) return false;
-    noted = inForce.content;
-    if (record.inForce[0]?.content === noted) return false;
-    const now = { revision: inForce.revision.id, content: inForce.content };
+    const { content, isAtOnce } = inForce;
+    noted = content;
+    // What came from the record is no news for it, also where something else has followed meanwhile.
+    const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
+      last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
+    if (isOnRecord(record)) return false;
+    const now = { revision: inForce.revision.id, content };
     const word = { reason: '', by: '', atMs: inForce.sinceMs };
     void write((before) =>
       // Another control plane was faster.
-      before.inForce[0]?.content === now.content ? undefined : withInForce(before, now, word),
+      isOnRecord(before) ? undefined : withInForce(before, now, word),
     ).then((isWritten) => {
       if (!isWritten) noted = undefined;
     });
