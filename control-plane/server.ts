@@ -32,6 +32,7 @@ import { createMarks } from './last-hour/marks.ts';
 import { markRevisions } from './last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
+import { createNotifying } from './notify/notifying.ts';
 import { createPeers } from './peers/peers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
@@ -84,7 +85,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const { stateDirectory } = settings;
   const audit = createAudit(deps.auditLog);
   const peers = settings.peers && createPeers(settings.peers);
-  const opened = openRollout({ ...deps, store, peers, audit });
+  const examine = createExamine({ encode, options: build });
+  const notifying = createNotifying({
+    ...{ settings: settings.notify, store, examine, log, clock },
+    onEnd: (target, delivery) => metrics.notification(target, delivery),
+  });
+  const opened = openRollout({ ...deps, store, peers, audit, onOutcome: notifying?.tell });
   const snapshots = createSnapshotCache({
     store: withPatience(store, { clock, log }),
     options: build,
@@ -178,7 +184,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       workers,
       fleet,
       marks,
-      examine: createExamine({ encode, options: build }),
+      examine,
       rollout,
       peers,
       allowsRemoval: settings.allowsRemoval,
@@ -239,6 +245,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await removeLeftovers(settings);
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
+      await notifying?.check();
       await opened.read();
       const servedBefore = await keptHour.read();
       await snapshots.start();
@@ -257,6 +264,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       for (const each of open) each.close();
       // Before any worker leaves: another control plane goes on where this one is.
       await rollout.stop();
+      notifying?.stop();
       events.stop();
       // Before the workers are let go: nobody is told that there are none.
       await admin?.stop(stopGraceMs);

@@ -47,6 +47,12 @@ test('a directory is all that has to be given', (t) => {
       tokensFile: undefined,
       isLoopback: true,
     },
+    notify: {
+      url: undefined,
+      secretFile: undefined,
+      commitStatus: undefined,
+      publicUrl: undefined,
+    },
     log: { level: 'info', format: 'text' },
   });
 });

@@ -18,6 +18,7 @@ import { type PeerSource, parsePeers, protocolOf } from './peers/peer-list.ts';
 import type { PeersSettings } from './peers/peers.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
+import { type NotifySettings, readNotifySettings } from './settings/notify.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
@@ -55,6 +56,7 @@ export interface ControlPlaneSettings {
   /** Shown to peers in a rollout, and accepted from them; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
   readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
+  readonly notify: NotifySettings;
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {
     /** Only this machine can reach the address. */
@@ -91,6 +93,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   const peerList = config.peers === '' ? undefined : parsePeers(config.peers);
   const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
+  const notify = readNotifySettings(reading);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
   const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
@@ -111,6 +114,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
       : []),
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
     ...checkSecret(reading, rows.git.password, rows.git.passwordFile),
+    ...notify.problems,
   ];
   const warnings = [
     ...warnUnknown(environment),
@@ -142,6 +146,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     peers,
     peersTokenFile: config.peersTokenFile || undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },
+    notify: notify.settings,
     xds: {
       ...toListener(xds, xdsAddress.value),
       maxResponseBytes: xds.maxResponseBytes,

@@ -1,6 +1,7 @@
 // The control plane's own metrics, in the form that Prometheus reads. Callers count events; gauges are
 // read from the state at each scrape.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Delivery } from '../notify/notifier.ts';
 import type { XdsMetrics } from '../xds/metrics.ts';
 
 /** The state at the moment of a scrape. Times in milliseconds since the epoch. */
@@ -41,6 +42,7 @@ export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
   adminAnswer(route: string, method: string, status: number): void;
   webhook(isAccepted: boolean): void;
+  notification(target: 'url' | 'commit_status', delivery: Delivery): void;
   /** The text of the exposition format, and its media type. */
   expose(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }
@@ -151,6 +153,11 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     'status',
   ]);
   const webhooks = counter('webhooks_total', 'Calls of the webhook', ['outcome']);
+  const notifications = counter(
+    'notifications_total',
+    'Notifications of what became of revisions, by target and whether they were delivered',
+    ['target', 'outcome'],
+  );
   const streams = new Gauge({
     name: `${prefix}xds_streams`,
     help: 'Open streams, by protocol',
@@ -183,6 +190,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
     adminAnswer: (route, method, status) =>
       answers.inc({ route, method: toKnownMethod(method), status: String(status) }),
     webhook: (isAccepted) => webhooks.inc({ outcome: isAccepted ? 'accepted' : 'refused' }),
+    notification: (target, outcome) => notifications.inc({ target, outcome }),
     async expose() {
       now = overview();
       return { text: await registry.metrics(), mediaType: registry.contentType };

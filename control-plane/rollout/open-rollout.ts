@@ -10,6 +10,7 @@ import type { RevisionMemory } from '../snapshot/revision-memory.ts';
 import { type OpenStoreDeps, openSharedText } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson, type RolloutFacts } from './facts.ts';
+import type { Outcomes } from './outcomes.ts';
 import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
 import { openRolloutOf } from './record.ts';
@@ -22,6 +23,8 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   readonly audit: Audit;
+  /** For people; undefined where nobody is told. */
+  readonly onOutcome: ((outcomes: Outcomes) => void) | undefined;
 }
 
 export interface OpenRollout {
@@ -44,6 +47,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
     own,
     id: randomUUID(),
     name: `${hostname()}:${settings.admin.address.port}`.slice(-300),
+    ...(deps.onOutcome && { onOutcome: deps.onOutcome }),
     log,
     clock,
   });
@@ -60,6 +64,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
       createRollout({
         ...sources,
         plan: settings.rollout,
+        isTold: deps.onOutcome !== undefined,
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
         store,

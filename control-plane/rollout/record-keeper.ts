@@ -8,6 +8,7 @@ import type { Log } from '../../shared/log.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
 import { toDigest } from '../snapshot/snapshot.ts';
 import type { SharedText } from '../store/shared-text.ts';
+import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
 import {
   emptyRecord,
@@ -103,6 +104,8 @@ export interface RecordKeeperDeps {
   /** Of this process, never used before. */
   readonly id: string;
   readonly name: string;
+  /** This control plane has put on record what became of a revision: the newest of these. So has no other one. */
+  readonly onOutcome?: (outcomes: Outcomes) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -246,8 +249,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   }
 
   async function swap(record: RolloutRecord): Promise<boolean> {
+    const before = known.record;
     if (alone !== undefined) {
       learn(known.version, record);
+      tellOutcome(before, record);
       return true;
     }
     try {
@@ -257,6 +262,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
         readAtMs = clock.monotonicMs();
         noteReachable();
         learn(result.version, record);
+        tellOutcome(before, record);
         return true;
       }
       if (result.kind === 'stale') {
@@ -270,6 +276,14 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       fail(`${shared.description} cannot be written (${errorText(error)})`);
     }
     return false;
+  }
+
+  function tellOutcome({ outcomes: before = [] }: RolloutRecord, now: RolloutRecord): void {
+    const { outcomes = [] } = now;
+    const keys = [before, outcomes].map(
+      ([last]) => last && `${last.revisions[0]} ${last.kind} ${last.atMs}`,
+    );
+    if (keys[1] !== undefined && keys[0] !== keys[1]) deps.onOutcome?.(outcomes);
   }
 
   function goAlone(reason: string): void {
@@ -378,8 +392,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     keepHere(change) {
       const changed = change(known.record);
       if (changed === undefined) return;
+      const before = known.record;
       known = { ...known, record: changed, contentId: toContentId(changed) };
       keepOwn(changed);
+      tellOutcome(before, changed);
     },
     keepTakenBack(change) {
       const changed = change(known.record);

@@ -65,13 +65,19 @@ const open: RolloutOnRecord = {
 
 interface Given {
   readonly rollsOut?: boolean;
+  readonly isTold?: boolean;
   readonly inForce?: InForceState | undefined;
   readonly newest?: SnapshotState['newest'];
   readonly record?: RolloutRecord;
 }
 
 /** Revision a is in force and newest, and was given to all at once. */
-function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Given = {}) {
+function createHarness({
+  rollsOut = true,
+  isTold = false,
+  record = emptyRecord,
+  ...given
+}: Given = {}) {
   const known = {
     record,
     trouble: undefined as string | undefined,
@@ -103,6 +109,7 @@ function createHarness({ rollsOut = true, record = emptyRecord, ...given }: Give
   };
   const remembering = createRemembering({
     rollsOut,
+    isTold,
     snapshots: {
       state: () => ({
         store: {
@@ -293,4 +300,17 @@ test('while a rollout is led elsewhere an invalid revision is put on record ther
   harness.known.leads = true;
   await harness.look();
   t.is(harness.writes, 1);
+});
+
+test('what is held back is put on record by one of the control planes', async (t) => {
+  const harness = createHarness({ newest: newestOf('b', true), record: onRecord('a') });
+  const verdict = {
+    ...taken,
+    revision: 'b',
+    content: 'content of b',
+    outcome: 'held_back',
+  } as const;
+  harness.meanwhile = withVerdict(onRecord('a'), verdict);
+  await harness.look();
+  t.is(harness.writes, 0);
 });

@@ -27,6 +27,8 @@ export interface Remembering {
 export interface RememberingDeps {
   /** Whether revisions reach the workers in steps. */
   readonly rollsOut: boolean;
+  /** Whether people are told what becomes of revisions, each time by one of the control planes. */
+  readonly isTold: boolean;
   readonly snapshots: Pick<SnapshotCache, 'state'>;
   readonly keeper: Pick<RecordKeeper, 'record' | 'trouble' | 'leads' | 'keepHere'>;
   readonly write: (change: ChangeRecord) => Promise<boolean>;
@@ -36,13 +38,13 @@ export interface RememberingDeps {
 }
 
 export function createRemembering(deps: RememberingDeps): Remembering {
-  const { rollsOut, snapshots, keeper, write, clock } = deps;
+  const { rollsOut, isTold, snapshots, keeper, write, clock } = deps;
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
 
   /** Where nobody else needs it, the record stays in the state directory. */
   function isShared({ verdicts, inForce }: RolloutRecord): boolean {
-    return rollsOut || verdicts.length > 0 || inForce.length > 0;
+    return rollsOut || isTold || verdicts.length > 0 || inForce.length > 0;
   }
 
   function isWanted({ inForce, newest }: SnapshotState): boolean {
@@ -80,6 +82,8 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     const reason = problems.find(({ rule }) => rule === 'large-removal')?.message ?? 'held back';
     const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
     void write((before) => {
+      // Another control plane was faster.
+      if (verdictOf(before, revision.id, content) !== undefined) return undefined;
       // A control plane without state serves what was in force before.
       const known =
         inForce && before.inForce.length === 0

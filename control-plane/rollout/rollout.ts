@@ -68,6 +68,8 @@ export interface Rollout {
 export interface RolloutDeps {
   /** Undefined: every worker gets a new revision at once. */
   readonly plan: RolloutPlan | undefined;
+  /** Whether people are told what becomes of revisions. */
+  readonly isTold: boolean;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   /** By instance, of the workers that report and can be believed. */
@@ -98,6 +100,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   const peerWatch = createPeerWatch(deps.askPeers, keeper.hear, clock);
   const remembering = createRemembering({
     rollsOut: plan !== undefined,
+    isTold: deps.isTold,
     snapshots,
     keeper,
     write,

@@ -179,6 +179,37 @@ export const controlPlaneTable = {
       doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes; without it callers need no token on a loopback address, and elsewhere only that of --peers-token-file is known',
     }),
   }),
+  notify: section('Notifications, of what becomes of revisions', {
+    url: text({
+      names: ['--notify-url', 'RATELANE_NOTIFY_URL'],
+      default: '',
+      defaultText: 'none',
+      secret: 'whole',
+      doc: 'Where to POST, as JSON, that a revision is in force, invalid, held back or taken back; never in a log, as it may be a secret itself',
+    }),
+    secretFile: text({
+      names: ['--notify-secret-file', 'RATELANE_NOTIFY_SECRET_FILE'],
+      default: '',
+      doc: 'A file with the secret that these calls are signed with, read at each call; without one they are not signed',
+    }),
+    statusUrl: text({
+      names: ['--commit-status-url', 'RATELANE_COMMIT_STATUS_URL'],
+      default: '',
+      defaultText: 'none',
+      doc: 'The repository in the API of a Git host like GitHub or Gitea, such as https://api.github.com/repos/acme/limits: each commit that became a revision gets a status there (POST .../statuses/COMMIT)',
+    }),
+    statusTokenFile: text({
+      names: ['--commit-status-token-file', 'RATELANE_COMMIT_STATUS_TOKEN_FILE'],
+      default: '',
+      doc: 'A file with a token of the Git host that may write commit statuses, read at each call',
+    }),
+    publicUrl: text({
+      names: ['--public-url', 'RATELANE_PUBLIC_URL'],
+      default: '',
+      defaultText: 'none',
+      doc: 'Where people reach the admin API, such as https://limits.example: notifications and statuses then link to the console',
+    }),
+  }),
   log: section('Log', {
     level: choice({
       names: ['--log-level', 'RATELANE_LOG_LEVEL'],

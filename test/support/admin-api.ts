@@ -88,6 +88,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const fleet = { ...createFleet({ method: loadFleetLink(), history, log, clock }), ...api.fleet };
   const marks = createMarks(clock);
   const rollout = createRollout({
+    isTold: false,
     plan: undefined,
     snapshots,
     workers,

@@ -420,6 +420,7 @@ export async function startSimulatedFleet(
     });
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = createRollout({
+      isTold: false,
       plan,
       snapshots: cache,
       workers: ownWorkers,
