@@ -17,12 +17,15 @@ import { conceal } from '../shared/conceal.ts';
 import { AppError, errorText } from '../shared/errors.ts';
 import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../shared/tls.ts';
 import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
+import type { ReadToken } from './token-file.ts';
 
 export interface ManagementServer {
   /** Such as `localhost:18000`. */
   readonly url: string;
   /** Sent with the stream, names in lower case. Values may be secret. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Sent as `authorization: Bearer TOKEN`, read for each connection. Undefined: no token. */
+  readonly readToken?: ReadToken | undefined;
   /** Undefined: without TLS. The files are read for each connection. */
   readonly tls: (TlsFiles & { readonly san: string | undefined }) | undefined;
   /** 0 is 4 MiB. */
@@ -73,7 +76,7 @@ export function openManagementStream<Request, Response>(
   let call: ClientDuplexStream<Request, Response> | undefined;
   let isOpen = false;
   let isDone = false;
-  const secrets = toSecrets(server.headers);
+  let secrets = toSecrets(server.headers);
   const cancelDeadline = clock.after(connectTimeoutMs, () =>
     end(`no connection within ${connectTimeoutMs / 1000}s`),
   );
@@ -100,7 +103,10 @@ export function openManagementStream<Request, Response>(
 
   async function start(): Promise<void> {
     const channelCredentials = await createCredentials(server.tls);
+    const token = await server.readToken?.();
     if (isDone) return;
+    const headers = token === undefined ? server.headers : withToken(server.headers, token);
+    secrets = toSecrets(headers);
     if (typeof channelCredentials === 'string') {
       end(channelCredentials);
       return;
@@ -110,7 +116,7 @@ export function openManagementStream<Request, Response>(
       method.path,
       method.requestSerialize,
       method.responseDeserialize,
-      toMetadata(server.headers),
+      toMetadata(headers),
     );
     call.on('metadata', open);
     call.on('data', (response: Response) => {
@@ -179,6 +185,10 @@ async function createCredentials(
   if (!reading.ok) return reading.problem;
   const { ca, cert = null, key = null } = reading.material;
   return credentials.createSsl(withTrustedAuthorities(ca), key, cert);
+}
+
+function withToken(headers: ManagementServer['headers'], token: string) {
+  return { ...headers, authorization: `Bearer ${token}` };
 }
 
 function toMetadata(headers: Readonly<Record<string, string>>): Metadata {

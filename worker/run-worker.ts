@@ -8,7 +8,7 @@ import { refuseSettings, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
 import { createProgramLog, logBeforeSettings } from '../shared/program-log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
-import { findTlsFileProblems, parseWorkerSettings } from './settings.ts';
+import { findTlsFileProblems, findTokenFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorker, stopGraceMs } from './worker.ts';
@@ -25,7 +25,10 @@ export async function runWorker(environment: Environment): Promise<never> {
   const log = createProgramLog(result.ok ? result.settings.log : logBeforeSettings);
   for (const warning of result.warnings) log.warning(warning);
   const problems = result.ok
-    ? await findTlsFileProblems(result.tlsFiles, (path) => readFile(path))
+    ? [
+        ...(await findTlsFileProblems(result.tlsFiles, (path) => readFile(path))),
+        ...(await findTokenFileProblems(result.tokenFiles)),
+      ]
     : result.problems;
   if (!result.ok || problems.length > 0) {
     refuseSettings(log, problems, `${commandLine('worker')} --help`);

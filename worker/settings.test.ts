@@ -4,6 +4,7 @@ import { workerTable } from './settings/table.ts';
 import {
   describeWorkerSettings,
   findTlsFileProblems,
+  findTokenFileProblems,
   parseWorkerSettings,
   type WorkerSettings,
 } from './settings.ts';
@@ -98,6 +99,7 @@ test('all other settings have their defaults', (t) => {
       serverUrl: 'localhost:18000',
       connectRetryIntervalMs: 3_000,
       additionalHeaders: {},
+      tokenFile: '',
       tls: { enabled: false, certFile: '', keyFile: '', caFile: '', san: '' },
       backoff: { initialIntervalMs: 10_000, maxIntervalMs: 60_000, factor: 0.5, jitter: false },
       link: { enabled: true, values: 'plain', allowsReset: true },
@@ -190,7 +192,7 @@ const sameNames = `HOST PORT HTTP_SERVER_USE_TLS HTTP_SERVER_TLS_CERT HTTP_SERVE
   GRPC_SERVER_TLS_KEY GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN LOG_LEVEL LOG_FORMAT CONFIG_TYPE
   FORCE_START_WITHOUT_INITIAL_CONFIG CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA
   CONFIG_GRPC_XDS_SERVER_URL CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL
-  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS CONFIG_GRPC_XDS_SERVER_USE_TLS
+  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS CONFIG_GRPC_XDS_TOKEN_FILE CONFIG_GRPC_XDS_SERVER_USE_TLS
   CONFIG_GRPC_XDS_CLIENT_TLS_CERT CONFIG_GRPC_XDS_CLIENT_TLS_KEY CONFIG_GRPC_XDS_SERVER_TLS_CACERT
   CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL
   XDS_CLIENT_BACKOFF_MAX_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER
@@ -523,6 +525,20 @@ test('the HTTP and the debug port share the files of TLS, which are looked for w
   t.deepEqual(files({ HTTP_SERVER_USE_TLS: 'true' }), ['/tls/cert.pem', '/tls/key.pem']);
   t.deepEqual(files({ DEBUG_SERVER_USE_TLS: 'true' }), ['/tls/cert.pem', '/tls/key.pem']);
   t.deepEqual(files({}), []);
+});
+
+test('a token file that is missing or empty ends the start, where rules come from a management server', async (t) => {
+  const problemsOf = async (path: string, source: string) => {
+    const result = parse({ CONFIG_TYPE: source, CONFIG_GRPC_XDS_TOKEN_FILE: path });
+    return result.ok ? findTokenFileProblems(result.tokenFiles) : result.problems;
+  };
+  t.deepEqual(await problemsOf('/dev/null', 'GRPC_XDS_SOTW'), [
+    'CONFIG_GRPC_XDS_TOKEN_FILE="/dev/null": the file is empty; name a file with the token and nothing else',
+  ]);
+  t.deepEqual(await problemsOf('/tls/none', 'GRPC_XDS_SOTW'), [
+    'CONFIG_GRPC_XDS_TOKEN_FILE="/tls/none": the file cannot be read (ENOENT: no such file or directory, stat \'/tls/none\'); name a file with the token and nothing else',
+  ]);
+  t.deepEqual(await problemsOf('/tls/none', 'FILE'), []);
 });
 
 test('files of TLS that is off are not looked at', (t) => {

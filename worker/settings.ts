@@ -13,6 +13,7 @@ import { type Mogrifier, type MogrifierReading, readMogrifiers } from './setting
 import { nameOf, showSetting, type WorkerReading } from './settings/reading.ts';
 import { checkCloudIam, findRegion, usesStoreTls } from './settings/store-checks.ts';
 import { workerTable } from './settings/table.ts';
+import { readTokenFile } from './token-file.ts';
 
 type Values = TableValues<typeof workerTable>;
 
@@ -47,7 +48,9 @@ export type WorkerSettingsResult =
       /** For the debug port: every setting's value in force and its origin, without secrets. */
       readonly dump: readonly DumpRow[];
       /** Files that must be readable, for `findTlsFileProblems`. */
-      readonly tlsFiles: readonly TlsFile[];
+      readonly tlsFiles: readonly NamedFile[];
+      /** The file of the token for management servers, for `findTokenFileProblems`. */
+      readonly tokenFiles: readonly NamedFile[];
     }
   | {
       readonly ok: false;
@@ -55,8 +58,8 @@ export type WorkerSettingsResult =
       readonly warnings: readonly string[];
     };
 
-/** A file that a TLS setting in effect names. */
-export interface TlsFile {
+/** A file that a setting in effect names. */
+export interface NamedFile {
   /** `NAME="path"`, as given. */
   readonly shown: string;
   readonly path: string;
@@ -123,6 +126,7 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
     warnings,
     dump: toDump(workerTable, reading, settings),
     tlsFiles: listTlsFiles(reading),
+    tokenFiles: listTokenFiles(reading),
   };
 }
 
@@ -198,7 +202,14 @@ function toTarget(store: Values['store']): StoreTarget | undefined {
   return { ...target, credentials: target.credentials ?? parseCredentials(store.auth) };
 }
 
-function listTlsFiles(reading: WorkerReading): TlsFile[] {
+function listTokenFiles(reading: WorkerReading): NamedFile[] {
+  const { config, xds } = reading.values;
+  if (config.source !== 'xds' || xds.tokenFile === '') return [];
+  const { tokenFile } = workerTable.xds.settings;
+  return [{ shown: showSetting(reading, tokenFile), path: xds.tokenFile }];
+}
+
+function listTlsFiles(reading: WorkerReading): NamedFile[] {
   const { http, debug, grpc, config, xds, counting, memcached } = reading.values;
   const ofHttp = workerTable.http.settings.tls;
   const ofGrpc = workerTable.grpc.settings.tls;
@@ -234,7 +245,7 @@ function listStoreTlsRows(reading: WorkerReading) {
 
 /** One sentence for each file that cannot be read; `readFile` rejects with the reason. */
 export async function findTlsFileProblems(
-  files: readonly TlsFile[],
+  files: readonly NamedFile[],
   readFile: (path: string) => Promise<unknown>,
 ): Promise<string[]> {
   const found = await Promise.all(
@@ -246,6 +257,18 @@ export async function findTlsFileProblems(
         ],
       ),
     ),
+  );
+  return found.flat();
+}
+
+/** One sentence for each file that holds no token. */
+export async function findTokenFileProblems(files: readonly NamedFile[]): Promise<string[]> {
+  const found = await Promise.all(
+    files.map(async ({ shown, path }) => {
+      const reading = await readTokenFile(path);
+      if (reading.ok) return [];
+      return [`${shown}: the file ${reading.problem}; name a file with the token and nothing else`];
+    }),
   );
   return found.flat();
 }

@@ -29,6 +29,7 @@ import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName, type WorkerSettings } from './settings.ts';
+import { createReadToken, type ReadToken } from './token-file.ts';
 import { createUnmatched } from './unmatched.ts';
 
 export interface WorkerDeps {
@@ -88,7 +89,9 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   });
   const unmatched = createUnmatched(metrics);
   const parsingThread = createParsingThread({ log, clock });
-  const source = await createSource(deps, instance, metrics, parsingThread);
+  const { tokenFile } = settings.xds;
+  const readToken = tokenFile === '' ? undefined : createReadToken(tokenFile, log);
+  const source = await createSource(deps, instance, metrics, parsingThread, readToken);
   const limited = createLimitedValuesFor(settings, clock);
   const link =
     limited &&
@@ -98,6 +101,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       metrics,
       limited,
       source,
+      readToken,
       counters: () => serving.counters,
       log,
       clock,
@@ -227,6 +231,7 @@ async function createSource(
   instance: string,
   metrics: Metrics,
   parsingThread: ParsingThread,
+  readToken: ReadToken | undefined,
 ): Promise<RulesSource> {
   if (settings.config.source === 'xds') {
     const { createXdsSource } = await import('./rules-source/xds-source.ts');
@@ -234,7 +239,7 @@ async function createSource(
     const { loadDiscoveryProtos } = await import('../shared/wire/discovery.ts');
     const { loadProtos } = await import('../shared/wire/protos.ts');
     return createXdsSource({
-      options: toXdsSourceOptions(settings, Math.random),
+      options: toXdsSourceOptions(settings, Math.random, readToken),
       instance,
       discovery: loadDiscoveryProtos(),
       protos: loadProtos(),

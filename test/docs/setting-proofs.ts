@@ -78,6 +78,9 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'CONFIG_GRPC_XDS_SERVER_URL',
       'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS',
     ],
+    'the token in the file is sent, and a new one at the next connection': [
+      'CONFIG_GRPC_XDS_TOKEN_FILE',
+    ],
     'attempts that fail are so far apart': ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL'],
     'without it the TLS of that server cannot be had': [
       'CONFIG_GRPC_XDS_SERVER_USE_TLS',

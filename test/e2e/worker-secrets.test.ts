@@ -36,6 +36,7 @@ const forms: Readonly<Record<string, 'address' | 'host' | 'text' | 'header' | 'f
   KVSTORE_PERSECOND_AUTH_FILE: 'file',
   KVSTORE_PERSECOND_SENTINEL_AUTH: 'text',
   CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'header',
+  CONFIG_GRPC_XDS_TOKEN_FILE: 'file',
   HTTP_SERVER_TLS_KEY: 'file',
   GRPC_SERVER_TLS_KEY: 'file',
   CONFIG_GRPC_XDS_CLIENT_TLS_KEY: 'file',
@@ -59,7 +60,10 @@ const pages = [
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
   const names = toRows(workerTable)
-    .filter(({ setting }) => setting.secret !== 'no' || /_(AUTH_FILE|KEY)$/.test(setting.names[0]))
+    .filter(
+      ({ setting }) =>
+        setting.secret !== 'no' || /_(AUTH_FILE|TOKEN_FILE|KEY)$/.test(setting.names[0]),
+    )
     .map(({ setting }) => setting.names[0]);
   t.deepEqual(names.toSorted(), Object.keys(forms).toSorted());
 });
@@ -67,7 +71,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
 test('what is called a password, a secret, a token or headers is a secret', (t) => {
   for (const { setting } of toRows(workerTable)) {
     const { names, kind, secret } = setting;
-    const isNamed = names.some((name) => /AUTH$|PASSWORD|SECRET|TOKEN|HEADERS$/.test(name));
+    const isNamed = names.some((name) => /AUTH$|PASSWORD|SECRET|TOKEN$|HEADERS$/.test(name));
     if (kind !== 'bool')
       t.is(
         secret !== 'no',
@@ -108,7 +112,8 @@ function begin(t: ExecutionContext): Run {
           : `authorization:Bearer ${secret},x-key-bin:${secret}`;
       case 'file': {
         const path = join(folder, name);
-        writeFileSync(path, `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`);
+        const text = `-----BEGIN PRIVATE KEY-----\n${secret}\n-----END PRIVATE KEY-----\n`;
+        writeFileSync(path, name.endsWith('TOKEN_FILE') ? secret : text);
         return path;
       }
       default:
@@ -276,30 +281,35 @@ async function startStore(t: ExecutionContext, what: string): Promise<number> {
   return redis.port ?? 0;
 }
 
-test.serial('a worker whose management server quotes its token', async (t) => {
-  const run = begin(t);
-  const server = await startScriptedAdsServer();
-  t.teardown(() => server.stop());
-  const worker = await run.start({
-    ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
-    BACKEND_TYPE: 'memory',
-    CONFIG_TYPE: 'GRPC_XDS_SOTW',
-    CONFIG_GRPC_XDS_SERVER_URL: server.url,
+for (const [where, other] of [
+  ['in a header', 'CONFIG_GRPC_XDS_TOKEN_FILE'],
+  ['in a file', 'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS'],
+] as const)
+  test.serial(`a worker whose management server quotes its token, which is ${where}`, async (t) => {
+    const run = begin(t);
+    const server = await startScriptedAdsServer();
+    t.teardown(() => server.stop());
+    const worker = await run.start({
+      ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE', other),
+      BACKEND_TYPE: 'memory',
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: server.url,
+    });
+    const stream = await server.stream(0);
+    const headers = Object.values(stream.headers.getMap()).map(String);
+    stream.fail(16, `who is ${headers.join(' ')}?`);
+    await eventually('the refusal is said', () => /UNAUTHENTICATED/.test(worker.output()));
+    await readPages(run, worker, pages);
+    await run.search(worker);
+    t.is(worker.ended(), 0);
   });
-  const stream = await server.stream(0);
-  const headers = Object.values(stream.headers.getMap()).map(String);
-  stream.fail(16, `who is ${headers.join(' ')}?`);
-  await eventually('the refusal is said', () => /UNAUTHENTICATED/.test(worker.output()));
-  await readPages(run, worker, pages);
-  await run.search(worker);
-  t.is(worker.ended(), 0);
-});
 
 test.serial('a worker of which one management server has a user in its address', async (t) => {
   const run = begin(t);
   const name = 'CONFIG_GRPC_XDS_SERVER_URL';
+  const token = 'CONFIG_GRPC_XDS_TOKEN_FILE';
   const worker = await run.start({
-    ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'),
+    ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE', token),
     BACKEND_TYPE: 'memory',
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
     [name]: `${run.give(name)},127.0.0.1:1`,

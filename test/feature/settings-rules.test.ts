@@ -100,6 +100,28 @@ test('CONFIG_GRPC_XDS_NODE_ID, _NODE_METADATA, _CLIENT_ADDITIONAL_HEADERS: the s
   t.deepEqual(stream.headers.get('x-team'), ['edge']);
 });
 
+test('CONFIG_GRPC_XDS_TOKEN_FILE: the token in the file is sent, and a new one at the next connection', async (t) => {
+  const server = await startServer(t);
+  const folder = createRulesFolder(t);
+  folder.write('token', 'first-sesame\n');
+  await launch(t, server.url, {
+    env: {
+      CONFIG_GRPC_XDS_TOKEN_FILE: join(folder.path, 'token'),
+      XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms',
+    },
+  });
+  const first = await server.stream(0);
+  t.deepEqual(first.headers.get('authorization'), ['Bearer first-sesame']);
+  folder.write('token', 'second-sesame\n');
+  first.end();
+  const second = await server.stream(1);
+  t.deepEqual(second.headers.get('authorization'), ['Bearer second-sesame']);
+  folder.write('token', '');
+  second.end();
+  const third = await server.stream(2);
+  t.deepEqual(third.headers.get('authorization'), ['Bearer second-sesame']);
+});
+
 test('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: a larger message is not taken, a smaller one is', async (t) => {
   const server = await startServer(t);
   const worker = await launch(t, server.url, {

@@ -7,6 +7,7 @@ import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
 import type { RulesSource } from '../rules-source/source.ts';
 import type { WorkerSettings } from '../settings.ts';
+import type { ReadToken } from '../token-file.ts';
 import { createLimitedValues, type LimitedValues } from './limited-values.ts';
 import type { Link } from './link.ts';
 
@@ -17,6 +18,7 @@ export interface FleetDeps {
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
   readonly source: RulesSource;
+  readonly readToken: ReadToken | undefined;
   /** Of the serving part, which is made later. */
   readonly counters: () => CounterAccess | undefined;
   readonly log: Log;
@@ -55,7 +57,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     clock,
   });
   const link = createLink({
-    server: toXdsSourceOptions(settings, Math.random).servers[0],
+    server: toXdsSourceOptions(settings, Math.random, deps.readToken).servers[0],
     method: loadFleetLink(),
     openStream: openManagementStream,
     hello: {

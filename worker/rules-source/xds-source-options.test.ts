@@ -10,7 +10,7 @@ function optionsOf(environment: Record<string, string> = {}) {
     ...environment,
   });
   if (!result.ok) throw new Error(result.problems.join('\n'));
-  return toXdsSourceOptions(result.settings, () => 0.5);
+  return toXdsSourceOptions(result.settings, () => 0.5, undefined);
 }
 
 function waitsOf(environment: Record<string, string>): number[] {
@@ -64,6 +64,7 @@ test('what is told to the server and accepted from it is taken over', (t) => {
   t.deepEqual(options.servers[0], {
     url: 'xds:1',
     headers: { 'X-Team': 'edge' },
+    readToken: undefined,
     tls: undefined,
     maxMessageBytes: 1_000,
   });

@@ -4,6 +4,7 @@ import { type AgreementSettings, toAgreement } from '../agreement.ts';
 import type { ManagementServer } from '../management-stream.ts';
 import { parseServerAddresses } from '../settings/server-addresses.ts';
 import type { WorkerSettings } from '../settings.ts';
+import type { ReadToken } from '../token-file.ts';
 import { toRuleSetOptions } from './rule-set-options.ts';
 import type { XdsSourceOptions } from './xds-source.ts';
 
@@ -14,6 +15,7 @@ const usualLongestWaitMs = 10_000;
 export function toXdsSourceOptions(
   settings: AgreementSettings & Pick<WorkerSettings, 'xds' | 'config' | 'stats' | 'counting'>,
   random: () => number,
+  readToken: ReadToken | undefined,
 ): XdsSourceOptions {
   const { xds } = settings;
   const { tls, backoff } = xds;
@@ -23,6 +25,7 @@ export function toXdsSourceOptions(
   const toServer = (url: string): ManagementServer => ({
     url,
     headers: xds.additionalHeaders,
+    readToken,
     tls: tls.enabled
       ? {
           ca: toPath(tls.caFile),

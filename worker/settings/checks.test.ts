@@ -119,6 +119,16 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
+    {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'Authorization:Bearer sesame',
+      CONFIG_GRPC_XDS_TOKEN_FILE: '/run/token',
+    },
+    [
+      'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS and CONFIG_GRPC_XDS_TOKEN_FILE both give the header authorization; remove one of them',
+    ],
+  ],
+  [
     { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: 'http://a:1,ada:sesame@b:1,c:d,' },
     [
       'CONFIG_GRPC_XDS_SERVER_URL="http://*****@b:1,c:d,": address 1: it begins with a scheme such as http://, address 2: it has a user, or parameters, address 3: the port is not a number from 1 to 65535, address 4: empty; write the address of the server such as localhost:18000',

@@ -99,6 +99,13 @@ function checkXds(reading: WorkerReading): string[] {
     problems.push(`${shown}: ${reasons}; write the address of the server such as localhost:18000`);
   }
   const shown = showSetting(reading, rows.additionalHeaders);
+  const givesToken = Object.keys(xds.additionalHeaders).some(
+    (name) => name.toLowerCase() === 'authorization',
+  );
+  if (givesToken && xds.tokenFile !== '') {
+    const names = `${nameOf(reading, rows.additionalHeaders)} and ${nameOf(reading, rows.tokenFile)}`;
+    problems.push(`${names} both give the header authorization; remove one of them`);
+  }
   for (const [index, [name, value]] of Object.entries(xds.additionalHeaders).entries()) {
     if (!/^[\w.-]+$/.test(name)) {
       problems.push(

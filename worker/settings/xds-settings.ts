@@ -30,6 +30,11 @@ export function xdsSettings() {
       secret: 'whole',
       doc: 'Headers sent to the management server, as comma-separated key:value items',
     }),
+    tokenFile: text({
+      names: ['CONFIG_GRPC_XDS_TOKEN_FILE'],
+      default: '',
+      doc: 'File of a token, sent as the header `authorization: Bearer TOKEN` and read again at every connection; not together with that header in CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS',
+    }),
     tls: {
       enabled: bool({
         names: ['CONFIG_GRPC_XDS_SERVER_USE_TLS'],

@@ -1,0 +1,50 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createRecordedLog } from '../test/support/recorded-log.ts';
+import { createReadToken, readTokenFile } from './token-file.ts';
+
+function createFile(t: ExecutionContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'token-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'token');
+}
+
+test('the token is read anew each time; while the file is none the last good one stays, said once', async (t) => {
+  const path = createFile(t);
+  const log = createRecordedLog();
+  const readToken = createReadToken(path, log);
+  await t.throwsAsync(readToken, {
+    message: `the file ${path} of the token for management servers cannot be read (ENOENT: no such file or directory, stat '${path}')`,
+  });
+  writeFileSync(path, ' first-sesame \n');
+  t.is(await readToken(), 'first-sesame');
+  writeFileSync(path, 'second-sesame');
+  t.is(await readToken(), 'second-sesame');
+  t.deepEqual(log.lines, []);
+
+  const said = (problem: string) =>
+    `warning the file ${path} of the token for management servers ${problem}; the last good token stays in use`;
+  writeFileSync(path, '\n');
+  t.is(await readToken(), 'second-sesame');
+  t.is(await readToken(), 'second-sesame');
+  t.deepEqual(log.lines, [said('is empty')]);
+  writeFileSync(path, 'third-sesame');
+  t.is(await readToken(), 'third-sesame');
+  writeFileSync(path, '');
+  t.is(await readToken(), 'third-sesame');
+  t.deepEqual(log.lines, [said('is empty'), said('is empty')], 'again, after a good one');
+});
+
+for (const [text, problem] of [
+  ['two words', 'has other characters than one token in ASCII, without white space'],
+  ['sésame', 'has other characters than one token in ASCII, without white space'],
+  ['s'.repeat(20_000), 'is too large for a token'],
+] as const) {
+  test(`a file with ${JSON.stringify(text.slice(0, 9))} is no token`, async (t) => {
+    const path = createFile(t);
+    writeFileSync(path, text);
+    t.deepEqual(await readTokenFile(path), { ok: false, problem });
+  });
+}

@@ -1,0 +1,53 @@
+// The token that a worker shows its management servers, from a file. It is read at each connection, so that
+// a token that was replaced is picked up; never part of an error or a log.
+import { readFile, stat } from 'node:fs/promises';
+import { errorText } from '../shared/errors.ts';
+import type { Log } from '../shared/log.ts';
+
+export type TokenReading =
+  | { readonly ok: true; readonly token: string }
+  /** `problem` is for people and continues `the file `. */
+  | { readonly ok: false; readonly problem: string };
+
+/** No token is longer: a larger file is a wrong path. */
+const maxFileBytes = 16 * 1024;
+
+/** White space around the token is ignored. */
+export async function readTokenFile(path: string): Promise<TokenReading> {
+  try {
+    if ((await stat(path)).size > maxFileBytes) return bad('is too large for a token');
+    const token = (await readFile(path, 'utf8')).trim();
+    if (token === '') return bad('is empty');
+    return /^[!-~]+$/.test(token)
+      ? { ok: true, token }
+      : bad('has other characters than one token in ASCII, without white space');
+  } catch (error) {
+    return bad(`cannot be read (${errorText(error)})`);
+  }
+}
+
+/** Gives the token as it is now, or the last good one while the file is none, which is said once for each
+ * problem. Rejects where there never was one. */
+export type ReadToken = () => Promise<string>;
+
+export function createReadToken(path: string, log: Log): ReadToken {
+  let last: string | undefined;
+  let said: string | undefined;
+  return async () => {
+    const reading = await readTokenFile(path);
+    if (reading.ok) {
+      last = reading.token;
+      said = undefined;
+      return last;
+    }
+    const problem = `the file ${path} of the token for management servers ${reading.problem}`;
+    if (last === undefined) throw new Error(problem);
+    if (problem !== said) log.warning(`${problem}; the last good token stays in use`);
+    said = problem;
+    return last;
+  };
+}
+
+function bad(problem: string): TokenReading & { readonly ok: false } {
+  return { ok: false, problem };
+}
