@@ -81,7 +81,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
     [' --peers https://b.example:18001', ` --xds-address 0.0.0.0:${xds}`],
     ['0.0.0.0:18001', `0.0.0.0:${admin}`],
     ['a.example:18001', `localhost:${admin}`],
-    ['control-planes.example:18000', `localhost:${xds}`],
+    ['a.example:18000,b.example:18000', `localhost:1,localhost:${xds}`],
     ['redis.example:6379', redis.url],
     [
       'CONFIG_TYPE=',

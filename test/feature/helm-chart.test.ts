@@ -203,10 +203,18 @@ for (const [title, values] of Object.entries(shapes)) {
     const plane = [...pods].find(([name]) => name.endsWith('-control-plane'))?.[1];
     t.is(plane === undefined, title.includes('without a control plane'));
     if (plane !== undefined) {
-      const server = environmentOf(worker)['CONFIG_GRPC_XDS_SERVER_URL']?.split(':')[0];
-      t.true(
-        manifests.some(({ kind, metadata }) => kind === 'Service' && metadata.name === server),
-      );
+      const servers = environmentOf(worker)['CONFIG_GRPC_XDS_SERVER_URL']?.split(',') ?? [];
+      t.is(new Set(servers).size, 2, 'another one can be asked at once');
+      for (const server of servers) {
+        const [, name, port] = /^([\w-]+)(?:\.limits\.svc)?:(\d+)$/.exec(server) ?? [];
+        const service = manifests.find(
+          ({ kind, metadata }) => kind === 'Service' && metadata.name === name,
+        );
+        t.true(
+          service?.spec.ports.some((each: Manifest) => String(each.port) === port),
+          server,
+        );
+      }
       const parsed = parseControlPlaneSettings(environmentOf(plane));
       t.deepEqual(parsed.ok ? [] : parsed.problems, []);
     }

@@ -85,6 +85,7 @@ export async function createChartRelease(
     [`${name}-worker.limits.svc:8081`, `localhost:${grpc}`],
     [`${name}-control-plane-peers.limits.svc:18001`, `localhost:${admin}`],
     [`${name}-control-plane:18000`, `localhost:${xds}`],
+    [`${name}-control-plane.limits.svc:18000`, `127.0.0.1:${xds}`],
   ];
   const paths = new Set<string>();
   const place = (text: string) => {
