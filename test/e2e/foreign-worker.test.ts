@@ -19,6 +19,10 @@ descriptors:
       - {unit: minute, requests_per_unit: 60, algorithm: sliding_window}
   - key: leased
     rate_limit: {unit: minute, requests_per_unit: 1000, lease: {share: 5%, for: 1s}}
+  - key: leased
+    value: ada
+    until: 2020-01-01T00:00:00Z
+    rate_limit: {unlimited: true}
 `;
 
 test('status names the workers that cannot enforce what the rules ask for', async (t) => {
@@ -45,6 +49,6 @@ test('status names the workers that cannot enforce what the rules ask for', asyn
   t.is(both.exitCode, 0, both.stdout);
   t.regex(
     both.stderr,
-    /^warning: worker theirs at \S+ cannot enforce algorithm, burst, count_over_limit, lease, rate_limits, share_threshold, unit_multiplier, value_to_metric of domain 'shop': it has the rules without, since it is not of Ratelane, or older\n$/,
+    /^warning: worker theirs at \S+ cannot enforce algorithm, burst, count_over_limit, lease, rate_limits, share_threshold, unit_multiplier, until, value_to_metric of domain 'shop': it has the rules without, since it is not of Ratelane, or older\n$/,
   );
 });

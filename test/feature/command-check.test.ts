@@ -305,6 +305,27 @@ test('SARIF has a rule for each kind, and a region for each problem that has a p
   t.is(run?.results[0]?.message.text, "unknown key 'rate_limt'. did you mean 'rate_limit'?");
 });
 
+test('a rule that has ended is a note, also with --strict, and one that ends too late is refused', async (t) => {
+  const folder = createRulesFolder(t);
+  const rule = (until: string) =>
+    `${ruleText('a', 1)}  - {key: k, value: v, until: ${until}, rate_limit: {unlimited: true}}\n`;
+  folder.write('a.yaml', rule('2020-01-01T00:00:00Z'));
+  const ended = await runInProcess(['check', folder.path, '--strict']);
+  t.is(ended.code, 0, ended.out);
+  t.regex(
+    ended.out,
+    /a\.yaml:5:5: note: this rule ended at 2020-01-01T00:00:00Z, it has no effect \[ended-rule\]\n/,
+  );
+  t.regex(ended.out, /: 2 notes\n$/);
+  folder.write('a.yaml', rule('2999-01-01T00:00:00Z'));
+  const late = await runInProcess(['check', folder.path]);
+  t.is(late.code, 1);
+  t.regex(
+    late.out,
+    /a\.yaml:5:5: error: until is 2999-01-01T00:00:00Z, more than 366 days ahead\n/,
+  );
+});
+
 test('annotations for GitHub are one line each, with everything escaped', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('a,b:c%.yaml', 'domain: a\ndescriptors:\n  - key: k\n    "x%\\n::y": 1\n');

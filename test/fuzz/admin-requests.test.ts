@@ -29,7 +29,7 @@ const paths = [
   ],
   ...['/revisions/current', '/revisions?limit=3', '/validations', '/explanations', '/rollbacks'],
   ...['/webhooks', '/status', '/status?look=true', '/metrics', '/healthcheck', '/openapi.json'],
-  ...['/workers', '/workers?state=pending'],
+  ...['/workers', '/workers?state=pending', '/lifts', '/lifts'],
 ];
 const pathWords = [
   ...[
@@ -74,6 +74,10 @@ const bodies: readonly unknown[] = [
   },
   { domain: 'shop', descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] },
   { domain: 'shop', descriptor: [{ key: 'k', value: 'v' }] },
+  {
+    ...{ domain: 'shop', descriptors: [[{ key: 'k', value: 'v' }]], reason: 'r' },
+    ...{ for: '1h' },
+  },
   { revision: 'x', expectedRevision: 'y' },
 ];
 const bodyWords = ['{', '}', '[', ']', '"', ':', ',', 'null', '1e999', '\\u0000', '\\ud800', '//'];
