@@ -166,6 +166,11 @@ export function mergeSeries(all: readonly RuleSeries[]) {
   }));
 }
 
+/** The last ones are of the same time: a control plane that was started lately has fewer. */
 function addEach(a: readonly number[], b: readonly number[]): number[] {
-  return a.map((value, index) => value + (b[index] ?? 0));
+  const length = Math.max(a.length, b.length);
+  return Array.from(
+    { length },
+    (_, index) => (a[index - length + a.length] ?? 0) + (b[index - length + b.length] ?? 0),
+  );
 }

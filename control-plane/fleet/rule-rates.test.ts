@@ -66,11 +66,22 @@ test('under constant load all slots of a rule are alike, whenever the reports co
   t.deepEqual(series?.nearLimit.map(Math.round), all(50));
 });
 
+test('a control plane that was started lately tells the rates since then, and not those of a minute', (t) => {
+  const clock = createManualClock();
+  const rates = createRuleRates(clock);
+  for (let second = 5; second <= 30; second += 5) {
+    clock.advance(5_000);
+    rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
+  }
+  t.deepEqual(rates.readSeries('d')[0]?.hits, [10, 10, 10, 10]);
+  t.is(rates.read()[0]?.hitsPerSecond, 10);
+});
+
 test('a slot of a rule is shown when no report that is in time can add to it', (t) => {
   const clock = createManualClock();
   const rates = createRuleRates(clock);
   const shown = () => rates.readSeries('d')[0]?.hits.filter((hits) => hits > 0);
-  clock.advance(5_000);
+  clock.advance(10_000);
   rates.take(link, [{ rule: 'd.k', hits: 50, overLimit: 0, nearLimit: 0 }], 5);
   t.deepEqual(shown(), []);
   clock.advance(4_999);

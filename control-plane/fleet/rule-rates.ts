@@ -15,8 +15,8 @@ export interface RuleRate {
   readonly nearLimitPerSecond: number;
 }
 
-/** Hits per second in each slot of five seconds of a minute, the oldest first, without those that reports may still add
- * to. */
+/** Hits per second in each slot of five seconds of a minute, or since the start, the oldest first, without those that
+ * reports may still add to. */
 export interface RuleSeries {
   /** The metric key. */
   readonly rule: string;
@@ -57,6 +57,7 @@ export function createRuleRates(clock: Clock): RuleRates {
   const slots = createSlots(clock);
   const startMs = clock.monotonicMs();
   let current = slots.now();
+  const firstWhole = current + 1;
 
   function placeOf(slot: number): number {
     return (slot % keptSlots) * fields;
@@ -135,8 +136,11 @@ export function createRuleRates(clock: Clock): RuleRates {
       return [...rows.entries()]
         .filter(([rule]) => rule.startsWith(start))
         .map(([rule, row]) => {
+          const known = Math.min(shownSlots, Math.max(0, current - openSlots - firstWhole + 1));
           const series = (field: number) =>
-            minuteOf(row, field, current - openSlots).map((count) => count / (slotMs / 1000));
+            minuteOf(row, field, current - openSlots)
+              .slice(shownSlots - known)
+              .map((count) => count / (slotMs / 1000));
           return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
         });
     },
