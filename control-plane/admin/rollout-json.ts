@@ -35,6 +35,11 @@ export const rolloutJson = Type.Object(
       chosen: Type.Integer(),
       others: Type.Integer(),
     }),
+    reach: Type.Optional(
+      Type.String({
+        description: 'Such as 1 of 3 workers has it, 5 others do not; older ones do not give it',
+      }),
+    ),
     /** The control plane that decides; null where there is only one, and while none does. */
     leader: Type.Union([
       Type.Object({
@@ -84,11 +89,13 @@ export function toRolloutJson({
   ledHereSinceMs: _,
   ...state
 }: RolloutState): RolloutJson {
+  const shownLeader = leader ? toLeaderJson(leader) : null;
   return {
     ...state,
     since: toTime(sinceMs),
     workers: { ...state.workers },
-    leader: leader ? toLeaderJson(leader) : null,
+    reach: toReachText(state.workers, shownLeader),
+    leader: shownLeader,
   };
 }
 

@@ -119,7 +119,10 @@ browserTest('a change is seen without a reload', async (t) => {
 
 browserTest('on a phone every page is reached without scrolling sideways', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
-  const { page } = await visit(t, place, 'fleet');
+  const { page } = await visit(t, place, 'zzz');
+  await shows(page, /No such page/);
+  t.is(await page.title(), 'No such page · Ratelane');
+  await page.goto(consoleUrl(place.plane, 'fleet'));
   await shows(page, /No worker is connected/);
   for (const width of [360, 420]) {
     await page.setViewportSize({ width, height: 800 });
@@ -132,6 +135,14 @@ browserTest('on a phone every page is reached without scrolling sideways', async
     }
     t.true(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
   }
+  await page.setViewportSize({ width: 360, height: 800 });
+  await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
+  await shows(page, /checkout_by 20 per day/);
+  t.is(
+    await page.evaluate('document.documentElement.scrollWidth'),
+    360,
+    'a wide table scrolls in itself',
+  );
 });
 
 browserTest('without rules, workers and traffic each page says what to do', async (t) => {

@@ -4,11 +4,11 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask, keepToken, readToken } from './api.ts';
 import { FleetPage } from './fleet-page.ts';
-import { toClock, toSentence, toShown } from './format.ts';
+import { toClock, toSentence, toShortId, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
-import { Badge, Notice, type Tone } from './parts.ts';
+import { Badge, Notice, Page, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
@@ -48,6 +48,21 @@ const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
   invalid: 'invalid',
   not_known: 'not known',
 };
+
+/** One line; the page with the details says all of it. */
+function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
+  const isRolledOut =
+    verdict === 'pending' && rollout?.revision === newest?.id && rollout?.phase !== 'taking_back';
+  if (!isRolledOut || rollout === null) return text;
+  const { revision, step, steps, reach } = rollout;
+  return `revision ${toShortId(revision)} is rolled out: step ${step} of ${steps}, ${reach}`;
+}
+
+/** The page that says more. */
+function detailsOf({ verdict, rollout }: StatusJson): string {
+  const isOfRevisions = ['held_back', 'taken_back', 'invalid'].includes(verdict);
+  return isOfRevisions || rollout !== null ? 'revisions' : 'fleet';
+}
 
 /** Until somebody is known who may look, nothing is asked for. */
 export function App() {
@@ -147,14 +162,15 @@ function Frame({ session, leave }: FrameProps) {
             value === undefined
               ? html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`
               : trouble === undefined
-                ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(value.text)}</span>`
-                : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(value.text)}</span>`
+                ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(toHeadline(value))}</span>`
+                : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(toHeadline(value))}</span>`
           }
+          ${value !== undefined && detailsOf(value) !== page && html`<a href=${hrefOf(detailsOf(value))}>Details</a>`}
         </div>
         <main id="main" tabindex="-1">
           ${
             current === undefined
-              ? html`<h1>No such page</h1><p><a href=${hrefOf('fleet')}>To the fleet</a></p>`
+              ? html`<${Page} title="No such page" about="The address names no page of the console."><a href=${hrefOf('fleet')}>To the fleet</a><//>`
               : html`<${current.component} key=${page} params=${params} status=${status} />`
           }
         </main>

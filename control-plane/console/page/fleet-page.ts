@@ -112,7 +112,8 @@ function Warnings({ status }: StatusProps) {
   return html`
     ${
       rollout &&
-      html`<${Notice} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}><strong>Revision ${toShortId(rollout.revision)} is rolled out: step ${rollout.step} of ${rollout.steps}.</strong>
+      waitsForSomebody(rollout) &&
+      html`<${Notice} tone="bad"><strong>The rollout of ${toShortId(rollout.revision)} waits for somebody.</strong>
       ${rollout.text && ` ${toSentence(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
     }
     ${rolloutWarning !== null && html`<${Notice} tone="wait">${toSentence(rolloutWarning)}.<//>`}

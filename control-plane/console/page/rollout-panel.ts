@@ -5,7 +5,7 @@ import type { RolloutJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
-import { toAge, toCount, toNumber, toSentence, toShortId, toShown } from './format.ts';
+import { toAgo, toClock, toSentence, toShortId, toShown } from './format.ts';
 import { Badge } from './parts.ts';
 import { toHavingText, toUndoText } from './reach.ts';
 import { hrefOf } from './route.ts';
@@ -64,13 +64,6 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
   taking_back: 'is taken back',
 };
 
-/** As the command `rollout status` says it. */
-function toReachText({ workers: { having, chosen, others }, leader }: RolloutJson): string {
-  const whose = leader === null || leader.isThis ? '' : ' of this control plane';
-  const rest = others === 1 ? '1 other does not' : `${toNumber(others)} others do not`;
-  return `${toNumber(having)} of ${toCount(chosen, 'worker')}${whose} ${having === 1 || chosen === 1 ? 'has' : 'have'} it, ${rest}`;
-}
-
 /** Where it stands, and what may be done with it. */
 export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
   const { revision, step, steps, phase, text, workers, since, leader } = rollout;
@@ -83,14 +76,14 @@ export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
       : [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
   return html`<section class="panel" aria-label="Rollout">
     <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
-    <p>${text === '' ? 'Under way' : toSentence(text)}. Since ${toAge(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toAge(leader.since)}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
+    <p>${text === '' ? 'Under way' : toSentence(text)}. Begun ${toAgo(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toClock(Date.parse(leader.since))}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },
       (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
         aria-current=${index + 1 === step ? 'step' : undefined}>${index + 1 === steps ? 'all' : index + 1}</li>`,
     )}</ol>
     <div class="progress"><progress max=${Math.max(1, all)} value=${workers.having} aria-label=${`${workers.having} of ${all} workers have it`}></progress>
-      <span>${toReachText(rollout)}</span></div>
+      <span>${rollout.reach}</span></div>
     <div class="buttons left">${possible.map(
       (
         each,
