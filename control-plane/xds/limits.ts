@@ -35,13 +35,14 @@ export interface AdsLimits {
 }
 
 export const defaultLimits: AdsLimits = {
-  // A served worker takes some 31 kB, with TLS some 83 kB. Both fit into the chart's 512 MiB, beside all
-  // else.
+  // A served worker takes some 35 kB, with its link and what it reports some 70 kB, with TLS 50 kB more. Either number
+  // fits into the chart's 1 GiB, beside all else.
   maxConnections: 10_000,
   maxTlsConnections: 3_000,
   maxOpening: 500,
   openingMs: 10_000,
-  maxStreams: 10_000,
+  // A Ratelane worker has two on its connection: for its rules, and for its link.
+  maxStreams: 20_000,
   maxStreamsPerConnection: 1_000,
   // gRPC's own default. A reconnecting delta client names all that it holds.
   maxRequestBytes: 4 * 1024 * 1024,
