@@ -2,14 +2,13 @@
 // (behaviour: rule-documents).
 
 import { toExcerpt } from '../text-excerpt.ts';
-import { listOf, type MapReader } from './map-reader.ts';
+import { describeJoined, type JoinedItem } from './joined-items.ts';
+import type { MapReader } from './map-reader.ts';
 import {
-  canBeListed,
   describeLimit,
-  limitsOf,
+  listJoinedLimits,
   readLimitList,
   readRateLimit,
-  toFlowMap,
 } from './rate-limit-block.ts';
 import { type RuleDescriptor, toCompositeKey } from './rule-document.ts';
 import { readUntil, toUniqueName } from './rule-end.ts';
@@ -122,22 +121,14 @@ function checkDuplicate(
   const message = `duplicate descriptor composite key '${toExcerpt(fullKey, 200)}'`;
   const other = `the first one is at ${reporter.place(first.offset)}`;
   const isAlias = first.offset === node.offset;
-  const hint = isAlias ? 'an alias repeats it' : `${other}; ${describeJoined(first, node)}`;
+  const hint = isAlias
+    ? 'an alias repeats it'
+    : `${other}; ${describeJoined([toJoinedItem(first), toJoinedItem(node)])}`;
   fields.errorOfAll('duplicate-descriptor', message, hint);
 }
 
-/** How one item says what two with the same key say. */
-function describeJoined(first: TreeMap, second: TreeMap): string {
-  const items = [first, second];
-  const limits = items.flatMap(limitsOf);
-  const withChildren = items.filter((item) => !isEmptyList(item, 'descriptors'));
-  const parts: string[] = [];
-  if (withChildren.length === 1) parts.push('the descriptors');
-  if (withChildren.length === 2) parts.push('the descriptors of both');
-  if (limits.length === 1) parts.push('the rate_limit');
-  if (canBeListed(limits)) parts.push(`rate_limits: [${limits.map(toFlowMap).join(', ')}]`);
-  const isOneEnough = parts.length === 0 || (limits.length > 1 && !canBeListed(limits));
-  return isOneEnough ? 'keep one of them' : `keep one item, with ${listOf(parts)}`;
+function toJoinedItem(item: TreeMap): JoinedItem {
+  return { limits: listJoinedLimits(item), hasDescriptors: !isEmptyList(item, 'descriptors') };
 }
 
 /** What to write in place of share_threshold beside a value that does not end in `*`. */

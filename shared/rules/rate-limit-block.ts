@@ -2,6 +2,7 @@
 import { toCountText } from '../count-text.ts';
 import { didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
+import type { JoinedLimit } from './joined-items.ts';
 import {
   type Algorithm,
   algorithms,
@@ -33,10 +34,14 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   if (unlimited === false) {
     const isExplained = (name: string) =>
       findings.explainsAbsence(name) || findings.explainsAbsence('unlimited');
-    if (unitText !== undefined && unit === undefined && !(unitText === '' && isExplained('unit'))) {
-      reportUnit(unitText, fields, descriptor);
+    if (isBare(fields, descriptor) && !isExplained('unit')) {
+      const hint = 'write such as {unit: minute, requests_per_unit: 3}';
+      fields.error('invalid-unit', 'unit', "invalid rate limit unit ''", hint);
+    } else {
+      const isUnitTold = unitText === undefined || (unitText === '' && isExplained('unit'));
+      if (!isUnitTold && unit === undefined) reportUnit(unitText, fields, descriptor);
+      checkCount(count, fields, descriptor, isExplained('requests_per_unit'));
     }
-    checkCount(count, fields, descriptor, isExplained('requests_per_unit'));
   }
   const name = readText(fields, 'name') ?? '';
   return Object.freeze({
@@ -49,23 +54,26 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   });
 }
 
-/** The mappings of `rate_limit` and `rate_limits`, as written. */
-export function limitsOf(descriptor: TreeMap): readonly TreeMap[] {
+/** `rate_limit: {}`, without a key beside it that belongs into it: one mistake. */
+function isBare({ node }: MapReader, descriptor: MapReader): boolean {
+  const isBeside = ['unit', 'requests_per_unit'].some((name) => descriptor.has(name));
+  return node.entries.size === 0 && !isBeside;
+}
+
+/** Of `rate_limit` and `rate_limits`, as written. */
+export function listJoinedLimits(descriptor: TreeMap): readonly JoinedLimit[] {
   const nodes = ['rate_limit', 'rate_limits'].flatMap((name) => {
     const node = descriptor.entries.get(name)?.value;
     return node?.kind === 'list' ? node.items : (node ?? []);
   });
-  return nodes.filter((node) => node.kind === 'map');
+  return nodes
+    .filter((node) => node.kind === 'map')
+    .map((limit) => ({ text: toFlowMap(limit), window: toWindow(limit) }));
 }
 
-/** Whether they can be one list: each has a window of its own. */
-export function canBeListed(limits: readonly TreeMap[]): boolean {
-  const windows = limits.map((limit) =>
-    ['unit', 'unit_multiplier', 'algorithm'].map((name) => sourceOf(limit, name)).join(' '),
-  );
-  const areLimits = limits.every(({ entries }) => entries.has('unit') && !entries.has('unlimited'));
-  const isInRange = limits.length >= leastListed && limits.length <= mostListed;
-  return areLimits && isInRange && new Set(windows).size === limits.length;
+function toWindow(limit: TreeMap): string | undefined {
+  if (!limit.entries.has('unit') || limit.entries.has('unlimited')) return undefined;
+  return ['unit', 'unit_multiplier', 'algorithm'].map((name) => sourceOf(limit, name)).join(' ');
 }
 
 function sourceOf({ entries }: TreeMap, name: string): string {
@@ -74,7 +82,7 @@ function sourceOf({ entries }: TreeMap, name: string): string {
 }
 
 /** As it is written in one line; `...` stands for what is no single value. */
-export function toFlowMap({ entries }: TreeMap): string {
+function toFlowMap({ entries }: TreeMap): string {
   const shown = [...entries].slice(0, mostShown).map(([name, { value }]) => {
     const source = 'source' in value ? toExcerpt(value.source) : '...';
     return `${toExcerpt(name)}: ${source}`;

@@ -70,9 +70,24 @@ test('the same descriptor in merged files is refused, and both places are named'
       "c.yaml:4:5: error: duplicate descriptor composite key 'shop.user'",
       `      - {key: user, ${limit}}`,
       '        ^',
-      '    hint: the first one is at a.yaml:3:5',
+      '    hint: the first one is at a.yaml:3:5; keep one of them',
     ].join('\n'),
   );
+});
+
+test('how to join the same descriptor of merged files is said as within one file', (t) => {
+  const of = (file: string, rest: string) =>
+    documentOf(file, 'domain: shop', 'descriptors:', `  - {key: user, ${rest}}`);
+  const limitOf = (unit: string) => `rate_limit: {unit: ${unit}, requests_per_unit: 2}`;
+  const nested = `descriptors: [{key: path, ${limitOf('hour')}}]`;
+  const hints = [limitOf('day'), nested].map((second) => {
+    const built = buildRuleSet([of('a.yaml', limitOf('hour')), of('b.yaml', second)], merging);
+    return built.ok ? '' : built.problems.map(({ hint }) => hint).join();
+  });
+  t.deepEqual(hints, [
+    'the first one is at a.yaml:3:5; keep one item, with rate_limits: [{unit: hour, requests_per_unit: 2}, {unit: day, requests_per_unit: 2}]',
+    'the first one is at a.yaml:3:5; keep one item, with the descriptors and the rate_limit',
+  ]);
 });
 
 test('wildcards of merged files are tried in the order of the file names', (t) => {

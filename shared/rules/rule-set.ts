@@ -7,6 +7,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import type { Position } from './document-reporter.ts';
 import { createProblemList } from './document-reporter.ts';
 import { compareFiles, groupByDomain } from './file-order.ts';
+import { describeJoined, type JoinedItem, type JoinedLimit } from './joined-items.ts';
 import { listShape } from './limit-shape.ts';
 import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
@@ -234,7 +235,7 @@ function* checkMergedKeys(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  const places = new Map<string, { document: RuleDocument; place: string }>();
+  const places = new Map<string, { document: RuleDocument; descriptor: RuleDescriptor }>();
   for (const document of documents) {
     for (const [index, descriptor] of document.descriptors.entries()) {
       if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
@@ -242,12 +243,14 @@ function* checkMergedKeys(
       const name = toUniqueName(composite, descriptor.untilMs !== undefined);
       const first = places.get(name);
       if (first === undefined) {
-        places.set(name, { document, place: placeOf(document.file, descriptor.position) });
+        places.set(name, { document, descriptor });
       } else if (first.document !== document) {
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
         const message = `duplicate descriptor composite key '${fullKey}'`;
         const path = `descriptors[${index}]`;
-        const hint = `the first one is at ${first.place}`;
+        const place = placeOf(first.document.file, first.descriptor.position);
+        const joined = describeJoined([toJoinedItem(first.descriptor), toJoinedItem(descriptor)]);
+        const hint = `the first one is at ${place}; ${joined}`;
         problems.push(
           createProblem(
             'error',
@@ -262,6 +265,24 @@ function* checkMergedKeys(
       }
     }
   }
+}
+
+function toJoinedItem({ rateLimit, furtherLimits, descriptors }: RuleDescriptor): JoinedItem {
+  const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
+  return { limits: limits.map(toJoinedLimit), hasDescriptors: descriptors.length > 0 };
+}
+
+function toJoinedLimit(limit: RateLimitBlock): JoinedLimit {
+  const { unit, requestsPerUnit, unitMultiplier, algorithm, unlimited, name } = limit;
+  if (unit === undefined || unlimited) return { text: '{unlimited: true}', window: undefined };
+  const fields = [
+    ...[`unit: ${unit}`, `requests_per_unit: ${requestsPerUnit}`],
+    ...listShape(limit).map(
+      ([field, value]) => `${field}: ${typeof value === 'object' ? '...' : value}`,
+    ),
+    ...(name === '' ? [] : [`name: ${toExcerpt(name)}`]),
+  ];
+  return { text: `{${fields.join(', ')}}`, window: `${unit} ${unitMultiplier} ${algorithm}` };
 }
 
 /** How many descriptors are checked between two yields: well below a millisecond. */
