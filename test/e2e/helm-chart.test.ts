@@ -24,7 +24,7 @@ const certificate = {
 };
 const workerToken = 'the-token-of-the-workers';
 const withTls = {
-  worker: { settingsSecret: 'worker-settings', tlsSecret: 'tls', tlsCa: true, xdsTlsSecret: 'tls' },
+  worker: { xdsTokenSecret: 'worker-token', tlsSecret: 'tls', tlsCa: true, xdsTlsSecret: 'tls' },
   controlPlane: {
     peersTokenSecret: 'fleet',
     adminTokensSecret: 'admin',
@@ -39,9 +39,7 @@ const secretsWithTls: Secrets = {
   fleet: { token: 'the-token-of-the-fleet' },
   admin: { tokens: 'ann write the-token-of-ann-that-writes\n' },
   xds: { tokens: `fleet xds ${workerToken}\n` },
-  'worker-settings': {
-    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${workerToken}`,
-  },
+  'worker-token': { token: `${workerToken}\n` },
 };
 
 for (const [title, values, secrets] of [

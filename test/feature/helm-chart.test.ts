@@ -388,7 +388,10 @@ const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
   [/worker\.tlsCa: .*worker\.tlsSecret/, { worker: { tlsCa: true } }],
   [/controlPlane\.xdsTlsSecret: .*worker\.xdsTlsSecret/, { controlPlane: { xdsTlsSecret: 'a' } }],
   [/worker\.xdsTlsSecret: .*controlPlane\.xdsTlsSecret/, { worker: { xdsTlsSecret: 'a' } }],
-  [/controlPlane\.xdsTokensSecret: .*settingsSecret/, { controlPlane: { xdsTokensSecret: 'a' } }],
+  [
+    /controlPlane\.xdsTokensSecret: .*worker\.xdsTokenSecret/,
+    { controlPlane: { xdsTokensSecret: 'a' } },
+  ],
   [
     /RATELANE_ADMIN_ADDRESS: .*take it out/,
     { controlPlane: { settings: { RATELANE_ADMIN_ADDRESS: '127.0.0.1:18001' } } },
