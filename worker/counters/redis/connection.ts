@@ -1,8 +1,9 @@
-// One connection to one server, from its opening (authentication, database, PING) to its end. It
-// never reconnects and never sends anything twice; redis-lane.ts opens the next one.
+// One connection to one server, from its opening (authentication, database, PING) to its end: commands out,
+// replies in, in order. It never reconnects and never sends anything twice; redis-lane.ts opens the next one.
 //
 // The client library opens it. Counting then bypasses the library, over its socket: a command object per
 // increment costs more than all the rest of a decision.
+import type { Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { conceal } from '../../../shared/conceal.ts';
@@ -11,10 +12,18 @@ import type { StoreAddress } from './address.ts';
 import type { CommandText } from './command-text.ts';
 import type { ConnectionTls, TlsOptions } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
-import { createExchange, type Exchange } from './exchange.ts';
-import type { RawReply } from './reply-reader.ts';
+import { createReplyReader, type RawReply } from './reply-reader.ts';
 
-export interface Connection extends Exchange {
+export interface Connection {
+  /**
+   * Writes all commands at once. `done` is called once, never from inside `send`, with one reply per
+   * command; those without a reply at the connection's end get errors.
+   */
+  send(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
+  /** Ends it at once, with everything in flight. */
+  destroy(): void;
+  /** Resolves, with the reason, when the connection has ended, whoever ended it. */
+  readonly ended: Promise<string>;
   /** One command and its reply. Rejects with the server's error, and when no reply comes in time, which
    * ends the connection. */
   ask(command: CommandText): Promise<RawReply>;
@@ -80,8 +89,7 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
         fail(new Error(lastError || 'the connection was closed'));
         return;
       }
-      const exchange = createExchange(client.stream);
-      resolve({ ...exchange, ask: (command) => ask(exchange, command, deps) });
+      resolve(createConnection(client.stream, deps));
     }
 
     function release(): void {
@@ -142,24 +150,6 @@ async function greet(
   }
 }
 
-function ask(
-  { send, destroy }: Exchange,
-  command: CommandText,
-  { clock, timeoutMs }: ConnectionDeps,
-): Promise<RawReply> {
-  return new Promise((resolve, reject) => {
-    const cancelTimeout = clock.after(timeoutMs, () => {
-      reject(new Error(`no answer in ${timeoutMs} ms`));
-      destroy();
-    });
-    send([command], ([reply]) => {
-      cancelTimeout();
-      if (reply === undefined || reply instanceof Error) reject(reply);
-      else resolve(reply);
-    });
-  });
-}
-
 function destroyClient(redis: Redis): void {
   if (redis.status === 'end') return;
   redis.disconnect();
@@ -173,4 +163,93 @@ function toConnectionText(error: unknown): string {
     return error.errors.map(errorText).join(', ');
   }
   return errorText(error);
+}
+
+interface Sent {
+  readonly count: number;
+  readonly replies: RawReply[];
+  readonly done: (replies: RawReply[]) => void;
+}
+
+/** Takes over an open socket: nobody else may use it from now on. */
+export function createConnection(
+  socket: Socket,
+  { clock, timeoutMs }: Pick<ConnectionDeps, 'clock' | 'timeoutMs'>,
+): Connection {
+  const unanswered: Sent[] = [];
+  let reason: string | undefined;
+  let tellEnd: (reason: string) => void = () => {};
+  const ended = new Promise<string>((resolve) => {
+    tellEnd = resolve;
+  });
+  const reader = createReplyReader(take);
+  socket.removeAllListeners('data');
+  socket.on('data', (chunk) => {
+    const problem = reason === undefined ? reader.feed(chunk) : undefined;
+    if (problem !== undefined) end(`the server sent ${problem}`);
+  });
+  socket.on('error', (error) => end(errorText(error)));
+  socket.on('close', () => end('the connection was closed'));
+  if (socket.destroyed) end('the connection was closed');
+  return { send, destroy, ended, ask };
+
+  function send(commands: readonly CommandText[], done: Sent['done']): void {
+    const sent = { count: commands.length, replies: [], done };
+    if (reason === undefined && commands.length > 0) {
+      unanswered.push(sent);
+      let text = '';
+      for (const command of commands) text += command;
+      socket.write(text, 'latin1');
+    } else {
+      setImmediate(fail, sent);
+    }
+  }
+
+  function ask(command: CommandText): Promise<RawReply> {
+    return new Promise((resolve, reject) => {
+      const cancelTimeout = clock.after(timeoutMs, () => {
+        reject(new Error(`no answer in ${timeoutMs} ms`));
+        destroy();
+      });
+      send([command], ([reply]) => {
+        cancelTimeout();
+        if (reply === undefined || reply instanceof Error) reject(reply);
+        else resolve(reply);
+      });
+    });
+  }
+
+  function destroy(): void {
+    end('the connection was closed');
+  }
+
+  function take(reply: RawReply): void {
+    const [first] = unanswered;
+    if (reason !== undefined) return;
+    if (first === undefined) {
+      end('the server said something without being asked');
+      return;
+    }
+    first.replies.push(reply);
+    if (first.replies.length < first.count) return;
+    // Nearly always there is only one, and then this costs almost nothing.
+    if (unanswered.length === 1) unanswered.pop();
+    else unanswered.shift();
+    first.done(first.replies);
+  }
+
+  function end(why: string): void {
+    if (reason !== undefined) return;
+    reason = why;
+    socket.destroy();
+    tellEnd(why);
+    // The caller that ends it may be in the middle of something.
+    for (const sent of unanswered) setImmediate(fail, sent);
+    unanswered.length = 0;
+  }
+
+  function fail({ count, replies, done }: Sent): void {
+    while (replies.length < count) replies.push(new Error(reason));
+    done(replies);
+  }
 }

@@ -1,4 +1,4 @@
-// Splits the bytes of a Redis server (RESP, version 2) into replies. exchange.ts assigns replies to
+// Splits the bytes of a Redis server (RESP, version 2) into replies. connection.ts assigns replies to
 // commands.
 
 /** Integers above 2^53 are rounded. */

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { createExchange, type Exchange } from './exchange.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { type Connection, createConnection } from './connection.ts';
 import type { RawReply } from './reply-reader.ts';
 
 async function setUp(t: ExecutionContext) {
@@ -20,15 +21,15 @@ async function setUp(t: ExecutionContext) {
     server.destroy();
     listener.close();
   });
-  return { exchange: createExchange(socket), server };
+  return { connection: createConnection(socket, { clock: systemClock, timeoutMs: 1_000 }), server };
 }
 
-const send = (exchange: Exchange, ...commands: string[]) =>
-  new Promise<RawReply[]>((resolve) => exchange.send(commands, resolve));
+const send = (connection: Connection, ...commands: string[]) =>
+  new Promise<RawReply[]>((resolve) => connection.send(commands, resolve));
 
 test('replies go to what was sent, in order', async (t) => {
-  const { exchange, server } = await setUp(t);
-  const answers = Promise.all([send(exchange, 'a', 'b'), send(exchange, 'c')]);
+  const { connection, server } = await setUp(t);
+  const answers = Promise.all([send(connection, 'a', 'b'), send(connection, 'c')]);
   let received = '';
   server.on('data', (chunk) => {
     received += chunk;
@@ -41,14 +42,14 @@ test('replies go to what was sent, in order', async (t) => {
 });
 
 test('the end of the connection fails what is unanswered, once, and keeps what is answered', async (t) => {
-  const { exchange, server } = await setUp(t);
-  const answers = Promise.all([send(exchange, 'a', 'b'), send(exchange, 'c')]);
+  const { connection, server } = await setUp(t);
+  const answers = Promise.all([send(connection, 'a', 'b'), send(connection, 'c')]);
   server.end(':1\r\n');
   const [[one, lost], [alsoLost]] = (await answers) as [RawReply[], RawReply[]];
   t.is(one, 1);
   t.true(lost instanceof Error && alsoLost instanceof Error);
-  t.is(await exchange.ended, 'the connection was closed');
-  t.true((await send(exchange, 'd'))[0] instanceof Error);
+  t.is(await connection.ended, 'the connection was closed');
+  t.true((await send(connection, 'd'))[0] instanceof Error);
 });
 
 for (const [title, bytes, reason] of [
@@ -56,23 +57,23 @@ for (const [title, bytes, reason] of [
   ['a reply to nothing', ':1\r\n:2\r\n', 'the server said something without being asked'],
 ] as const) {
   test(`${title} ends the connection`, async (t) => {
-    const { exchange, server } = await setUp(t);
-    const answer = send(exchange, 'a');
+    const { connection, server } = await setUp(t);
+    const answer = send(connection, 'a');
     server.write(bytes);
-    t.is(await exchange.ended, reason);
+    t.is(await connection.ended, reason);
     t.is((await answer).length, 1);
   });
 }
 
 test('ending it in the middle of replies calls nobody twice', async (t) => {
-  const { exchange, server } = await setUp(t);
+  const { connection, server } = await setUp(t);
   const outcomes: RawReply[][] = [];
   const second = new Promise<void>((resolve) => {
-    exchange.send(['a'], (replies) => {
+    connection.send(['a'], (replies) => {
       outcomes.push(replies);
-      exchange.destroy();
+      connection.destroy();
     });
-    exchange.send(['b'], (replies) => {
+    connection.send(['b'], (replies) => {
       outcomes.push(replies);
       resolve();
     });
