@@ -22,7 +22,7 @@ import { maxPendingChanges } from '../../worker/counters/memcached/memcached-lan
 import * as memcached from '../../worker/counters/memcached/memcached-nodes.ts';
 import { maxOpen as maxOpenMemcached } from '../../worker/counters/memcached/memcached-store.ts';
 import { maxCharacters, maxCounters } from '../../worker/counters/memory-store.ts';
-import { maxWaiting } from '../../worker/counters/redis/batching-store.ts';
+import { maxWaiting } from '../../worker/counters/redis/batching.ts';
 import { leastBytes } from '../../worker/decision/over-limit-cache.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { maxWaitingHits } from '../../worker/decision/should-rate-limit.ts';

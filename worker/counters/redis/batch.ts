@@ -1,5 +1,5 @@
 // Plans one batch: turns the hits of many requests into operations, and the replies into each hit's
-// result. Pure; batching-store.ts decides when a batch is sent and where.
+// result. Pure; batching.ts decides when a batch is sent and where.
 
 import {
   LimiterCounter,

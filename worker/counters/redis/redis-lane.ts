@@ -1,12 +1,12 @@
 // A lane to Redis: keeps one connection open, reconnects when it ends, and sends operations over it as
-// commands. batching-store.ts decides when batches are sent.
+// commands. batching.ts decides when batches are sent.
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Operation, Reply } from './batch.ts';
+import type { Lane } from './batching.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
-import type { Lane } from './flights.ts';
 import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 

@@ -8,7 +8,7 @@ import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { CountRequest } from '../store.ts';
-import { createBatchingStore, type EmptyPoolRule } from './batching-store.ts';
+import { createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
@@ -107,9 +107,11 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   let active = 0;
   let lastFailure: string | undefined;
   let closed = false;
-  let overflow: RedisLane | undefined;
   let overflowFailedMs = Number.NEGATIVE_INFINITY;
-  const lanes = Array.from({ length: options.size }, createStayingLane);
+  /** The attempt under way to open the overflow lane. */
+  let overflowAttempt: Promise<void> | undefined;
+  const lanes = Array.from({ length: options.size }, () => createLane(true));
+  const overflow = createLane(false);
   const [firstLane] = lanes;
   /** Each sends its commands, or fails them when called with an error. */
   let queuedSends: ((error: Error | undefined) => void)[] = [];
@@ -126,12 +128,10 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     intervalMs: requestFailureIntervalMs,
     write: (text) => log.error(`a decision failed: ${text}`),
   });
-  const batching = createBatchingStore({
+  const batching = createBatching({
     name,
     lanes,
-    get overflow() {
-      return overflow;
-    },
+    overflow,
     openOverflow,
     closeOverflow,
     breaker,
@@ -167,11 +167,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
     if (options.failureMode === 'error' && !isSaid) requestFailures.report(error.message);
   }
 
-  function createStayingLane(): RedisLane {
-    return createLane(true, connectionEnded);
-  }
-
-  function createLane(stays: boolean, onEnd: (reason: string, byUs: boolean) => void): RedisLane {
+  function createLane(stays: boolean): RedisLane {
     return createRedisLane({
       clock,
       codec,
@@ -182,7 +178,7 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
       redirect: deps.redirect,
       closeOnReadonlyError: options.closeOnReadonlyError,
       onOpen: connectionOpened,
-      onEnd,
+      onEnd: connectionEnded,
       onFailure: (reason) => {
         attemptFailed(reason);
         if (active === 0) connectionFailures.report(`${name}: ${reason}`);
@@ -292,26 +288,24 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   }
 
   function openOverflow(): void {
-    if (overflow !== undefined || closed) return;
+    if (overflow.ready || overflowAttempt !== undefined || closed) return;
     if (clock.monotonicMs() - overflowFailedMs < overflowRetryMs) return;
-    const lane = createLane(false, (reason, byUs) => {
-      if (overflow === lane) overflow = undefined;
-      connectionEnded(reason, byUs);
-    });
-    overflow = lane;
-    lane.tryToOpen(new AbortController().signal).catch((error: unknown) => {
-      // Aborted, which says nothing about the server.
-      if (overflow !== lane) return;
-      overflow = undefined;
+    const attempt = overflow.tryToOpen(new AbortController().signal);
+    overflowAttempt = attempt;
+    const end = (error?: unknown) => {
+      // Given up, which says nothing about the server.
+      if (overflowAttempt !== attempt) return;
+      overflowAttempt = undefined;
+      if (error === undefined) return;
       overflowFailedMs = clock.monotonicMs();
       attemptFailed(errorText(error));
-    });
+    };
+    attempt.then(() => end(), end);
   }
 
   function closeOverflow(): void {
-    const lane = overflow;
-    overflow = undefined;
-    lane?.close();
+    overflowAttempt = undefined;
+    overflow.halt('closed');
   }
 
   async function tryToOpen(signal: AbortSignal): Promise<void> {

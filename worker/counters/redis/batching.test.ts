@@ -6,8 +6,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import type { CountMode, CountRequest, Hit } from '../store.ts';
 import { isFailure, type Operation, type Reply } from './batch.ts';
-import { type BatchingStore, createBatchingStore, type EmptyPoolRule } from './batching-store.ts';
-import type { Lane } from './flights.ts';
+import { type Batching, createBatching, type EmptyPoolRule, type Lane } from './batching.ts';
 
 interface FakeLane extends Lane {
   ready: boolean;
@@ -55,12 +54,12 @@ function setUp(options: SetUpOptions = {}) {
   const deps = {
     name: 'store',
     lanes,
-    overflow: undefined as FakeLane | undefined,
+    overflow: { ...createFakeLane(), ready: false },
     openOverflow: () => {
-      deps.overflow ??= createFakeLane();
+      deps.overflow.ready = true;
     },
     closeOverflow: () => {
-      deps.overflow = undefined;
+      deps.overflow.ready = false;
     },
     breaker: createBreaker({ name: 'store', clock, onChange: () => {} }),
     clock,
@@ -71,7 +70,7 @@ function setUp(options: SetUpOptions = {}) {
     onEmptyPool: options.onEmptyPool ?? { behavior: 'wait', waitMs: 0 },
     pipelineWindowMs: options.pipelineWindowMs ?? 0,
   };
-  const store = createBatchingStore(deps);
+  const store = createBatching(deps);
   const [lane] = lanes as [FakeLane, ...FakeLane[]];
   return { store, lanes, lane, deps, clock, failures, log };
 }
@@ -83,7 +82,7 @@ interface Counted {
 }
 
 function count(
-  store: BatchingStore,
+  store: Batching,
   hits: readonly Hit[],
   deadlineMs = 10_000,
   mode: CountMode = 'add',
@@ -630,25 +629,25 @@ test('an empty pool with CREATE gets one lane more, which is given up when it is
   await tick();
   const waited = count(store, [hit('a')]);
   clock.advance(75);
-  t.is(deps.overflow, undefined);
+  t.false(deps.overflow.ready);
   clock.advance(50);
-  const overflow = deps.overflow as FakeLane | undefined;
-  t.truthy(overflow);
+  const { overflow } = deps;
+  t.true(overflow.ready);
   store.lanesChanged();
   await tick();
-  t.is(overflow?.sent.length, 1);
+  t.is(overflow.sent.length, 1);
   const next = count(store, [hit('b')]);
-  if (overflow) answer(t, overflow, () => 1);
+  answer(t, overflow, () => 1);
   await tick();
   t.deepEqual(waited.outcomes, ['ok']);
   // The pool is still empty and somebody waits.
-  t.is(deps.overflow, overflow);
-  t.is(overflow?.sent.length, 1);
+  t.true(overflow.ready);
+  t.is(overflow.sent.length, 1);
   answer(t, lane, () => 1);
-  if (overflow) answer(t, overflow, () => 1);
+  answer(t, overflow, () => 1);
   await tick();
   t.deepEqual(next.outcomes, ['ok']);
-  t.is(deps.overflow, undefined);
+  t.false(deps.overflow.ready);
 });
 
 test('an empty pool gets no lane more when the breaker opens', async (t) => {
@@ -658,7 +657,7 @@ test('an empty pool gets no lane more when the breaker opens', async (t) => {
   const waiting = count(store, [hit('a')]);
   clock.advance(1_000);
   t.is(deps.breaker.state, 'open');
-  t.is(deps.overflow, undefined);
+  t.false(deps.overflow.ready);
   await tick();
   t.deepEqual(waiting.outcomes, ['store: no answer in 1000 ms']);
 });
@@ -672,5 +671,5 @@ test('an empty pool with WAIT lets requests wait to their deadline', async (t) =
   t.deepEqual(waited.outcomes, []);
   clock.advance(75);
   t.deepEqual(waited.outcomes, ['store: the deadline passed before the hits were sent']);
-  t.is(deps.overflow, undefined);
+  t.false(deps.overflow.ready);
 });

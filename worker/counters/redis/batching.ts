@@ -15,7 +15,6 @@ import {
   toLimitOperation,
   toOperation,
 } from './batch.ts';
-import { type Flight, Flights, type Lane } from './flights.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
@@ -40,6 +39,25 @@ const trialMs = 100;
 /** Grace beyond the timeout before a connection without an answer is dropped. */
 const resetGraceMs = 25;
 
+/** Carries one batch at a time: turns operations into commands and keeps a connection. */
+export interface Lane {
+  /** Connected, so that a batch can be written now. */
+  readonly ready: boolean;
+  /**
+   * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with one
+   * reply for each operation, also when the connection is lost. Nothing is ever sent twice. `onAnswer` is
+   * called before, when the server has answered; answers of servers to which it redirected commands may
+   * then still be missing.
+   */
+  send(
+    operations: readonly Operation[],
+    done: (replies: Reply[]) => void,
+    onAnswer: () => void,
+  ): void;
+  /** Drops the connection, which does not answer, and reconnects. */
+  reset(reason: string): void;
+}
+
 /**
  * What happens to requests that find no free lane (behaviour: pool-on-empty). All wait for `waitMs` first.
  */
@@ -49,13 +67,13 @@ export interface EmptyPoolRule {
   readonly waitMs: number;
 }
 
-export interface BatchingStoreDeps {
+export interface BatchingDeps {
   /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
   readonly lanes: readonly Lane[];
-  /** The lane beyond `lanes`, while it exists; it may not be ready yet. */
-  readonly overflow: Lane | undefined;
-  /** Starts opening the overflow lane, unless it exists. */
+  /** The lane beyond `lanes`, ready only while it is open. */
+  readonly overflow: Lane;
+  /** Starts opening the overflow lane, unless it is open or being opened. */
   openOverflow(): void;
   /** Closes the overflow lane. */
   closeOverflow(): void;
@@ -75,7 +93,7 @@ export interface BatchingStoreDeps {
   readonly pipelineWindowMs: number;
 }
 
-export interface BatchingStore {
+export interface Batching {
   /** As CounterStore.count. */
   count(request: CountRequest): void;
   /** Call it when a lane has become ready, or the breaker has changed. */
@@ -84,12 +102,26 @@ export interface BatchingStore {
   drain(graceMs: number): Promise<void>;
 }
 
-export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
-  const { name, lanes, breaker, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
+/** A lane with the batch that it carries, if any. */
+interface Slot {
+  readonly lane: Lane;
+  batch: Batch | undefined;
+  /** When the last operations of the batch were sent. */
+  writtenMs: number;
+  /** The server has answered; other cluster nodes may still have to. */
+  isAnswered: boolean;
+}
+
+export function createBatching(deps: BatchingDeps): Batching {
+  const { name, breaker, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
   const pipelineWindow =
     deps.pipelineWindowMs > 0 ? createPipelineWindow(deps.pipelineWindowMs, clock) : undefined;
   const waiting = createWaitingLine();
-  const flights = new Flights();
+  const slots = deps.lanes.map(toSlot);
+  const overflow = toSlot(deps.overflow);
+  const allSlots = [...slots, overflow];
+  /** How many slots have a batch. */
+  let inFlight = 0;
   let lastArrivalMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
@@ -104,8 +136,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   let draining: Promise<void> | undefined;
   let drained: (() => void) | undefined;
 
-  const store: BatchingStore = { count, lanesChanged, drain };
-  return store;
+  return { count, lanesChanged, drain };
 
   function count(request: CountRequest): void {
     const refusal = findRefusal(request);
@@ -129,8 +160,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   /** At the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
    * and sleeping would delay answers; while nothing can be sent, waiting is useless. */
   function holdBack(pass: PipelineWindow): void {
-    const canLeave = breaker.refusal === undefined && findFreeLane() !== undefined;
-    isHeldBack = canLeave && flights.size === 0 && waiting.size < manyRequests;
+    const canLeave = breaker.refusal === undefined && findFreeSlot() !== undefined;
+    isHeldBack = canLeave && inFlight === 0 && waiting.size < manyRequests;
     if (isHeldBack) pass(lastArrivalMs, flush);
     else flush();
   }
@@ -167,23 +198,22 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   /** While half-open, one batch is sent; later requests wait for its answer, but not for long. */
   function refuseWaiting(refusal: AppError): void {
     if (breaker.state === 'half-open') {
-      if (flights.size === 0) sendWaiting();
+      if (inFlight === 0) sendWaiting();
       if (clock.monotonicMs() - lastSentMs < trialMs) return;
     }
     for (const request of waiting.takeAll()) fail(request, refusal);
     finishDraining();
   }
 
-  /** Sends operations of the flight over the lane. */
   function write(
-    flight: Flight,
+    slot: Slot,
     operations: readonly Operation[],
     done: (replies: Reply[]) => void,
   ): void {
-    flight.writtenMs = clock.monotonicMs();
-    flight.isAnswered = false;
-    flight.lane.send(operations, done, () => {
-      flight.isAnswered = true;
+    slot.writtenMs = clock.monotonicMs();
+    slot.isAnswered = false;
+    slot.lane.send(operations, done, () => {
+      slot.isAnswered = true;
       heard = true;
       if (breaker.refusal !== undefined) breaker.close();
     });
@@ -192,29 +222,24 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   function sendWaiting(): void {
     while (waiting.size > 0) {
       const now = clock.monotonicMs();
-      if (flights.size >= hotLanes && now - lastSentMs < furtherLaneMs) return;
-      const lane = findFreeLane() ?? findFreeOverflow();
-      if (lane === undefined) return;
-      sendNextBatch(lane, now);
+      if (inFlight >= hotLanes && now - lastSentMs < furtherLaneMs) return;
+      const slot = findFreeSlot() ?? (isFree(overflow) ? overflow : undefined);
+      if (slot === undefined) return;
+      sendNextBatch(slot, now);
     }
   }
 
   /** The first free one, so that the same few connections are busy. */
-  function findFreeLane(): Lane | undefined {
-    return lanes.find((lane) => lane.ready && !flights.has(lane));
-  }
-
-  function findFreeOverflow(): Lane | undefined {
-    const { overflow } = deps;
-    return overflow?.ready && !flights.has(overflow) ? overflow : undefined;
+  function findFreeSlot(): Slot | undefined {
+    return slots.find(isFree);
   }
 
   function closeIdleOverflow(): void {
-    if (findFreeOverflow() === undefined) return;
-    if (waiting.size === 0 || findFreeLane() !== undefined) deps.closeOverflow();
+    if (!isFree(overflow)) return;
+    if (waiting.size === 0 || findFreeSlot() !== undefined) deps.closeOverflow();
   }
 
-  function sendNextBatch(lane: Lane, now: number): void {
+  function sendNextBatch(slot: Slot, now: number): void {
     const batch = new Batch(undefined);
     let reads: Map<string, Operation> | undefined;
     while (batch.operations.length < maxOperations) {
@@ -237,10 +262,10 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (batch.requests.length === 0) return;
     lastSentMs = now;
-    const flight = { lane, batch, writtenMs: now, isAnswered: false };
-    flights.add(flight);
-    if (reads === undefined) send(flight);
-    else sendReads(flight, reads);
+    slot.batch = batch;
+    inFlight++;
+    if (reads === undefined) send(slot, batch);
+    else sendReads(slot, batch, reads);
   }
 
   /** Why an unsent request must no longer be sent, if so. */
@@ -256,8 +281,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
 
   /** First round of a batch with `add-unless-over`: reads the counters, by `mapKey`. The second is planned with them as
    * if the requests came one by one. */
-  function sendReads(flight: Flight, reads: ReadonlyMap<string, Operation>): void {
-    write(flight, [...reads.values()], (replies) => {
+  function sendReads(slot: Slot, batch: Batch, reads: ReadonlyMap<string, Operation>): void {
+    write(slot, [...reads.values()], (replies) => {
       const counters: Counters = new Map();
       const failures = new Map<string, AppError>();
       let index = 0;
@@ -271,7 +296,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       }
       const now = clock.monotonicMs();
       const second = new Batch(counters);
-      for (const request of flight.batch.requests) {
+      for (const request of batch.requests) {
         if (request === undefined) continue;
         const reason = findReasonToLeave(request, now);
         const failure = needsReading(request) ? findFailure(request, failures) : undefined;
@@ -280,27 +305,26 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         else second.add(request);
       }
       if (second.requests.length === 0) {
-        finish(flight);
+        finish(slot);
       } else {
-        flight.batch = second;
-        send(flight);
+        slot.batch = second;
+        send(slot, second);
       }
     });
   }
 
-  function send(flight: Flight): void {
-    write(flight, flight.batch.operations, (replies) => {
-      const again = flight.batch.splitOverflows(replies);
+  function send(slot: Slot, batch: Batch): void {
+    write(slot, batch.operations, (replies) => {
+      const again = batch.splitOverflows(replies);
       if (again.length === 0) {
-        complete(flight, replies);
+        complete(slot, batch, replies);
         return;
       }
-      write(flight, again, (more) => complete(flight, replies.concat(more)));
+      write(slot, again, (more) => complete(slot, batch, replies.concat(more)));
     });
   }
 
-  function complete(flight: Flight, replies: readonly Reply[]): void {
-    const { batch } = flight;
+  function complete(slot: Slot, batch: Batch, replies: readonly Reply[]): void {
     const { requests } = batch;
     for (let index = 0; index < requests.length; index++) {
       const request = requests[index];
@@ -309,11 +333,12 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
       if (error === undefined) settle(request, undefined);
       else fail(request, error);
     }
-    finish(flight);
+    finish(slot);
   }
 
-  function finish({ lane }: Flight): void {
-    flights.remove(lane);
+  function finish(slot: Slot): void {
+    slot.batch = undefined;
+    inFlight--;
     lanesChanged();
     finishDraining();
   }
@@ -343,7 +368,8 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     heard = false;
     if (silentMs >= patienceMs) giveUp();
     sweepWaiting(now);
-    for (const { lane, batch, writtenMs, isAnswered } of flights.list()) {
+    for (const { lane, batch, writtenMs, isAnswered } of allSlots) {
+      if (batch === undefined) continue;
       for (const [index, request] of batch.requests.entries()) {
         if (request === undefined || request.deadlineMs > now) continue;
         batch.requests[index] = undefined;
@@ -355,15 +381,15 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     }
     if (!flushScheduled) flush();
     if (waiting.size > 0) applyEmptyPoolRule(now);
-    if (waiting.size > 0 || flights.size > 0) startSweeping();
+    if (waiting.size > 0 || inFlight > 0) startSweeping();
     else silentMs = 0;
     finishDraining();
   }
 
   /** False when this server has answered everything sent to it. */
   function isAnswerDue(): boolean {
-    for (const { isAnswered } of flights.list()) if (!isAnswered) return true;
-    return flights.size === 0 && !isHeldBack;
+    if (inFlight === 0) return !isHeldBack;
+    return allSlots.some(({ batch, isAnswered }) => batch !== undefined && !isAnswered);
   }
 
   function giveUp(): void {
@@ -371,9 +397,12 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     breaker.openOnTimeout(`no answer in ${patienceMs} ms`);
     const { refusal } = breaker;
     if (refusal === undefined) return;
-    for (const { batch } of flights.list()) {
-      for (const request of batch.takeOpen()) fail(request, refusal);
-    }
+    for (const request of takeSent()) fail(request, refusal);
+  }
+
+  /** The requests of all batches in flight; their answers are ignored from now on. */
+  function takeSent(): CountRequest[] {
+    return allSlots.flatMap(({ batch }) => batch?.takeOpen() ?? []);
   }
 
   function sweepWaiting(now: number): void {
@@ -388,7 +417,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
     if (breaker.refusal !== undefined) return;
     const { behavior, waitMs } = onEmptyPool;
     const isDue = now - (waiting.oldestMs ?? now) >= waitMs;
-    if (behavior === 'wait' || !isDue || findFreeLane() !== undefined) return;
+    if (behavior === 'wait' || !isDue || findFreeSlot() !== undefined) return;
     if (behavior === 'create') {
       deps.openOverflow();
       return;
@@ -409,9 +438,7 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
         cancelSweep?.();
         const error = new AppError('store', `${name}: the worker stopped before an answer came`);
         for (const request of waiting.takeAll()) settle(request, error);
-        for (const { batch } of flights.list()) {
-          for (const request of batch.takeOpen()) settle(request, error);
-        }
+        for (const request of takeSent()) settle(request, error);
         resolve();
       }
     });
@@ -420,8 +447,16 @@ export function createBatchingStore(deps: BatchingStoreDeps): BatchingStore {
   }
 
   function finishDraining(): void {
-    if (waiting.size === 0 && flights.size === 0) drained?.();
+    if (waiting.size === 0 && inFlight === 0) drained?.();
   }
+}
+
+function toSlot(lane: Lane): Slot {
+  return { lane, batch: undefined, writtenMs: 0, isAnswered: false };
+}
+
+function isFree({ lane, batch }: Slot): boolean {
+  return batch === undefined && lane.ready;
 }
 
 function findFailure(
