@@ -20,19 +20,19 @@ export async function startGrpcServices(t: ExecutionContext, tls?: GrpcTls): Pro
   const health = createHealth({ requireConfig: false });
   const server = createGrpcServer(
     {
-      shouldRateLimit(request, _receivedMs, _deadlineMs, caller) {
+      shouldRateLimit(decision) {
+        const { domain, descriptors } = decision.request;
         const none = { currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
-        caller.settle({
+        decision.answer({
           ok: true,
           response: {
             overallCode: codes.ok,
-            statuses: request.descriptors.map(() => ({ code: codes.ok, ...none })),
-            responseHeadersToAdd: [{ key: 'x-domain', value: request.domain }],
+            statuses: descriptors.map(() => ({ code: codes.ok, ...none })),
+            responseHeadersToAdd: [{ key: 'x-domain', value: domain }],
             requestHeadersToAdd: [],
             dynamicMetadata: undefined,
           },
         });
-        return undefined;
       },
       health,
       metrics: createStubMetrics(),

@@ -185,13 +185,12 @@ async function startPorts(t: ExecutionContext) {
   const log = createRecordedLog();
   const http = createHttpServer(
     {
-      shouldRateLimit(_request, _receivedMs, _deadlineMs, caller) {
+      shouldRateLimit(decision) {
         const nothing = { responseHeadersToAdd: [], requestHeadersToAdd: [] };
-        caller.settle({
+        decision.answer({
           ok: true,
           response: { overallCode: 1, statuses: [], dynamicMetadata: undefined, ...nothing },
         });
-        return undefined;
       },
       health: createHealth({ requireConfig: false }),
       duration: { observe() {} },

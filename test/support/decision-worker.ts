@@ -12,6 +12,7 @@ import {
 import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
 import {
   createShouldRateLimit,
+  Decision,
   type DecisionOptions,
   type DecisionOutcome,
 } from '../../worker/decision/should-rate-limit.ts';
@@ -48,6 +49,25 @@ export function buildRules(yaml: string): RuleSet {
   return built.ruleSet;
 }
 
+/** A decision that calls a function with its outcome. */
+export class OpenDecision extends Decision {
+  readonly #settle: (outcome: DecisionOutcome) => void;
+
+  constructor(
+    request: RateLimitRequest,
+    receivedMs: number,
+    settle: (outcome: DecisionOutcome) => void,
+    deadlineMs?: number,
+  ) {
+    super(request, receivedMs, deadlineMs, undefined);
+    this.#settle = settle;
+  }
+
+  answer(outcome: DecisionOutcome): void {
+    this.#settle(outcome);
+  }
+}
+
 interface WorkerOptions extends Partial<DecisionOptions> {
   readonly localCacheBytes?: number;
   /** Of the counters in process. */
@@ -82,7 +102,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     /** `receivedMs` is now unless given. */
     decide: (request: RateLimitRequest, deadlineMs?: number, receivedMs = clock.monotonicMs()) =>
       new Promise<DecisionOutcome>((settle) =>
-        shouldRateLimit(request, receivedMs, deadlineMs, { settle }),
+        shouldRateLimit(new OpenDecision(request, receivedMs, settle, deadlineMs)),
       ),
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
   };

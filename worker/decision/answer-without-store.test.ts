@@ -4,6 +4,7 @@ import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { OpenDecision } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
@@ -91,9 +92,9 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
   });
   const ask = (descriptors: readonly RequestDescriptor[]) =>
     new Promise<DecisionOutcome>((settle) =>
-      shouldRateLimit({ domain: 'd', hitsAddend: 0, descriptors }, clock.monotonicMs(), undefined, {
-        settle,
-      }),
+      shouldRateLimit(
+        new OpenDecision({ domain: 'd', hitsAddend: 0, descriptors }, clock.monotonicMs(), settle),
+      ),
     );
   return {
     policy,

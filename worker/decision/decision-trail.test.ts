@@ -3,6 +3,7 @@ import test from 'ava';
 import type { Log } from '../../shared/log.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { OpenDecision } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createMemoryStore } from '../counters/memory-store.ts';
@@ -82,7 +83,7 @@ function createTrailed() {
       })),
     };
     const now = clock.monotonicMs();
-    await new Promise((settle) => shouldRateLimit(request, now, undefined, { settle }));
+    await new Promise((settle) => shouldRateLimit(new OpenDecision(request, now, settle)));
     return log.lines.map((line) => line.replace(/^debug /, ''));
   };
 }

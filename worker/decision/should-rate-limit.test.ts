@@ -6,6 +6,7 @@ import {
   buildRules,
   createWorker,
   defaults,
+  OpenDecision,
   start,
   summarize,
 } from '../../test/support/decision-worker.ts';
@@ -445,10 +446,9 @@ test('a caller that gives up marks its request for the store, and is no error of
     options: defaults,
   });
   await new Promise<void>((resolve) => {
-    const pending = shouldRateLimit(ask('a=x'), clock.monotonicMs(), undefined, {
-      settle: () => resolve(),
-    });
-    pending?.cancel();
+    const decision = new OpenDecision(ask('a=x'), clock.monotonicMs(), () => resolve());
+    shouldRateLimit(decision);
+    decision.cancel();
   });
   t.deepEqual(cancelled, [true]);
   t.is(metrics.counter('ratelimit.service.call.should_rate_limit.redis_error').value, 0);

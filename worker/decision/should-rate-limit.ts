@@ -30,32 +30,8 @@ export type DecisionOutcome =
   | { readonly ok: true; readonly response: RateLimitResponse }
   | { readonly ok: false; readonly error: AppError };
 
-/** The caller that waits for a decision. An object rather than a callback: V8 inlines the methods of a few
- * classes, but not calls of many different closures. */
-export interface Caller {
-  settle(outcome: DecisionOutcome): void;
-}
-
-/**
- * Answers one request; never throws and never blocks past the deadline.
- *
- * `receivedMs`: when the request had arrived; the store's timeout bounds the decision from then on.
- * `deadlineMs`: when its caller stops waiting (grpc-timeout), if known. Both on the monotonic clock. `caller` is settled exactly once, possibly before `shouldRateLimit` returns, which then
- * returns undefined. `trace`: the parent of the decision's spans; undefined without tracing.
- */
-export type ShouldRateLimit = (
-  request: RateLimitRequest,
-  receivedMs: number,
-  deadlineMs: number | undefined,
-  caller: Caller,
-  trace?: SpanParent,
-) => PendingDecision | undefined;
-
-export interface PendingDecision {
-  /** The caller has left: hits that were not yet sent to the store are not counted. The caller may still be
-   * settled. */
-  cancel(): void;
-}
+/** Answers one request; never throws and never blocks past the deadline. */
+export type ShouldRateLimit = (decision: Decision) => void;
 
 export interface DecisionOptions extends WindowOptions {
   /** KVSTORE_TIMEOUT: no decision takes longer (behaviour: one-deadline). */
@@ -108,6 +84,7 @@ function hasRoomForHits(waiting: number, hits: number): boolean {
 }
 
 const noHeaders = { response: [], request: [] };
+const noMatches: readonly undefined[] = [];
 const noHits: readonly LimitedHit[] = [];
 const statusWithoutLimit: DescriptorStatus = {
   code: codes.ok,
@@ -117,47 +94,57 @@ const statusWithoutLimit: DescriptorStatus = {
 };
 const unlimitedStatus: DescriptorStatus = { ...statusWithoutLimit, limitRemaining: 0xffff_ffff };
 
-/** A decision that waits for the store. */
-class CountedDecision implements CountRequest, PendingDecision {
+/**
+ * One request on its way: from its port to the store and back. A port extends it by how the answer leaves. A
+ * class rather than callbacks: V8 inlines the methods of a few classes, but not calls of many different
+ * closures.
+ */
+export abstract class Decision implements CountRequest {
   readonly request: RateLimitRequest;
-  readonly matches: readonly (Match | undefined)[];
-  readonly limited: readonly LimitedHit[];
-  readonly hits: readonly LimitedHit[];
-  readonly mode: CountMode;
-  readonly deadlineMs: number;
-  readonly storeCall: Span | undefined;
-  readonly caller: Caller;
-  readonly #finish: (decision: CountedDecision, error: AppError | undefined) => void;
+  /** When the request had arrived; the store's timeout bounds the decision from then on. Monotonic. */
+  readonly receivedMs: number;
+  /** When its caller stops waiting (grpc-timeout); infinite where that is not known. Brought forward to the end
+   * of the store's timeout before the store is asked. Monotonic. */
+  deadlineMs: number;
+  /** The parent of the decision's spans; undefined without tracing. */
+  readonly trace: SpanParent | undefined;
+  span: Span | undefined = undefined;
+  /** By descriptor. */
+  matches: readonly (Match | undefined)[] = noMatches;
+  /** In the order of the descriptors, for those with a limit that is not unlimited. */
+  limited: readonly LimitedHit[] = noHits;
+  /** Those of `limited` that the store is asked about. */
+  hits: readonly LimitedHit[] = noHits;
+  mode: CountMode = 'add';
+  storeCall: Span | undefined = undefined;
+  onCounted: ((decision: Decision, error: AppError | undefined) => void) | undefined = undefined;
+  /** Then hits that were not yet sent to the store are not counted. */
   cancelled = false;
 
+  /** `callerDeadlineMs`: on the monotonic clock, undefined where it is not known. */
   constructor(
     request: RateLimitRequest,
-    matches: readonly (Match | undefined)[],
-    limited: readonly LimitedHit[],
-    hits: readonly LimitedHit[],
-    mode: CountMode,
-    deadlineMs: number,
-    storeCall: Span | undefined,
-    caller: Caller,
-    finish: (decision: CountedDecision, error: AppError | undefined) => void,
+    receivedMs: number,
+    callerDeadlineMs: number | undefined,
+    trace: SpanParent | undefined,
   ) {
     this.request = request;
-    this.matches = matches;
-    this.limited = limited;
-    this.hits = hits;
-    this.mode = mode;
-    this.deadlineMs = deadlineMs;
-    this.storeCall = storeCall;
-    this.caller = caller;
-    this.#finish = finish;
+    this.receivedMs = receivedMs;
+    this.deadlineMs = callerDeadlineMs ?? Number.POSITIVE_INFINITY;
+    this.trace = trace;
   }
 
-  settle(error: AppError | undefined): void {
-    this.#finish(this, error);
-  }
+  /** Called exactly once, possibly before the decision is left to the store. */
+  abstract answer(outcome: DecisionOutcome): void;
 
+  /** The caller has left. It may still be answered, which nobody reads. */
   cancel(): void {
     this.cancelled = true;
+  }
+
+  /** The store has counted, or failed. */
+  settle(error: AppError | undefined): void {
+    this.onCounted?.(this, error);
   }
 }
 
@@ -206,11 +193,15 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   const wallSeconds = () => Math.floor(clock.wallMs() / 1000);
 
+  const leave = (decision: Decision, outcome: DecisionOutcome): void => {
+    decision.span?.end(outcome.ok ? undefined : outcome.error.message);
+    decision.answer(outcome);
+  };
+
   /** `errors`: not the counter of decisions that fail before anything is counted. */
-  const fail = (error: AppError, caller: Caller, errors = serviceErrors) => {
+  const fail = (decision: Decision, error: AppError, errors = serviceErrors): void => {
     errors.add(1);
-    caller.settle({ ok: false, error });
-    return undefined;
+    leave(decision, { ok: false, error });
   };
 
   const isQuota = (match: Match | undefined): boolean =>
@@ -236,10 +227,12 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return quotas > 0 && quotas === quotasOver;
   };
 
-  const answer = (
-    request: RateLimitRequest,
-    matches: readonly (Match | undefined)[],
-    limited: readonly LimitedHit[],
+  const succeed = (decision: Decision, nowSeconds: number): void => {
+    leave(decision, { ok: true, response: toResponse(decision, nowSeconds) });
+  };
+
+  const toResponse = (
+    { request, matches, limited }: Decision,
     nowSeconds: number,
   ): RateLimitResponse => {
     const statuses = new Array<DescriptorStatus>(matches.length);
@@ -284,41 +277,57 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return someKnownOver ? 'look' : 'add-unless-over';
   };
 
-  const decide: ShouldRateLimit = (request, receivedMs, deadlineMs, caller, trace) => {
+  const decide = (decision: Decision): void => {
+    const { request } = decision;
     if (request.domain === '') {
-      return fail(new AppError('bad_request', 'rate limit domain must not be empty'), caller);
+      fail(decision, new AppError('bad_request', 'rate limit domain must not be empty'));
+      return;
     }
     if (request.descriptors.length === 0) {
-      return fail(
-        new AppError('bad_request', 'rate limit descriptor list must not be empty'),
-        caller,
-      );
+      fail(decision, new AppError('bad_request', 'rate limit descriptor list must not be empty'));
+      return;
     }
     const ruleSet = parts.rules();
     if (!ruleSet) {
-      return fail(new AppError('not_ready', 'no rate limit configuration loaded'), caller);
+      fail(decision, new AppError('not_ready', 'no rate limit configuration loaded'));
+      return;
     }
     const nowSeconds = wallSeconds();
-    const rules = ruleSet.domain(request.domain);
-    let matches: (Match | undefined)[] | AppError;
-    if (rules) {
-      matches = selectLimits(
-        rules,
-        request,
-        options.sanitizeMetricDots,
-        trail,
-        unmatched,
-        nowSeconds,
-      );
-      if (matches instanceof AppError) return fail(matches, caller);
-    } else {
-      metrics.unknownDomain(request.domain).add(request.descriptors.length);
-      unmatched.unknownDomain(request, nowSeconds);
-      trail?.unknownDomain(request);
-      matches = request.descriptors.map(() => undefined);
+    const matches = findMatches(ruleSet, request, nowSeconds);
+    if (matches instanceof AppError) {
+      fail(decision, matches);
+      return;
     }
+    decision.matches = matches;
+    const known = prepareHits(decision, nowSeconds);
+    const { limited } = decision;
+    if (known === limited.length) succeed(decision, nowSeconds);
+    else {
+      decision.hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
+      decision.mode = countMode(known > 0);
+      count(decision);
+    }
+  };
 
-    /** By descriptor, for those with a limit that is not unlimited. */
+  const findMatches = (
+    ruleSet: RuleSet,
+    request: RateLimitRequest,
+    nowSeconds: number,
+  ): (Match | undefined)[] | AppError => {
+    const rules = ruleSet.domain(request.domain);
+    if (rules) {
+      const { sanitizeMetricDots } = options;
+      return selectLimits(rules, request, sanitizeMetricDots, trail, unmatched, nowSeconds);
+    }
+    metrics.unknownDomain(request.domain).add(request.descriptors.length);
+    unmatched.unknownDomain(request, nowSeconds);
+    trail?.unknownDomain(request);
+    return request.descriptors.map(() => undefined);
+  };
+
+  /** Sets `limited`. Returns how many of these hits need no answer of the store. */
+  const prepareHits = (decision: Decision, nowSeconds: number): number => {
+    const { request, matches } = decision;
     let limited: LimitedHit[] | undefined;
     let known = 0;
     for (let index = 0; index < matches.length; index++) {
@@ -335,82 +344,58 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       else limited.push(hit);
       if (hit.fallback !== undefined) known++;
     }
-    if (limited === undefined || known === limited.length) {
-      caller.settle({
-        ok: true,
-        response: answer(request, matches, limited ?? noHits, nowSeconds),
-      });
-      return undefined;
-    }
-    const hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
+    if (limited !== undefined) decision.limited = limited;
+    return known;
+  };
+
+  const count = (decision: Decision): void => {
+    const { hits, receivedMs, trace } = decision;
     trail?.counting(hits);
-    const latestMs = receivedMs + options.storeTimeoutMs;
-    const decision = new CountedDecision(
-      request,
-      matches,
-      limited,
-      hits,
-      countMode(known > 0),
-      deadlineMs === undefined ? latestMs : Math.min(latestMs, deadlineMs),
-      trace === undefined ? undefined : spans?.startStoreCall(trace, hits),
-      caller,
-      finish,
-    );
+    decision.deadlineMs = Math.min(receivedMs + options.storeTimeoutMs, decision.deadlineMs);
+    if (trace !== undefined) decision.storeCall = spans?.startStoreCall(trace, hits);
+    decision.onCounted = finish;
     waitingHits += hits.length;
     if (!hasRoomForHits(waitingHits, hits.length)) {
       decision.settle(
         new AppError('overloaded', 'too many hits are waiting for the store already'),
       );
-      return undefined;
-    }
-    if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
+    } else if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
       leases.count(decision);
     } else store.count(decision);
-    return decision;
   };
 
-  const finish = (decision: CountedDecision, error: AppError | undefined): void => {
-    const { request, matches, limited, caller } = decision;
+  const finish = (decision: Decision, error: AppError | undefined): void => {
     waitingHits -= decision.hits.length;
     decision.storeCall?.end(error?.message);
-    if (!error)
-      caller.settle({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
+    if (!error) succeed(decision, wallSeconds());
     // The caller has left: not an error of the store.
-    else if (decision.cancelled) caller.settle({ ok: false, error });
+    else if (decision.cancelled) leave(decision, { ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
       answerWithoutStore(decision, error, failurePolicy);
-    } else fail(error, caller, storeErrors);
+    } else fail(decision, error, storeErrors);
   };
 
   /** Hits that were counted despite the failure, on another node, are judged as usual. */
   const answerWithoutStore = (
-    { request, matches, limited, hits, mode, caller }: CountedDecision,
+    decision: Decision,
     failure: AppError,
     policy: FailurePolicy,
   ): void => {
-    const uncounted = hits.filter(({ after }) => after < 0);
-    policy.answer(uncounted, mode, failure, (error) => {
+    const uncounted = decision.hits.filter(({ after }) => after < 0);
+    policy.answer(uncounted, decision.mode, failure, (error) => {
       if (error !== undefined) {
-        fail(error, caller, storeErrors);
+        fail(decision, error, storeErrors);
         return;
       }
       for (const hit of uncounted) hit.fallback = policy.mode;
-      caller.settle({ ok: true, response: answer(request, matches, limited, wallSeconds()) });
+      succeed(decision, wallSeconds());
     });
   };
 
-  return (request, receivedMs, deadlineMs, caller, trace) => {
+  return (decision) => {
+    const { request, trace } = decision;
     trail?.asked(request);
-    if (trace === undefined || spans === undefined) {
-      return decide(request, receivedMs, deadlineMs, caller);
-    }
-    const decision = spans.startDecision(trace, request);
-    const traced: Caller = {
-      settle(outcome) {
-        decision.end(outcome.ok ? undefined : outcome.error.message);
-        caller.settle(outcome);
-      },
-    };
-    return decide(request, receivedMs, deadlineMs, traced, trace);
+    if (trace !== undefined) decision.span = spans?.startDecision(trace, request);
+    decide(decision);
   };
 }

@@ -10,13 +10,13 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
 import { maxRequestBytes } from '../decision/request-bounds.ts';
-import type { ShouldRateLimit } from '../decision/should-rate-limit.ts';
+import type { Decision, ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import { createHealth } from '../health.ts';
 import { createHttpServer, type HttpDeps } from './http.ts';
 
 function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
-  return (_request, _receivedMs, _deadlineMs, caller) => {
-    caller.settle({
+  return (decision) => {
+    decision.answer({
       ok: true,
       response: {
         overallCode: 1,
@@ -27,7 +27,6 @@ function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
         ...response,
       },
     });
-    return undefined;
   };
 }
 
@@ -89,10 +88,10 @@ function send(
 test('a decision within the limits is 200, one beyond them 429', async (t) => {
   const asked: RateLimitRequest[] = [];
   let code: 1 | 2 = 1;
-  const { url, log, address } = await start(t, (request, receivedMs, deadlineMs, caller) => {
-    asked.push(request);
-    t.is(deadlineMs, undefined);
-    return answerWith({ overallCode: code })(request, receivedMs, deadlineMs, caller);
+  const { url, log, address } = await start(t, (decision) => {
+    asked.push(decision.request);
+    t.is(decision.deadlineMs, Number.POSITIVE_INFINITY);
+    answerWith({ overallCode: code })(decision);
   });
   t.deepEqual(log.lines, [`notice Listening for HTTP on '${address.text}'`]);
   const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
@@ -161,9 +160,9 @@ test('large requests wait for their turn, small ones do not', async (t) => {
   const asked: string[] = [];
   const { url, address, log } = await start(
     t,
-    (request, receivedMs, deadlineMs, caller) => {
-      asked.push(request.domain.slice(0, 5));
-      return answerWith({})(request, receivedMs, deadlineMs, caller);
+    (decision) => {
+      asked.push(decision.request.domain.slice(0, 5));
+      answerWith({})(decision);
     },
     { largeRequests },
   );
@@ -197,11 +196,10 @@ test('large requests wait for their turn, small ones do not', async (t) => {
 });
 
 test('a failed decision is Bad Request too, whatever failed', async (t) => {
-  const { url, log } = await start(t, (_request, _receivedMs, _deadlineMs, caller) => {
+  const { url, log } = await start(t, (decision) => {
     setImmediate(() =>
-      caller.settle({ ok: false, error: new AppError('store', 'the store is down') }),
+      decision.answer({ ok: false, error: new AppError('store', 'the store is down') }),
     );
-    return undefined;
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 400);
@@ -259,10 +257,10 @@ test('metadata that JSON cannot write is an Internal Server Error', async (t) =>
 
 test('a decision that throws is an Internal Server Error, and the port lives on', async (t) => {
   let calls = 0;
-  const { url, log } = await start(t, (request, receivedMs, deadlineMs, caller) => {
+  const { url, log } = await start(t, (decision) => {
     calls++;
     if (calls === 1) throw new Error('a defect');
-    return answerWith({})(request, receivedMs, deadlineMs, caller);
+    answerWith({})(decision);
   });
   const answer = await send(`${url}/json`, 'POST', '{}');
   t.is(answer.status, 500);
@@ -272,21 +270,13 @@ test('a decision that throws is an Internal Server Error, and the port lives on'
 });
 
 test('a caller that goes away cancels its decision', async (t) => {
-  let pending = 0;
-  let cancelled = 0;
-  const { address } = await start(t, () => {
-    pending++;
-    return {
-      cancel() {
-        cancelled++;
-      },
-    };
-  });
+  const decisions: Decision[] = [];
+  const { address } = await start(t, (decision) => void decisions.push(decision));
   const socket = connect(address.port, '127.0.0.1');
   socket.write('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
-  t.true(await waitUntil(() => pending === 1, 20_000));
+  t.true(await waitUntil(() => decisions.length === 1, 20_000));
   socket.destroy();
-  t.true(await waitUntil(() => cancelled === 1, 20_000));
+  t.true(await waitUntil(() => decisions[0]?.cancelled === true, 20_000));
 });
 
 test('the health check follows the health, for any method', async (t) => {
@@ -335,9 +325,8 @@ test('paths and requests that are malformed are Bad Request', async (t) => {
 
 test('stopping lets a decision finish, and cuts it after the grace time', async (t) => {
   const dones: (() => void)[] = [];
-  const pending: ShouldRateLimit = (request, receivedMs, deadlineMs, caller) => {
-    dones.push(() => answerWith({})(request, receivedMs, deadlineMs, caller));
-    return undefined;
+  const pending: ShouldRateLimit = (decision) => {
+    dones.push(() => answerWith({})(decision));
   };
   const patient = await start(t, pending);
   const answer = send(`${patient.url}/json`, 'POST', '{}');
@@ -371,9 +360,9 @@ test('the time of a large request begins with its arrival, not with its turn', a
   const received: number[] = [];
   const { url } = await start(
     t,
-    (request, receivedMs, deadlineMs, caller) => {
-      received.push(receivedMs);
-      return answerWith({})(request, receivedMs, deadlineMs, caller);
+    (decision) => {
+      received.push(decision.receivedMs);
+      answerWith({})(decision);
     },
     { largeRequests, clock },
   );

@@ -6,13 +6,13 @@ import { LargeRequests, largeRequestBytes } from '../../shared/grpc/large-reques
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { SpanParent, Tracer } from '../../shared/tracing.ts';
-import { codes } from '../decision/message.ts';
+import { codes, type RateLimitRequest } from '../decision/message.ts';
 import { toResponseText } from '../decision/message-text.ts';
 import { maxRequestBytes, type RequestBounds } from '../decision/request-bounds.ts';
-import type {
-  DecisionOutcome,
-  PendingDecision,
-  ShouldRateLimit,
+import {
+  Decision,
+  type DecisionOutcome,
+  type ShouldRateLimit,
 } from '../decision/should-rate-limit.ts';
 import type { Health } from '../health.ts';
 import type { Duration } from '../metrics.ts';
@@ -54,6 +54,24 @@ type Answer =
   /** Its turn would have come too late, or the caller has left. */
   | 'too-many'
   | 'aborted';
+
+class HttpDecision extends Decision {
+  readonly #settle: (outcome: DecisionOutcome) => void;
+
+  constructor(
+    request: RateLimitRequest,
+    receivedMs: number,
+    trace: SpanParent | undefined,
+    settle: (outcome: DecisionOutcome) => void,
+  ) {
+    super(request, receivedMs, undefined, trace);
+    this.#settle = settle;
+  }
+
+  answer(outcome: DecisionOutcome): void {
+    this.#settle(outcome);
+  }
+}
 
 export function createHttpServer(
   {
@@ -120,7 +138,7 @@ export function createHttpServer(
   ): Promise<Answer> {
     const receivedMs = clock.monotonicMs();
     return new Promise((resolve, reject) => {
-      let pending: PendingDecision | undefined;
+      let pending: Decision | undefined;
       const settle = (answer: Answer) => {
         pending = undefined;
         largeRequests.over(turn);
@@ -130,7 +148,9 @@ export function createHttpServer(
         try {
           const parsed = parseJsonRequest(bytes, requestBounds);
           if (parsed.ok) {
-            pending = shouldRateLimit(parsed.request, receivedMs, undefined, { settle }, trace);
+            const decision = new HttpDecision(parsed.request, receivedMs, trace, settle);
+            pending = decision;
+            shouldRateLimit(decision);
           } else settle(parsed);
         } catch (error) {
           largeRequests.over(turn);

@@ -1,14 +1,23 @@
 // ShouldRateLimit over gRPC: bytes in, the decision, bytes out.
 
-import type { UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
-import { grpcStatus } from '../../../shared/grpc/status.ts';
-import type { ServerSpan, Span, Tracer } from '../../../shared/tracing.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { errorText } from '../../../shared/errors.ts';
+import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { ServerSpan, Tracer } from '../../../shared/tracing.ts';
+import type { RateLimitRequest } from '../../decision/message.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
-import type { Caller, DecisionOutcome, ShouldRateLimit } from '../../decision/should-rate-limit.ts';
+import {
+  Decision,
+  type DecisionOutcome,
+  type ShouldRateLimit,
+} from '../../decision/should-rate-limit.ts';
+import type { Duration, Timer } from '../../metrics.ts';
 import type { RpcSpanDescription } from '../../tracing-rpc.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 import { encodeRateLimitResponse } from './response-encoder.ts';
-import { createUnaryMethod, type UnaryMethodDeps } from './unary-method.ts';
+import { refuseUndecodable, type UnaryMethodDeps, unaryStatistics } from './unary-method.ts';
 
 export interface DecisionMethodDeps extends UnaryMethodDeps {
   readonly shouldRateLimit: ShouldRateLimit;
@@ -29,49 +38,98 @@ const scope = 'ratelimit grpc server';
 const lateText = 'the deadline of the call has passed';
 
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
-  const { shouldRateLimit, requestBounds, tracing } = deps;
-
-  return createUnaryMethod(deps, {
-    name: decisionMethodName,
-    duration: deps.metrics.decisionDuration,
-    decode: (bytes, start, end) => decodeRateLimitRequest(bytes, start, end, requestBounds),
-    handle(request, call) {
-      const span = tracing === undefined ? undefined : startSpan(tracing, call);
-      const caller = new GrpcCaller(deps, call, span);
-      return shouldRateLimit(request, call.receivedMs, call.deadlineMs, caller, span);
+  const { shouldRateLimit, requestBounds, tracing, metrics, clock, log } = deps;
+  const { totalRequests, responseTime } = unaryStatistics(metrics, decisionMethodName);
+  const way: WayBack = { clock, log, responseTime, duration: metrics.decisionDuration, tracing };
+  return {
+    kind: 'unary',
+    answer(bytes, start, end, call) {
+      const decoded = decodeRateLimitRequest(bytes, start, end, requestBounds);
+      if (!decoded.ok) {
+        refuseUndecodable(call, decoded);
+        return undefined;
+      }
+      totalRequests.add(1);
+      const decision = new GrpcDecision(decoded.message, call, way);
+      try {
+        shouldRateLimit(decision);
+      } catch (error) {
+        log.error(`defect in ${decisionMethodName}: ${errorText(error)}`);
+        decision.fail(grpcStatus.internal, 'internal error');
+      }
+      return decision.isAnswered ? undefined : decision;
     },
-  });
+  };
+}
+
+/** What an answer needs on its way to the caller. */
+interface WayBack {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly responseTime: Timer;
+  /** The same time, not rounded. */
+  readonly duration: Duration;
+  readonly tracing: RpcTracing | undefined;
 }
 
 /** Every failure is UNKNOWN with its plain message (behaviour: errors-over-grpc), except an expired
  * deadline of the caller. */
-class GrpcCaller implements Caller {
-  readonly #deps: DecisionMethodDeps;
+class GrpcDecision extends Decision implements PendingAnswer {
   readonly #call: UnaryCall;
+  readonly #way: WayBack;
   readonly #span: ServerSpan | undefined;
+  isAnswered = false;
 
-  constructor(deps: DecisionMethodDeps, call: UnaryCall, span: ServerSpan | undefined) {
-    this.#deps = deps;
+  constructor(request: RateLimitRequest, call: UnaryCall, way: WayBack) {
+    const span = way.tracing && startSpan(way.tracing, call);
+    super(request, call.receivedMs, call.deadlineMs, span);
     this.#call = call;
+    this.#way = way;
     this.#span = span;
   }
 
-  settle(outcome: DecisionOutcome): void {
-    const { tracing, log } = this.#deps;
-    if (tracing !== undefined && this.#span !== undefined) endSpan(tracing, this.#span, outcome);
+  override cancel(): void {
+    // Transports may report the end of a call also after a normal answer.
+    if (!this.isAnswered) super.cancel();
+  }
+
+  answer(outcome: DecisionOutcome): void {
+    this.#endSpan(outcome);
     if (outcome.ok) {
       const encoded = encodeRateLimitResponse(outcome.response);
-      this.#call.succeed(encoded.bytes, encoded.length);
+      if (this.#isFirst()) this.#call.succeed(encoded.bytes, encoded.length);
       return;
     }
-    if (log.isDebug) log.debug(`caught error during call: ${outcome.error.message}`);
-    if (this.#isLate()) this.#call.fail(grpcStatus.deadlineExceeded, lateText);
-    else this.#call.fail(grpcStatus.unknown, outcome.error.message);
+    const { message } = outcome.error;
+    if (this.#way.log.isDebug) this.#way.log.debug(`caught error during call: ${message}`);
+    if (this.#isLate()) this.fail(grpcStatus.deadlineExceeded, lateText);
+    else this.fail(grpcStatus.unknown, message);
+  }
+
+  fail(status: GrpcErrorStatus, text: string): void {
+    if (this.#isFirst()) this.#call.fail(status, text);
+  }
+
+  /** Takes the time until the answer. */
+  #isFirst(): boolean {
+    if (this.isAnswered) return false;
+    this.isAnswered = true;
+    const ms = this.#way.clock.monotonicMs() - this.receivedMs;
+    this.#way.responseTime.observe(Math.trunc(ms));
+    this.#way.duration.observe(ms / 1000);
+    return true;
   }
 
   #isLate(): boolean {
     const { deadlineMs } = this.#call;
-    return deadlineMs !== undefined && this.#deps.clock.monotonicMs() >= deadlineMs;
+    return deadlineMs !== undefined && this.#way.clock.monotonicMs() >= deadlineMs;
+  }
+
+  #endSpan(outcome: DecisionOutcome): void {
+    const { tracing } = this.#way;
+    if (tracing === undefined || this.#span === undefined) return;
+    this.#span.set(tracing.description.toStatus(outcome.ok ? 'OK' : 'UNKNOWN'));
+    this.#span.end(outcome.ok ? undefined : outcome.error.message);
   }
 }
 
@@ -79,9 +137,4 @@ function startSpan({ tracer, description }: RpcTracing, call: UnaryCall): Server
   const span = tracer.startServerSpan(scope, description.name, (name) => call.header(name));
   span?.set({ ...description.method, ...description.toPeer(call.peer()) });
   return span;
-}
-
-function endSpan({ description }: RpcTracing, span: Span, outcome: DecisionOutcome): void {
-  span.set(description.toStatus(outcome.ok ? 'OK' : 'UNKNOWN'));
-  span.end(outcome.ok ? undefined : outcome.error.message);
 }

@@ -27,7 +27,6 @@ export function createHealthMethods(
       if (services.includes(name)) {
         call.succeed(encodeCheckResponse(stateOf(health.healthy)));
       } else call.fail(grpcStatus.notFound, 'unknown service');
-      return undefined;
     },
   });
 
@@ -36,7 +35,6 @@ export function createHealthMethods(
     decode: (bytes, start, end) => decodeMessage(bytes, start, end, skipFields),
     handle(_request, call) {
       call.succeed(encodeListResponse(stateOf(health.healthy)));
-      return undefined;
     },
   });
 
