@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { parseHostPort } from '../shared/host-port.ts';
 import { showNode } from './counters/memcached/memcached-node.ts';
+import { storeAbilities } from './counters/store-kinds.ts';
 import type { WorkerSettings } from './settings.ts';
 
 export interface Agreement {
@@ -44,7 +45,8 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  */
 export function toAgreement(settings: AgreementSettings): Agreement {
   const { counting, limits } = settings;
-  const spares = limits.stopIncrementWhenOverLimit && counting.backend !== 'memcached';
+  const { countsBeforeAnswer } = storeAbilities[counting.backend];
+  const spares = limits.stopIncrementWhenOverLimit && countsBeforeAnswer;
   const parts = [
     `backend: ${counting.backend}`,
     ...listStores(settings),

@@ -14,6 +14,7 @@ import { createLeases } from './counters/leases.ts';
 import { createMemoryStore } from './counters/memory-store.ts';
 import { createPerSecondStore } from './counters/per-second-store.ts';
 import type { CounterStore } from './counters/store.ts';
+import { storeAbilities } from './counters/store-kinds.ts';
 import { type CounterAccess, createCounterAccess } from './decision/counter-access.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
@@ -85,10 +86,11 @@ const dnsTries = 2;
 export async function createServing(deps: ServingDeps): Promise<Serving> {
   const { settings, health, metrics, log, clock, tracer } = deps;
   const { failureMode, backend } = settings.counting;
+  const { countsBeforeAnswer, needsServer } = storeAbilities[backend];
   const outages: Outages[] = [];
   const outagesAreOver = () => outages.every(({ areOver }) => areOver);
   const failurePolicy =
-    failureMode === 'error' || backend === 'memory'
+    failureMode === 'error' || !needsServer
       ? undefined
       : createFailurePolicy({ mode: failureMode, metrics, clock, log, outagesAreOver });
   const store = await createStore(deps, (metricPrefix) => {
@@ -104,9 +106,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     return added;
   });
   let rules: RuleSet | undefined;
-  // A memory cache adds hits after it has answered, so leases would be inexact.
-  const leases =
-    settings.counting.backend === 'memcached' ? undefined : createLeases({ store, clock, metrics });
+  const leases = countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
   const keyOptions = {
     weekResetDay: settings.limits.weekResetDay,
@@ -126,7 +126,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     spans:
       tracer &&
       createDecisionSpans({
-        backend: settings.counting.backend,
+        backend,
         hasPerSecondStore: settings.perSecondStore.enabled,
       }),
     trail: createDecisionTrail(log),
@@ -136,9 +136,8 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       nearLimitRatio: settings.limits.nearLimitRatio,
       shadowMode: settings.limits.shadowMode,
       quotaMode: settings.limits.quotaMode,
-      // A memory cache cannot do it (behaviour: over-limit-stops-counting); the start logs that.
-      stopIncrementWhenOver:
-        settings.limits.stopIncrementWhenOverLimit && settings.counting.backend !== 'memcached',
+      // The start logs where it has no effect.
+      stopIncrementWhenOver: settings.limits.stopIncrementWhenOverLimit && countsBeforeAnswer,
       sanitizeMetricDots: settings.stats.sanitizeDots,
       dynamicMetadata: settings.limits.responseDynamicMetadata,
       headers: toHeaderOptions(settings.headers),

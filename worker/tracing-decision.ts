@@ -1,6 +1,7 @@
 // The spans of a decision and of its call of the store, named as in the reference
 // (behaviour: spans).
 import type { Hit } from './counters/store.ts';
+import { type StoreKind, storeAbilities } from './counters/store-kinds.ts';
 import type { DecisionSpans } from './decision/decision-spans.ts';
 import { toRequestText } from './decision/message-text.ts';
 
@@ -8,7 +9,7 @@ export function createDecisionSpans({
   backend,
   hasPerSecondStore,
 }: {
-  readonly backend: 'redis' | 'memcached' | 'memory';
+  readonly backend: StoreKind;
   readonly hasPerSecondStore: boolean;
 }): DecisionSpans {
   return {
@@ -18,7 +19,7 @@ export function createDecisionSpans({
         'request string': toRequestText(request),
       }),
     startStoreCall(parent, hits) {
-      if (backend === 'memory') return undefined;
+      if (!storeAbilities[backend].needsServer) return undefined;
       if (backend === 'memcached') {
         return parent.startSpan('memcached.cacheImpl', 'Memcached Fetch Execution', {
           'keysToGet length': hits.length,

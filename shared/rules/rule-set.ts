@@ -35,7 +35,7 @@ export interface RuleSetOptions {
   readonly mergeDomains: boolean;
   /** SANITIZE_DESCRIPTOR_METRIC_DOTS: dots of keys and values become `_` in metric keys. */
   readonly sanitizeMetricDots: boolean;
-  /** The store is memcached, which has no scripts: limits with other algorithms are refused. */
+  /** The store counts nothing else: limits with other algorithms are refused. */
   readonly fixedWindowsOnly?: boolean;
 }
 

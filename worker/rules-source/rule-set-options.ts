@@ -1,5 +1,6 @@
 // How a worker builds its rules, by its settings.
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { storeAbilities } from '../counters/store-kinds.ts';
 import type { WorkerSettings } from '../settings.ts';
 
 export function toRuleSetOptions({
@@ -10,6 +11,6 @@ export function toRuleSetOptions({
   return {
     mergeDomains: config.mergeDomains,
     sanitizeMetricDots: stats.sanitizeDots,
-    fixedWindowsOnly: counting.backend === 'memcached',
+    fixedWindowsOnly: !storeAbilities[counting.backend].limiters,
   };
 }

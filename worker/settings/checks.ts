@@ -5,6 +5,7 @@ import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { isSrvName } from '../counters/memcached/srv-record.ts';
+import { storeAbilities } from '../counters/store-kinds.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
 import { parseServerAddresses } from './server-addresses.ts';
 import { checkStores, warnStores } from './store-checks.ts';
@@ -47,7 +48,7 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.limits.settings.shadowMode);
     warnings.push(`${shown}: nobody is ever refused, whatever the limits say`);
   }
-  if (counting.backend === 'memory') {
+  if (!storeAbilities[counting.backend].needsServer) {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     const { failureMode } = workerTable.counting.settings;
     if (counting.failureMode !== 'error') {
@@ -78,7 +79,7 @@ function warnDebugPort(reading: WorkerReading): string[] {
 
 function checkProcesses(reading: WorkerReading): string[] {
   const { processes, counting } = reading.values;
-  if (processes.count === 1 || counting.backend !== 'memory') return [];
+  if (processes.count === 1 || storeAbilities[counting.backend].isShared) return [];
   const count = showSetting(reading, workerTable.processes.settings.count);
   const backend = showSetting(reading, workerTable.counting.settings.backend);
   return [
