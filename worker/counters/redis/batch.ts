@@ -93,7 +93,8 @@ export class Batch {
     this.requests.push(request);
     this.#firstHit.push(this.#operationOf.length);
     const { hits, mode } = request;
-    const suppressed = this.#findSuppressedHits(request);
+    const counters = this.#counters;
+    const suppressed = counters === undefined ? undefined : findSuppressedHits(request, counters);
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       if (hit.limiter !== undefined) {
@@ -104,20 +105,6 @@ export class Batch {
       else if (hit.hits > maxSummedHits) this.#addAlone(hit, 'add');
       else this.#addSummed(hit, hit.hits);
     }
-  }
-
-  /** For each hit, whether it is not counted because another one is over its limit. */
-  #findSuppressedHits(request: CountRequest): boolean[] | undefined {
-    const counters = this.#counters;
-    if (counters === undefined || !needsReading(request)) return undefined;
-    const isOver = ({ mapKey, refund, hits, limit }: Hit) => {
-      const counter = counters.get(mapKey) ?? 0;
-      return (
-        !refund && (typeof counter === 'number' ? counter + hits > limit : hits > counter.room)
-      );
-    };
-    if (!request.hits.some(isOver)) return undefined;
-    return request.hits.map((hit) => !isOver(hit));
   }
 
   #addSummed(hit: Hit, amount: number): void {
@@ -188,10 +175,9 @@ export class Batch {
    * Their replies are appended to `replies`.
    */
   splitOverflows(replies: readonly Reply[]): Operation[] {
-    if (replies.every(isNumber)) return [];
     const sumBefore = new Map<number, number>();
     for (const [index, reply] of replies.entries()) {
-      if (isFailure(reply) && reply.overflow && this.operations[index]?.hitCount !== 1) {
+      if (isOverflow(reply) && this.operations[index]?.hitCount !== 1) {
         sumBefore.set(index, 0);
       }
     }
@@ -280,8 +266,19 @@ interface LimitedHits {
   isDecided: boolean;
 }
 
-function isNumber(reply: Reply): boolean {
-  return typeof reply === 'number';
+/** For each hit, whether it is not counted because another one is over its limit. */
+function findSuppressedHits(request: CountRequest, counters: Counters): boolean[] | undefined {
+  if (!needsReading(request)) return undefined;
+  const isOver = ({ mapKey, refund, hits, limit }: Hit) => {
+    const counter = counters.get(mapKey) ?? 0;
+    return !refund && (typeof counter === 'number' ? counter + hits > limit : hits > counter.room);
+  };
+  if (!request.hits.some(isOver)) return undefined;
+  return request.hits.map((hit) => !isOver(hit));
+}
+
+export function isOverflow(reply: Reply): boolean {
+  return typeof reply !== 'number' && isFailure(reply) && reply.overflow;
 }
 
 export function toOperation(

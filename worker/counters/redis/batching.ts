@@ -10,6 +10,7 @@ import {
   Batch,
   type Counters,
   isFailure,
+  isOverflow,
   type Operation,
   type Reply,
   toLimitOperation,
@@ -315,12 +316,9 @@ export function createBatching(deps: BatchingDeps): Batching {
 
   function send(slot: Slot, batch: Batch): void {
     write(slot, batch.operations, (replies) => {
-      const again = batch.splitOverflows(replies);
-      if (again.length === 0) {
-        complete(slot, batch, replies);
-        return;
-      }
-      write(slot, again, (more) => complete(slot, batch, replies.concat(more)));
+      const again = replies.some(isOverflow) ? batch.splitOverflows(replies) : [];
+      if (again.length === 0) complete(slot, batch, replies);
+      else write(slot, again, (more) => complete(slot, batch, replies.concat(more)));
     });
   }
 

@@ -156,10 +156,9 @@ export function createOperationCodec(deps: OperationCodecDeps): OperationCodec {
   }
 
   function findUnknownScripts(
-    { operations, lifetimes, hasScripts }: EncodedOperations,
+    { operations, lifetimes }: EncodedOperations,
     raw: readonly RawReply[],
   ): UnknownScripts | undefined {
-    if (!hasScripts) return undefined;
     let unknown: UnknownScripts | undefined;
     let place = 0;
     for (let index = 0; index < operations.length; index++) {

@@ -245,7 +245,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       return;
     }
     const finish = (raw: RawReply[]) => {
-      const unknown = codec.findUnknownScripts(encoded, raw);
+      const unknown = encoded.hasScripts ? codec.findUnknownScripts(encoded, raw) : undefined;
       if (unknown === undefined) {
         finishKnown(raw);
         return;
