@@ -2,8 +2,8 @@
 // (behaviour: spans).
 import type { Hit } from './counters/store.ts';
 import { type StoreKind, storeAbilities } from './counters/store-kinds.ts';
-import type { DecisionSpans } from './decision/decision-spans.ts';
 import { toRequestText } from './decision/message-text.ts';
+import type { DecisionSpans } from './decision/should-rate-limit.ts';
 
 export function createDecisionSpans({
   backend,

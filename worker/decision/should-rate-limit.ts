@@ -7,9 +7,8 @@ import type { Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
-import type { CounterStore, CountMode, CountRequest } from '../counters/store.ts';
+import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics } from '../metrics.ts';
-import type { DecisionSpans } from './decision-spans.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { createPrepareHits, type LimitedHit } from './hit.ts';
@@ -20,7 +19,6 @@ import {
   type RateLimitResponse,
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
-import type { OverLimitObserver } from './over-limit-observer.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { selectLimits } from './select-limits.ts';
 import { createStatuses } from './status.ts';
@@ -46,6 +44,28 @@ export interface DecisionOptions extends WindowOptions {
   readonly sanitizeMetricDots: boolean;
   readonly dynamicMetadata: boolean;
   readonly headers: HeaderOptions;
+}
+
+export interface DecisionSpans {
+  startDecision(parent: SpanParent, request: RateLimitRequest): Span;
+  /**
+   * The span of one decision's wait for its counters. Decisions share the store's round trips: each has a
+   * span of its own around a batch that serves many, with the number of its own counters. Undefined when
+   * the store is in this process.
+   */
+  startStoreCall(parent: SpanParent, hits: readonly Hit[]): Span | undefined;
+}
+
+/** Notified of requests that are answered OVER_LIMIT, to find which values are limited. */
+export interface OverLimitObserver {
+  /** `statuses` are by descriptor, `limited` are the hits on limits in their order. Called for each such request:
+   * it must be cheap, and must not keep the request. */
+  overLimit(
+    request: RateLimitRequest,
+    limited: readonly LimitedHit[],
+    statuses: readonly DescriptorStatus[],
+    nowSeconds: number,
+  ): void;
 }
 
 export interface DecisionParts {

@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import type { LimitedHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
-import type { OverLimitObserver } from '../decision/over-limit-observer.ts';
+import type { OverLimitObserver } from '../decision/should-rate-limit.ts';
 import { toMapKey } from '../map-key.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
