@@ -2,7 +2,8 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
-import type { LastWord, RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
+import type { Verdict } from '../rollout/record.ts';
+import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';
@@ -79,7 +80,7 @@ export const lastWordJson = Type.Object(
 );
 export type LastWordJson = Type.Static<typeof lastWordJson>;
 
-export function toLastWordJson({ revision, outcome, reason, by, atMs }: LastWord): LastWordJson {
+export function toLastWordJson({ revision, outcome, reason, by, atMs }: Verdict): LastWordJson {
   return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
 }
 

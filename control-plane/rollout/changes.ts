@@ -5,21 +5,18 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   toReplaced,
-  type Verdict,
   verdictOf,
+  type Word,
   withEnd,
   withoutVerdict,
 } from './record.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
 
-/** Why, who says so (for people; '' for a control plane), and when. */
-export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
-
 /** A rollout in its place begins; one that is under way ends. */
 export function withBegun(
   record: RolloutRecord,
-  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content' | 'base'>,
+  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,
   atMs: number,
 ): RolloutRecord {
   const { revision, content } = rollout;
@@ -30,22 +27,19 @@ export function withBegun(
   // An approval is one of this rollout too, for those that start while it is under way.
   const isApproved = verdictOf(before, revision, content)?.outcome === 'approved';
   const kept = isApproved ? before : withoutVerdict(before, content);
-  const none = { outcome: 'running', step: 0, chosen: [], whole: [], reason: '' } as const;
-  return { ...kept, rollout: { ...none, ...rollout, chosen: [], whole: [] }, after: '' };
+  const none = { step: 0, chosen: [], whole: [], reason: '' };
+  return { ...kept, rollout: { ...rollout, ...none, outcome: 'running' }, after: '' };
 }
 
 /** Of the open rollout. */
 export function withChange(
   record: RolloutRecord,
-  change: Exclude<Change, { readonly kind: 'begin' | 'lead' }>,
+  change: Extract<Change, { readonly kind: 'complete' | 'pause' | 'give' }>,
   atMs: number,
 ): RolloutRecord {
-  const word = { reason: '', by: '', atMs };
   switch (change.kind) {
-    case 'take_back':
-      return withEnd(record, 'taken_back', { ...word, reason: change.reason });
     case 'complete':
-      return withEnd(record, 'in_force', { ...word, reason: change.text });
+      return withEnd(record, 'in_force', { reason: change.text, by: '', atMs });
     case 'pause':
       return withRollout(record, { outcome: 'paused', reason: change.reason });
     case 'give': {
@@ -77,7 +71,7 @@ export function withAction(
  * one is rolled out, or where it has ended since `endedBefore`, the last rollout before it. */
 export function withTakenBack(
   record: RolloutRecord,
-  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content' | 'base'>,
+  rollout: Pick<RolloutOnRecord, 'id' | 'revision' | 'content'>,
   { endedBefore, ...word }: Word & { readonly endedBefore: string | undefined },
 ): RolloutRecord | undefined {
   const open = openRolloutOf(record);

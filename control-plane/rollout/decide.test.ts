@@ -63,7 +63,6 @@ const running: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
   content: 'new content',
-  base: 'old',
   outcome: 'running',
   step: 0,
   chosen: places(2),

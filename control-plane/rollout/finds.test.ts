@@ -145,7 +145,6 @@ test('what a control plane took back by itself stays taken back when the record 
     id: 'of-2',
     revision: '2',
     content: 'second',
-    base: '1',
     outcome: 'running',
     step: 0,
     chosen: ['0123456789ab'],

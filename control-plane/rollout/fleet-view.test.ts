@@ -10,7 +10,6 @@ const rollout: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
   content: 'new content',
-  base: 'old',
   outcome: 'running',
   step: 0,
   chosen: ['a', 'b'].map((key) => placeOf('id', key, key)),

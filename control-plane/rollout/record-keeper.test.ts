@@ -17,7 +17,6 @@ const rollout: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
   content: 'new content',
-  base: 'old',
   outcome: 'running',
   step: 0,
   chosen: [],

@@ -20,7 +20,6 @@ const rollout: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
   content: 'new content',
-  base: 'old',
   outcome: 'running',
   step: 1,
   chosen: ['0123456789ab'],
@@ -113,6 +112,11 @@ for (const [what, most, withSize] of bounds) {
     t.deepEqual(read(most + 1), { ok: false, problem: 'it is not a record of a rollout' });
   });
 }
+
+test('a field that older control planes wrote is no trouble', (t) => {
+  const reading = parseRecord(changed({ rollout: { ...rollout, base: 'old' } }));
+  t.like(reading, { ok: true, record: { ...record, rollout } });
+});
 
 test('a record of the format before counts as none', (t) => {
   t.deepEqual(parseRecord('{"format":2,"outcome":"running"}'), { ok: true, record: emptyRecord });

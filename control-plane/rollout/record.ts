@@ -17,8 +17,6 @@ const rolloutJson = Type.Object({
   id: Type.String({ maxLength: 64 }),
   revision: revisionId,
   content,
-  /** In force before; '' where it is not known. */
-  base: revisionId,
   outcome: Type.Union([
     Type.Literal('running'),
     Type.Literal('paused'),
@@ -53,6 +51,9 @@ const verdictJson = Type.Object({
   rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type Verdict = Type.Static<typeof verdictJson>;
+
+/** Why, who says so (for people; '' for a control plane), and when. */
+export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
 
 const recordJson = Type.Object({
   format: Type.Literal(3),
@@ -158,7 +159,7 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
-  word?: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
+  word?: Word,
 ): RolloutRecord {
   const { revision, content } = now;
   const said = verdictOf(record, revision, content);
@@ -184,10 +185,7 @@ export function withInForce(
 }
 
 /** Why it is in force, where somebody had to approve it first. */
-function toApproved(
-  { reason, by, atMs }: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
-  approval: Verdict | undefined,
-): Pick<Verdict, 'reason' | 'by' | 'atMs'> {
+function toApproved({ reason, by, atMs }: Word, approval: Verdict | undefined): Word {
   if (approval === undefined) return { reason, by, atMs };
   const approved = `approved by ${approval.by}: ${approval.reason}`;
   return { reason: reason === '' ? approved : `${approved}; ${reason}`, by: approval.by, atMs };
@@ -197,7 +195,7 @@ function toApproved(
 export function withEnd(
   record: RolloutRecord,
   outcome: 'in_force' | 'taken_back',
-  end: Pick<Verdict, 'reason' | 'by' | 'atMs'>,
+  end: Word,
 ): RolloutRecord {
   const { rollout } = record;
   if (rollout === null) return record;

@@ -55,7 +55,6 @@ const open: RolloutOnRecord = {
   id: 'id',
   revision: 'new',
   content: 'new content',
-  base: '',
   outcome: 'running',
   step: 0,
   chosen: [],

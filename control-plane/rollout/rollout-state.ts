@@ -1,5 +1,6 @@
 // The state of a rollout, for API, commands and metrics.
 import type { Outcomes } from './outcomes.ts';
+import type { Verdict } from './record.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
@@ -53,18 +54,7 @@ export interface MemoryState {
   /** It is in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;
   /** What is remembered of revisions that were not simply served, the newest first. */
-  readonly words: readonly LastWord[];
+  readonly words: readonly Verdict[];
   /** What became of the last revisions, the newest first. */
   readonly outcomes: Outcomes;
-}
-
-/** Of a revision that was not simply served. */
-export interface LastWord {
-  readonly revision: string;
-  readonly outcome: 'held_back' | 'approved' | 'taken_back';
-  readonly reason: string;
-  /** '' for a control plane. */
-  readonly by: string;
-  /** Wall time. */
-  readonly atMs: number;
 }

@@ -247,12 +247,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** As its first step has it. */
   function toBegun({ revision, content }: Running) {
-    return {
-      id: deps.drawId(),
-      revision,
-      content,
-      base: snapshots.state().inForce?.revision.id ?? '',
-    };
+    return { id: deps.drawId(), revision, content };
   }
 
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {

@@ -28,7 +28,6 @@ const rollout: RolloutOnRecord = {
   id: 'one',
   revision: 'a'.repeat(40),
   content: 'a',
-  base: 'b'.repeat(40),
   outcome: 'running',
   step: 0,
   chosen: [],
