@@ -4,7 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
-import { createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
+import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -13,7 +13,6 @@ import {
   verdictOf,
 } from './record.ts';
 import type { Phase } from './rollout-state.ts';
-import { chooseShare } from './share.ts';
 import type { Member, View } from './view.ts';
 
 export type Change =

@@ -2,9 +2,8 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { type GoneFacts, noPeers, type PeerFacts, type WorkerFacts } from './facts.ts';
 import { createFleetView, type Look } from './fleet-view.ts';
-import { toPools } from './pools.ts';
+import { placeOf, toPools } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
-import { placeOf } from './share.ts';
 
 const rollout: RolloutOnRecord = {
   id: 'id',

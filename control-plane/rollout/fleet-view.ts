@@ -9,9 +9,8 @@ import {
   type WorkerFacts,
 } from './facts.ts';
 import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
-import { createIsWithin, isGiven, type Pools } from './pools.ts';
+import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
-import { placeOf } from './share.ts';
 import type { Gone, Member, View } from './view.ts';
 
 export interface Look extends Pick<View, 'trial' | 'next' | 'leads' | 'isVacant' | 'isLed'> {

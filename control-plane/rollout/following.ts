@@ -7,7 +7,7 @@ import type { TrialState } from '../snapshot/snapshot-state.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
-import { createIsWithin, type Pools, toPools } from './pools.ts';
+import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -16,7 +16,6 @@ import {
   verdictOf,
 } from './record.ts';
 import type { RecordKeeper } from './record-keeper.ts';
-import { placeOf } from './share.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
 export interface Running

@@ -1,9 +1,11 @@
 // Which workers go through which steps: a group of nodes with steps of its own (node-groups.yaml) is a pool, all
-// others together are the first one. Pools take their steps at the same time. Pure.
+// others together are the first one. Pools take their steps at the same time. Each worker has a place, derived from the
+// rollout's id, its node id and its instance: nobody can choose one that comes first, and other workers come first
+// each time. Pure.
+import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-group.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
-import { chooseShare } from './share.ts';
 
 export interface PlacedWorker {
   readonly pool: number;
@@ -91,4 +93,41 @@ export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGrou
 export function createIsWithin({ chosen, whole }: Share): (worker: PlacedWorker) => boolean {
   const places = new Set(chosen);
   return ({ pool, place }) => places.has(place) || whole.includes(pool);
+}
+
+/** 12 hexadecimal digits. Workers of other makes have no instance: those with one node id share a place. */
+export function placeOf(rolloutId: string, nodeId: string, instance: string | undefined): string {
+  return createHash('sha256')
+    .update(JSON.stringify([rolloutId, nodeId, instance ?? null]))
+    .digest('hex')
+    .slice(0, 12);
+}
+
+/**
+ * Places with `percent` of the workers, rounded down, but at least one worker and never all; those of `kept`
+ * first. Workers that share a place stay together, and are passed over where they are more than that. Empty
+ * when no such share can be made.
+ */
+export function chooseShare(
+  places: readonly string[],
+  percent: number,
+  kept: ReadonlySet<string> = new Set(),
+): readonly string[] {
+  const most = Math.min(
+    Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000)),
+    places.length - 1,
+  );
+  const counts = Map.groupBy(places, (place) => place);
+  const all = [...counts.keys()].sort();
+  const inOrder = [
+    ...all.filter((place) => kept.has(place)),
+    ...all.filter((place) => !kept.has(place)),
+  ];
+  let left = most;
+  return inOrder.filter((place) => {
+    const { length } = counts.get(place) ?? [];
+    if (length > left) return false;
+    left -= length;
+    return true;
+  });
 }

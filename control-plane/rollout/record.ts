@@ -25,7 +25,7 @@ const rolloutJson = Type.Object({
   ]),
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
-  /** The places (share.ts) of the workers that have it. */
+  /** The places (pools.ts) of the workers that have it. */
   chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
   /** Pools (pools.ts) of which all workers have it. */
   whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),

@@ -6,10 +6,9 @@ import {
   type SimulatedFleet,
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
-import { createIsWithin } from './pools.ts';
+import { createIsWithin, placeOf } from './pools.ts';
 import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from './record.ts';
 import { directoryTiming, gitTiming } from './record-keeper.ts';
-import { placeOf } from './share.ts';
 
 const plan = '20%:5s,50%:5s,100%';
 const timings = { directory: directoryTiming, git: gitTiming };
