@@ -91,8 +91,8 @@ export function createFollowing(deps: FollowingDeps): Following {
       snapshots.takeBackTrial(takenBack.reason);
     } else if (record.rollout?.id === now.endedBefore && !isInForce) {
       return;
-    } else if (record.inForce.slice(0, 2).some((each) => each.content === content)) {
-      // The rollout after it may be under way already.
+    } else if (isInForce || record.inForce[1]?.revision === now.revision) {
+      // Another one may have followed already.
       running = undefined;
       snapshots.endTrial();
     } else if (openRolloutOf(record) && !supersedes) {
