@@ -117,29 +117,30 @@ const unlimitedStatus: DescriptorStatus = { ...statusWithoutLimit, limitRemainin
 /**
  * One request on its way: from its port to the store and back. A port extends it by how the answer leaves. A
  * class rather than callbacks: V8 inlines the methods of a few classes, but not calls of many different
- * closures.
+ * closures. Its fields are only declared here and set by the constructor: defined in the class body, they make a
+ * decision without a store cost 8 % more.
  */
 export abstract class Decision implements CountRequest {
-  readonly request: RateLimitRequest;
+  declare readonly request: RateLimitRequest;
   /** When the request had arrived; the store's timeout bounds the decision from then on. Monotonic. */
-  readonly receivedMs: number;
+  declare readonly receivedMs: number;
   /** When its caller stops waiting (grpc-timeout); infinite where that is not known. Brought forward to the end
    * of the store's timeout before the store is asked. Monotonic. */
-  deadlineMs: number;
+  declare deadlineMs: number;
   /** The parent of the decision's spans; undefined without tracing. */
-  readonly trace: SpanParent | undefined;
-  span: Span | undefined = undefined;
+  declare readonly trace: SpanParent | undefined;
+  declare span: Span | undefined;
   /** By descriptor. */
-  matches: readonly (Match | undefined)[] = noMatches;
+  declare matches: readonly (Match | undefined)[];
   /** In the order of the descriptors, for those with a limit that is not unlimited. */
-  limited: readonly LimitedHit[] = noHits;
+  declare limited: readonly LimitedHit[];
   /** Those of `limited` that the store is asked about. */
-  hits: readonly LimitedHit[] = noHits;
-  mode: CountMode = 'add';
-  storeCall: Span | undefined = undefined;
-  onCounted: ((decision: Decision, error: AppError | undefined) => void) | undefined = undefined;
+  declare hits: readonly LimitedHit[];
+  declare mode: CountMode;
+  declare storeCall: Span | undefined;
+  declare onCounted: ((decision: Decision, error: AppError | undefined) => void) | undefined;
   /** Then hits that were not yet sent to the store are not counted. */
-  cancelled = false;
+  declare cancelled: boolean;
 
   /** `callerDeadlineMs`: on the monotonic clock, undefined where it is not known. */
   constructor(
@@ -152,6 +153,14 @@ export abstract class Decision implements CountRequest {
     this.receivedMs = receivedMs;
     this.deadlineMs = callerDeadlineMs ?? Number.POSITIVE_INFINITY;
     this.trace = trace;
+    this.span = undefined;
+    this.matches = noMatches;
+    this.limited = noHits;
+    this.hits = noHits;
+    this.mode = 'add';
+    this.storeCall = undefined;
+    this.onCounted = undefined;
+    this.cancelled = false;
   }
 
   /** Called exactly once, possibly before the decision is left to the store. */

@@ -78,7 +78,7 @@ class GrpcDecision extends Decision implements PendingAnswer {
   readonly #call: UnaryCall;
   readonly #way: WayBack;
   readonly #span: ServerSpan | undefined;
-  isAnswered = false;
+  declare isAnswered: boolean;
 
   constructor(request: RateLimitRequest, call: UnaryCall, way: WayBack) {
     const span = way.tracing && startSpan(way.tracing, call);
@@ -86,6 +86,7 @@ class GrpcDecision extends Decision implements PendingAnswer {
     this.#call = call;
     this.#way = way;
     this.#span = span;
+    this.isAnswered = false;
   }
 
   override cancel(): void {
