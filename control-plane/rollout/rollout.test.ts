@@ -664,6 +664,21 @@ test('the log says of a rollout that it begins, who gets it, how each step did, 
   ]);
 });
 
+test('an invalid revision is on record also when it is mended at once', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const wrong = { ...revisionOf(2), files: [{ path: 'a.yaml', text: 'domain: [' }] };
+  fleet.store.publish(wrong);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(2);
+  t.deepEqual(
+    fleet.plane.rollout.memory().outcomes.map(({ revisions, kind }) => [revisions[0], kind]),
+    [
+      [wrong.id, 'invalid'],
+      [revisionOf(1).id, 'in_force'],
+    ],
+  );
+});
+
 test('what became of each revision is on record, with the figures and who decided', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
   await fleet.pass(80);

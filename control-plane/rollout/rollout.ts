@@ -366,7 +366,12 @@ export function createRollout(deps: RolloutDeps): Rollout {
     isOn: plan !== undefined,
     start() {
       keeper.onChange(lookOnce);
-      stops = [snapshots.onChange(lookOnce), repeatAfter(clock, lookMs, lookOnce)];
+      stops = [
+        snapshots.onChange(lookOnce),
+        // Somebody may mend it before the next look that is due.
+        snapshots.onNewest(lookOnce),
+        repeatAfter(clock, lookMs, lookOnce),
+      ];
       lookOnce();
     },
     state() {

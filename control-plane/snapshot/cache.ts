@@ -43,6 +43,9 @@ export interface SnapshotCache
    */
   start(): Promise<void>;
   state(): SnapshotState;
+  /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
+   * Returns the end of that. */
+  onNewest(listener: () => void): () => void;
   /** Looks at the newest revision again: somebody has approved it, or taken it back, or the memory has been read. */
   reconsider(): void;
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
@@ -116,6 +119,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   let unexamined: Revision | undefined;
   /** Ids of revisions that have been the newest one, the oldest first. */
   const seen = new Set<string>();
+  const newestListeners = new Set<() => void>();
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
   let accepted = 0;
@@ -124,7 +128,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function apply(revision: Revision): void {
     unexamined = rollsOut && !memory.isKnown ? revision : undefined;
-    if (unexamined === undefined && revision.id !== newest?.whole.id) take(revision);
+    if (unexamined !== undefined || revision.id === newest?.whole.id) return;
+    take(revision);
+    for (const listener of [...newestListeners]) listener();
   }
 
   /** Decides what becomes of the newest revision, when it arrives and when something else is known of it. */
@@ -386,6 +392,12 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     groupOf: served.groupOf,
     compare: served.compare,
     onChange: served.onChange,
+    onNewest(listener) {
+      newestListeners.add(listener);
+      return () => {
+        newestListeners.delete(listener);
+      };
+    },
     get ruleSet() {
       return served.now.inForce?.built.ruleSet;
     },
