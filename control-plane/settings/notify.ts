@@ -1,6 +1,7 @@
 // Whom to tell what becomes of revisions: the settings of notifications, and their mistakes.
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 import { controlPlaneTable } from './table.ts';
 
 export interface NotifySettings {
@@ -58,7 +59,7 @@ export function readNotifySettings(reading: Reading): {
       url,
       secretFile: secretFile || undefined,
       commitStatus: statusUrl && { url: statusUrl, tokenFile },
-      publicUrl: publicUrl?.href.replace(/\/+$/, ''),
+      publicUrl: publicUrl && trimEnd(publicUrl.href, '/'),
     },
   };
 }
