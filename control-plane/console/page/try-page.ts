@@ -131,13 +131,13 @@ function Descriptor({
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
-    ${match !== null && (until !== null || !match.limit.unlimited) && html`<div class="buttons"><${LiftButton} domain=${domain} entries=${entries} liftedUntil=${match.limit.unlimited ? (until ?? undefined) : undefined} /></div>`}
     <p><strong>${toSentence(verdict)}.</strong>
       ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
       ${until !== null && html` <${Badge} tone="wait">${match?.limit.unlimited ? 'lifted' : 'in force'} until ${toTime(until)}<//>`}
       ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
       ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
     </p>
+    ${match !== null && (until !== null || !match.limit.unlimited) && html`<div class="buttons"><${LiftButton} domain=${domain} entries=${entries} liftedUntil=${match.limit.unlimited ? (until ?? undefined) : undefined} /></div>`}
     <ol class="levels">${levels.map(
       ({ entry, candidates, otherRules, nearestKey }) => html`<li>
         <code>${toPairs([entry])}</code>
