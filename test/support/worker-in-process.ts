@@ -8,18 +8,20 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
 import { createWorker, type Worker } from '../../worker/worker.ts';
 import { freePort } from './free-port.ts';
+import type { ManualClock } from './manual-clock.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
 const host = '127.0.0.1';
 const startTimeoutMs = 30_000;
 const answerTimeoutMs = 20_000;
+const turnMs = 50;
 
 export interface WorkerInProcessOptions {
   /** Settings; they win over what the fixture gives (free ports, runtime folder, no statistics). */
   readonly env: Readonly<Record<string, string>>;
   /** Of one rules file, or of several by name. */
   readonly rules?: string | ReadonlyMap<string, string>;
-  readonly clock?: Clock;
+  readonly clock?: Clock | ManualClock;
 }
 
 export interface Answer {
@@ -80,7 +82,9 @@ export async function launchWorker(
   t.teardown(async () => {
     stopping.abort();
     await started.catch(() => {});
-    await worker.stop();
+    // A worker lets its callers leave first, by a clock that nobody turns any more.
+    const turning = setInterval(() => 'advance' in clock && clock.advance(turnMs), turnMs);
+    await worker.stop().finally(() => clearInterval(turning));
   });
   // Whoever waits for the start hears of its failure; a test that does not ends it by itself.
   started.catch(() => {});
