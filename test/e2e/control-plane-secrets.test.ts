@@ -14,6 +14,7 @@ import {
 } from '../support/control-plane-process.ts';
 import { startEchoWeb } from '../support/echo-servers.ts';
 import { eventually } from '../support/eventually.ts';
+import { createGitRepository } from '../support/git-repository.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { createSecrets } from '../support/secrets.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
@@ -31,6 +32,9 @@ const covered = [
   '--admin-tokens-file',
   '--peers-token-file',
   '--peers-key',
+  '--notify-url',
+  '--notify-secret-file',
+  '--commit-status-token-file',
 ];
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
@@ -44,7 +48,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
   t.deepEqual(names.toSorted(), covered.toSorted());
   const own = readFileSync(import.meta.filename, 'utf8')
     .split('\n')
-    .slice(40)
+    .slice(43)
     .join('\n');
   for (const name of covered) t.true(own.includes(`'${name}'`), name);
   for (const { names, secret } of rows) {
@@ -280,6 +284,32 @@ for (const [how, toOptions] of [
     run.search(plane);
   });
 }
+
+test.serial('receivers of notifications that refuse and quote what they are sent', async (t) => {
+  const run = begin(t);
+  const host = `http://127.0.0.1:${await startEchoWeb(t)}`;
+  const hook = encodeURIComponent(run.make('--notify-url'));
+  const repository = createGitRepository(t);
+  repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  const plane = await run.create({
+    flags: [
+      ...['--git', repository.url, '--commit-status-url', `${host}/repos/acme/limits`],
+      ...['--notify-url', `${host}/${hook}?token=${hook}`],
+      ...['--notify-secret-file', run.file('--notify-secret-file')],
+      ...['--commit-status-token-file', run.file('--commit-status-token-file')],
+    ],
+  });
+  await plane.start();
+  await eventually(
+    'both refusals are said',
+    () => plane.output().split(' takes none (').length === 3,
+  );
+  await useAdminApi(run, plane, {});
+  const { exitCode, stdout, stderr } = await plane.run('status');
+  run.note(`${exitCode} ${stdout} ${stderr}`);
+  t.is(await plane.end('SIGTERM'), 0);
+  run.search(plane);
+});
 
 test.serial('starts that fail, and a defect', async (t) => {
   const run = begin(t);
