@@ -32,15 +32,19 @@ export function createNotifying(deps: NotifyingDeps): Notifying | undefined {
   const targets = toTargets(settings);
   if (targets.length === 0) return undefined;
   const notifier = createNotifier({ ...deps, targets });
+  /** In their order: the store may take longer for one than for the next. */
+  let making: Promise<void> = Promise.resolve();
   return {
     async check() {
       for (const target of targets) await target.check();
     },
     tell(outcomes) {
-      toNotification({ ...deps, publicUrl: settings.publicUrl }, outcomes).then(
-        (notification) => notification && notifier.tell(notification),
-        (error: unknown) => log.warning(`A notification cannot be made: ${errorText(error)}`),
-      );
+      making = making
+        .then(() => toNotification({ ...deps, publicUrl: settings.publicUrl }, outcomes))
+        .then(
+          (notification) => notification && notifier.tell(notification),
+          (error: unknown) => log.warning(`A notification cannot be made: ${errorText(error)}`),
+        );
     },
     stop: notifier.stop,
   };

@@ -1,0 +1,63 @@
+// Notifications from what is on record: made of the store's revisions, and sent in the order of what happened.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { eventually } from '../../test/support/eventually.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import type { OutcomeOnRecord } from '../rollout/outcomes.ts';
+import { createNotifying } from './notifying.ts';
+
+const outcomeOf = (number: number, kind: OutcomeOnRecord['kind']): OutcomeOnRecord => ({
+  revisions: [revisionOf(number).id],
+  content: '',
+  kind,
+  atMs: number,
+  reason: '',
+  by: '',
+});
+
+test('what happened first is told first, also where the store takes longer for it', async (t) => {
+  const events: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    events.push(JSON.parse(body).event);
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const slow = Promise.withResolvers<void>();
+  const notifying = createNotifying({
+    settings: {
+      url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`),
+      secretFile: undefined,
+      commitStatus: undefined,
+      publicUrl: undefined,
+    },
+    store: {
+      async readRevision(id) {
+        if (id === revisionOf(2).id) await slow.promise;
+        return undefined;
+      },
+    },
+    examine: () => t.fail('there is nothing to examine'),
+    onEnd: () => {},
+    log: createRecordedLog(),
+    clock: systemClock,
+  });
+  t.teardown(() => {
+    notifying?.stop();
+    server.close();
+    server.closeAllConnections();
+  });
+  notifying?.tell([outcomeOf(2, 'held_back')]);
+  notifying?.tell([outcomeOf(3, 'in_force')]);
+  // Long enough for the second one to overtake the first, where it can.
+  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+  slow.resolve();
+  await eventually('both are told', () => events.length === 2);
+  t.deepEqual(events, ['held-back', 'in-force']);
+});
