@@ -209,6 +209,10 @@ test('the status has what the workers do, and has it again after a restart of th
       while (!isOver) answers.add(await decide('d', 'k', 'hot'));
     }),
   );
+  t.teardown(() => {
+    isOver = true;
+    return traffic;
+  });
   const top = async () => (await controlPlane.run('top', '--limit', '5')).stdout;
   await eventually('the hot value is in top', async () => /\(k=hot\)/.test(await top()));
   t.regex(
@@ -229,6 +233,11 @@ test('the status has what the workers do, and has it again after a restart of th
   const busy =
     /\n[1-9][\d.]* decisions\/s, [1-9][\d.]* over limit\/s, no errors, p99 (at most|above) [\d.]+ ms \(2 workers report\)\n$/;
   await eventually('the status has it', () => statusIs(busy));
+  // A worker's first report is made before it is asked for anything.
+  await eventually('both workers have told decisions', async () => {
+    const { workers: told } = (await controlPlane.fetch('/workers')).body;
+    return told.every((worker: (typeof told)[number]) => worker.figures.decisionsPerSecond > 0);
+  });
   const { body } = await controlPlane.fetch('/workers');
   t.is(body.workers.length, 2);
   for (const { figures, acked } of body.workers) {
