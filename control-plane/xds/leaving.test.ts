@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import {
   callDiscovery,
   discoveryProtos,
@@ -10,9 +11,10 @@ import {
   startAds,
 } from '../../test/support/ads-fixture.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
 import { openOn, request } from '../../test/support/raw-discovery.ts';
 import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
-import type { AdsLimits } from './limits.ts';
+import { defaultLimits } from './limits.ts';
 import { noMetrics } from './metrics.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
@@ -28,10 +30,10 @@ interface OpenWorker {
   readonly stream: ReturnType<typeof openOn>['stream'];
 }
 
-async function setUp(t: ExecutionContext, limits: Partial<AdsLimits> = {}) {
+async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const dropped: string[] = [];
   const metrics = { ...noMetrics, dropped: (reason: string) => void dropped.push(reason) };
-  const ads = await startAds({ snapshot: snapshotOf({ a: '1' }), limits, metrics });
+  const ads = await startAds({ snapshot: snapshotOf({ a: '1' }), clock, metrics });
   t.teardown(ads.stop);
   const { workers } = ads.server;
   async function open(id: string, instance?: string, port = ads.port): Promise<OpenWorker> {
@@ -100,16 +102,20 @@ test('a worker whose stream was ended here has not vanished, whatever its connec
 });
 
 test('a worker whose connection ends, is reset or answers no more has vanished, with what it had', async (t) => {
-  const { ads, workers, open, gone } = await setUp(t, {
-    keepaliveMs: 300,
-    keepaliveTimeoutMs: 300,
-  });
+  const clock = createManualClock();
+  const { ads, workers, open, gone } = await setUp(t, clock);
   const proxy = await startTcpProxy(ads.port);
   t.teardown(proxy.close);
   const breaks: readonly (readonly [number, (worker: OpenWorker) => void])[] = [
     [ads.port, ({ socket }) => void socket.destroy()],
     [ads.port, ({ socket }) => void socket.resetAndDestroy()],
-    [proxy.port, () => proxy.inject({ kind: 'stall' })],
+    [
+      proxy.port,
+      () => {
+        proxy.inject({ kind: 'stall' });
+        clock.advance(defaultLimits.keepaliveMs + defaultLimits.keepaliveTimeoutMs);
+      },
+    ],
   ];
   for (const [port, breakOff] of breaks) {
     const worker = await open('w-1', 'i-1', port);
