@@ -1,13 +1,16 @@
 // What the README shows is run, or at least compiled, as a reader would paste it: with no imports but those
 // that are shown.
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
 import { type App, createApp } from './app.ts';
+import { createNodeServer } from './mounts/node-http.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
@@ -73,4 +76,23 @@ test('the controller of the section about XML answers what it says', async (t) =
   });
   const shown = /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the README shows no answer';
   t.is(await (await app.fetch(request)).text(), shown);
+});
+
+test('the typed client of the README prints what it says', async (t) => {
+  const section = readme.slice(readme.indexOf('\n## A typed client\n'));
+  const shown = [...(/```sh\n(.*?)```/s.exec(section)?.[1] ?? '').matchAll(/ # (.*)/g)];
+  const sample = await createApp({ controllerPrefix: join(root, 'shared', 'router', 'sample') });
+  const server = createNodeServer(sample).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const source = sources.find((text) => text.includes('client<Modules>')) ?? '';
+  const file = join(folder, 'other', 'client.ts');
+  await writeFile(file, source.replace('localhost:8000', `127.0.0.1:${port}`));
+  const { stdout } = await promisify(execFile)(process.execPath, [file]).finally(() =>
+    server.close(),
+  );
+  t.deepEqual(
+    stdout.split('\n').slice(0, -1),
+    shown.map(([, line]) => line?.trim()),
+  );
 });

@@ -10,7 +10,7 @@ const maxWidgets = 1000;
 const id = part('id', Type.String({ pattern: '^w-[0-9]{1,9}$' }));
 const fields = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 64 }),
-  size: Type.Integer({ minimum: 1, default: 1 }),
+  size: Type.With(Type.Integer({ minimum: 1 }), { default: 1 }),
 });
 const widget = Type.Object({ id: Type.String(), ...fields.properties });
 
@@ -21,7 +21,9 @@ export class Default extends Controller {
   static readonly GET = op({
     summary: 'List the widgets, or read one',
     path: [optional(id)],
-    query: Type.Object({ limit: Type.Integer({ minimum: 1, maximum: 200, default: 20 }) }),
+    query: Type.Object({
+      limit: Type.With(Type.Integer({ minimum: 1, maximum: 200 }), { default: 20 }),
+    }),
     returns: { 200: Type.Union([widget, Type.Array(widget)]) },
   });
 

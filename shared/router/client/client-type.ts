@@ -1,0 +1,239 @@
+// The type of a client, from the types of modules of controllers alone: what a method declares is what a caller
+// writes, and what it returns is what a caller gets, as it arrives in JSON. client.ts calls.
+import type Type from 'typebox';
+import type { Op, OpSpec } from '../op.ts';
+import type { PathPart } from '../path-part.ts';
+
+/**
+ * For the types of modules by their paths (dots between parts, empty for the root module), such as
+ * `{ '': typeof root; 'limits.zones': typeof zones }`:
+ * `Client<Modules>['limits']['zones']['BurstPolicy']['GET']` is a function of the method's arguments.
+ */
+export type Client<Modules, Path extends string = ''> = (Path extends keyof Modules
+  ? ModuleClient<Modules[Path]>
+  : unknown) & {
+  readonly [Key in keyof Modules & string as PartBelow<Key, Path>]: Client<
+    Modules,
+    Path extends '' ? PartBelow<Key, Path> : `${Path}.${PartBelow<Key, Path>}`
+  >;
+};
+
+/** What a call comes to; it never rejects for what the server or the network does. */
+export type Answer<Value, Declared = unknown> = Success<Value> | DeclaredFailure<Declared>;
+
+export interface Success<Value> {
+  readonly ok: true;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly value: Value;
+}
+
+export interface Failure<Status extends number = FailureStatus, Body = Problem> {
+  readonly ok: false;
+  /** 0 where no answer came: no connection, no time left, or broken off. */
+  readonly status: Status;
+  readonly headers: Headers;
+  readonly error: Body;
+}
+
+/** `application/problem+json`, as the router answers errors. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail?: string;
+  readonly requestId?: string;
+  /** What is wrong with the arguments. */
+  readonly errors?: readonly {
+    readonly in: 'path' | 'query' | 'body';
+    readonly name: string;
+    readonly reason: string;
+  }[];
+}
+
+// biome-ignore format: one line for a class of statuses
+export type FailureStatus = 0
+  | 400 | 401 | 402 | 403 | 404 | 405 | 406 | 407 | 408 | 409 | 410 | 411 | 412 | 413 | 414 | 415 | 416 | 417 | 421
+  | 422 | 423 | 424 | 425 | 426 | 428 | 429 | 431 | 451
+  | 500 | 501 | 502 | 503 | 504 | 505 | 506 | 507 | 508 | 511;
+
+/** The next part of a module path below another one. */
+type PartBelow<Key extends string, Path extends string> = FirstPart<
+  Path extends '' ? Key : Key extends `${Path}.${infer More}` ? More : ''
+>;
+type FirstPart<Text extends string> = Text extends ''
+  ? never
+  : Text extends `${infer First}.${string}`
+    ? First
+    : Text;
+
+type AnyClass = abstract new (...args: never) => unknown;
+
+/** The class Default answers at the path of its module. */
+type ModuleClient<Module> = (Module extends { readonly Default: infer Default extends AnyClass }
+  ? ClassClient<Default>
+  : unknown) & {
+  readonly [Name in RoutedName<Module, Exclude<keyof Module, 'Default'>>]: NestedClient<
+    Module[Name]
+  >;
+};
+
+type NestedClient<Class> = Class extends AnyClass ? ClassClient<Class> : never;
+
+type ClassClient<Class extends AnyClass> = {
+  readonly [Name in keyof InstanceType<Class> as CallName<Name, keyof InstanceType<Class>>]: Call<
+    Class,
+    Name
+  >;
+} & { readonly [Name in RoutedName<Class, keyof Class>]: NestedClient<Class[Name]> };
+
+/** Names of classes that are not private. */
+type RoutedName<Holder, Name extends keyof Holder> = Name extends
+  | `_${string}`
+  | `${string}Controller`
+  | 'prototype'
+  ? never
+  : Holder[Name] extends AnyClass
+    ? Holder[Name] extends { readonly private: true }
+      ? never
+      : Name
+    : never;
+
+type AnyVerb = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type CalledVerb = AnyVerb | 'HEAD' | 'OPTIONS';
+
+/** ANY is called by the verbs that the class does not have. */
+type CallName<Name, Names> = Name extends 'ANY'
+  ? Exclude<AnyVerb, Names>
+  : Name extends `ANY_${infer Suffix}`
+    ? Exclude<`${AnyVerb}_${Suffix}`, Names>
+    : Name extends CalledVerb | `${CalledVerb}_${string}`
+      ? Name
+      : never;
+
+type Call<
+  Class extends AnyClass,
+  Name extends keyof InstanceType<Class>,
+> = InstanceType<Class>[Name] extends (...args: infer Taken) => infer Returned
+  ? Name extends keyof Class
+    ? Class[Name] extends Op<infer Spec>
+      ? (...args: CallArgs<Spec>) => Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>
+      : never
+    : (
+        ...args: Name extends 'POST' | `POST_${string}` ? Taken : []
+      ) => Promise<Answer<Arriving<Awaited<Returned>>>>
+  : never;
+
+type CallArgs<Spec extends OpSpec> =
+  Positionals<Spec> extends infer More extends unknown[]
+    ? object extends SentFields<Spec>
+      ? [] extends More
+        ? [fields?: SentFields<Spec>, ...More]
+        : [fields: SentFields<Spec>, ...More]
+      : [fields: SentFields<Spec>, ...More]
+    : never;
+
+type SentFields<Spec> = Flat<
+  Sent<Spec extends { query: infer Query } ? Query : undefined> &
+    Sent<Spec extends { body: infer Body } ? Body : undefined>
+>;
+
+/** A field with a default that its type knows, as of `Type.With(schema, { default })`, may be left out. */
+type Sent<Schema> =
+  Schema extends Type.TObject<infer Fields>
+    ? {
+        readonly [Name in keyof Fields as MayBeOmitted<Fields[Name]> extends true
+          ? never
+          : Name]: Type.Static<Fields[Name]>;
+      } & {
+        readonly [Name in keyof Fields as MayBeOmitted<Fields[Name]> extends true ? Name : never]?:
+          | Type.Static<Fields[Name]>
+          | undefined;
+      }
+    : unknown;
+
+type MayBeOmitted<Schema> = Schema extends { '~optional': true }
+  ? true
+  : HasDefault<Schema> extends true
+    ? true
+    : false;
+
+type HasDefault<Schema> = 'default' extends keyof Schema
+  ? string extends keyof Schema
+    ? false
+    : true
+  : false;
+
+type Positionals<Spec> = [
+  ...PathArgs<Spec extends { path: infer Path } ? Path : []>,
+  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
+];
+
+type PathArgs<Path> = Path extends readonly [infer Entry, ...infer More]
+  ? Entry extends PathPart<infer Schema, infer Optional>
+    ? Optional extends true
+      ? [part?: Type.Static<Schema>, ...PathArgs<More>]
+      : [part: Type.Static<Schema>, ...PathArgs<More>]
+    : Entry extends Type.TSchema
+      ? [part: Type.Static<Entry>, ...PathArgs<More>]
+      : never
+  : [];
+
+type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
+  ?
+      | {
+          [Status in keyof Failures & number]: Failure<
+            Status,
+            Failures[Status] extends Type.TSchema ? Type.Static<Failures[Status]> : Problem
+          >;
+        }[keyof Failures & number]
+      | OtherFailure<Exclude<FailureStatus, keyof Failures>>
+  : OtherFailure<FailureStatus>;
+
+type OtherFailure<Status extends FailureStatus> = Failure<Status>;
+
+/** What is sent as it is, in the words of encode.ts; a text where its type is `text/*`. */
+type Bytes =
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
+  | ReadableStream
+  | { pipe(...args: never): unknown; destroy(...args: never): unknown }
+  | { readonly fd: number; createReadStream(...args: never): unknown };
+
+type Arriving<Value, Spec = unknown> =
+  IsAny<Value> extends true
+    ? unknown
+    : Value extends undefined | null
+      ? undefined
+      : Value extends Response
+        ? unknown
+        : Value extends Bytes
+          ? Blob | string
+          : Value extends AsyncGenerator<infer Item> | Generator<infer Item>
+            ? Spec extends { produces: 'text/event-stream' }
+              ? AsyncIterable<Json<Item>>
+              : Json<Item>[]
+            : Json<Value>;
+
+type IsAny<Value> = 0 extends 1 & Value ? true : false;
+
+/** A value after it has been JSON. */
+export type Json<Value> =
+  IsAny<Value> extends true
+    ? unknown
+    : Value extends string | number | boolean | null | undefined
+      ? Value
+      : Value extends { toJSON(...args: never): infer Text }
+        ? Json<Text>
+        : Value extends readonly unknown[]
+          ? { [Index in keyof Value]: Json<Value[Index]> }
+          : Value extends object
+            ? {
+                [Name in keyof Value as Value[Name] extends (...args: never) => unknown
+                  ? never
+                  : Name]: Json<Value[Name]>;
+              }
+            : unknown;
+
+type Flat<Value> = { [Name in keyof Value]: Value[Name] };

@@ -1,0 +1,217 @@
+import test from 'ava';
+import Type from 'typebox';
+import { Controller } from '../controller.ts';
+import { HttpError, Stop } from '../errors.ts';
+import { bearer } from '../guard.ts';
+import { op } from '../op.ts';
+import { optional, part } from '../path-part.ts';
+import { createTestClient } from '../test-client.ts';
+import { upload } from '../upload.ts';
+import { client } from './client.ts';
+
+const found = Type.Object({ since: Type.Integer() });
+
+class Default extends Controller {
+  static readonly GET = op({
+    path: [optional(part('id', Type.Integer()))],
+    query: Type.Object({
+      limit: Type.With(Type.Integer(), { default: 20 }),
+      tags: Type.Optional(Type.Array(Type.String())),
+    }),
+    failures: { 409: found },
+  });
+  GET(fields: { limit: number; tags?: string[] }, id?: number) {
+    if (id === 409) throw new HttpError(409, { body: { since: 7 } });
+    if (id === 404) throw new HttpError(404, { detail: 'there is no such note' });
+    return { ...fields, id: id ?? null, at: new Date(0) };
+  }
+
+  static readonly POST = op({ body: Type.Object({ text: Type.String() }) });
+  POST({ text }: { text: string }) {
+    this.response.status = 201;
+    return { text, by: this.request.headers.get('authorization') };
+  }
+
+  static readonly DELETE = op({ path: [Type.String()] });
+  DELETE(_fields: object, id: string) {
+    if (id === 'gone') throw new Stop(202);
+  }
+
+  POST_reset_all() {
+    return 'reset';
+  }
+}
+
+class BurstPolicy extends Controller {
+  static readonly Inner = class extends Controller {
+    ANY() {
+      return this.request.method;
+    }
+  };
+  GET() {
+    return Buffer.from('bytes');
+  }
+}
+
+class Robots_txt extends Controller {
+  GET() {
+    this.response.mediaType = 'text/plain';
+    return 'User-agent: *';
+  }
+}
+
+class Photo extends Controller {
+  static readonly POST = op({ body: Type.Object({ file: upload(), title: Type.String() }) });
+  async POST({ file, title }: { file: File; title: string }) {
+    return { title, text: await file.text() };
+  }
+}
+
+class Closed extends Controller {
+  static override readonly guard = bearer((token) => token === 'right');
+  GET() {
+    return 'in';
+  }
+}
+
+class Hidden extends Controller {
+  static override readonly private = true;
+  GET() {
+    return 1;
+  }
+}
+
+class BaseController extends Controller {
+  GET() {
+    return 1;
+  }
+}
+
+class Count extends Controller {
+  static readonly GET = op({ produces: 'text/event-stream' });
+  async *GET() {
+    yield { n: 1 };
+  }
+}
+
+const modules = {
+  '': { Robots_txt, Photo, Closed, Hidden, BaseController, Count },
+  notes: { Default },
+  'limits.zones': { BurstPolicy },
+};
+type Modules = typeof modules;
+
+async function start() {
+  const { app } = await createTestClient(modules);
+  const requests: Request[] = [];
+  const send = (request: Request) => {
+    requests.push(request);
+    return app.fetch(request);
+  };
+  return { requests, send, api: client<Modules>('http://host/', { fetch: send }) };
+}
+
+test('a method is called by its path with its fields and positions, and answers its value', async (t) => {
+  const { api, requests } = await start();
+  const listed = await api.notes.GET({ limit: 3, tags: ['a', 'b'] });
+  t.deepEqual(listed.ok && listed.value, {
+    ...{ limit: 3, tags: ['a', 'b'], id: null, at: '1970-01-01T00:00:00.000Z' },
+  });
+  const read = await api.notes.GET({}, 7);
+  t.is(read.ok && read.value.id, 7);
+  const made = await api.notes.POST({ text: 'hello' });
+  t.deepEqual([made.status, made.ok && made.value.text], [201, 'hello']);
+  t.is((await api.notes.DELETE({}, 'a/b ü')).status, 204);
+  t.deepEqual(
+    requests.map(({ method, url }) => `${method} ${url.replace('http://host', '')}`),
+    [
+      'GET /notes?limit=3&tags=a&tags=b',
+      'GET /notes/7',
+      'POST /notes',
+      'DELETE /notes/a%2Fb%20%C3%BC',
+    ],
+  );
+});
+
+test('names become the path that the router serves: kebab-case, extensions, suffixes, nested classes', async (t) => {
+  const { api } = await start();
+  const robots = await api.Robots_txt.GET();
+  t.is(robots.ok && robots.value, 'User-agent: *');
+  const reset = await api.notes.POST_reset_all();
+  t.is(reset.ok && reset.value, 'reset');
+  const inner = await api.limits.zones.BurstPolicy.Inner.PATCH();
+  t.is(inner.ok && inner.value, 'PATCH');
+  const bytes = await api.limits.zones.BurstPolicy.GET();
+  t.is(bytes.ok && bytes.value instanceof Blob && (await bytes.value.text()), 'bytes');
+});
+
+test('a file is sent as a form', async (t) => {
+  const { api } = await start();
+  const sent = await api.Photo.POST({ file: new File(['light'], 'a.png'), title: 'sun' });
+  t.deepEqual(sent.ok && sent.value, { title: 'sun', text: 'light' });
+});
+
+test('what the server refuses is a value, with the type that its status declares', async (t) => {
+  const { api } = await start();
+  const conflict = await api.notes.GET({}, 409);
+  if (conflict.ok || conflict.status !== 409) return t.fail();
+  const since: number = conflict.error.since;
+  t.is(since, 7);
+  const missing = await api.notes.GET({}, 404);
+  if (missing.ok || missing.status !== 404) return t.fail();
+  t.is(missing.error.detail, 'there is no such note');
+  const denied = await api.Closed.GET();
+  t.is(denied.status, 401);
+  return undefined;
+});
+
+test('a wrong argument that the types do not see is a problem that names it', async (t) => {
+  const { api } = await start();
+  const refused = await api.notes.GET({ limit: 1.5 });
+  if (refused.ok || refused.status !== 400) return t.fail();
+  t.deepEqual(refused.error.errors, [{ in: 'query', name: 'limit', reason: 'must be an integer' }]);
+  return undefined;
+});
+
+test('no answer is a value too: no connection, no time left, or the caller has stopped', async (t) => {
+  const nobody = client<Modules>('http://127.0.0.1:1');
+  t.is((await nobody.notes.GET()).status, 0);
+  const never = ({ signal }: Request) =>
+    new Promise<Response>((_resolve, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  t.is(
+    (await client<Modules>('http://host', { fetch: never, timeoutMs: 1 }).notes.GET()).status,
+    0,
+  );
+  const signal = AbortSignal.abort(new Error('enough'));
+  const stopped = await client<Modules>('http://host', { fetch: never, signal }).notes.GET();
+  t.is(!stopped.ok && stopped.status === 0 && stopped.error.detail, 'enough');
+});
+
+test('each request asks for its headers anew', async (t) => {
+  const { send } = await start();
+  let token = 'wrong';
+  const api = client<Modules>('http://host', {
+    fetch: send,
+    headers: () => ({ authorization: `Bearer ${token}` }),
+  });
+  t.is((await api.Closed.GET()).status, 401);
+  token = 'right';
+  t.is((await api.Closed.GET()).status, 200);
+});
+
+test('a path part that would name another path is refused before it is sent', async (t) => {
+  const { api, requests } = await start();
+  for (const part of ['', '.', '..']) {
+    await t.throwsAsync(() => api.notes.DELETE({}, part), { instanceOf: TypeError });
+  }
+  await t.throwsAsync(() => api.notes.GET({ tags: ['a,b'] }), { message: /has a comma/ });
+  t.deepEqual(requests, []);
+});
+
+test('a client is no promise', async (t) => {
+  const { api } = await start();
+  t.is((await api) as unknown, api);
+});

@@ -1,0 +1,190 @@
+// Calls the methods of controllers over HTTP, as their types declare them: `client<Modules>(url).widgets.GET({}, 'w-1')`.
+// It runs in a browser page as well, so it imports nothing of Node. client-type.ts has its type.
+import { toClassPathName, toPathName } from '../names.ts';
+import type { Answer, Client, Problem } from './client-type.ts';
+import { readEvents } from './events.ts';
+
+export interface ClientOptions {
+  /** Headers of each request, such as the caller's token; asked anew each time. */
+  readonly headers?: () => Readonly<Record<string, string>>;
+  /** Sends a request; default: the global `fetch`. An application's own `fetch` needs no server. */
+  readonly fetch?: (request: Request) => Promise<Response>;
+  /** From the call to the last byte of the answer; of events to the first. More is a failure with status 0. */
+  readonly timeoutMs?: number;
+  /** Ends calls that are under way, and events. */
+  readonly signal?: AbortSignal;
+}
+
+const defaultTimeoutMs = 30_000;
+const verb = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?$/;
+/** Their fields are in the query, all others' in the body. */
+const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * `url` is where the application is mounted; in a page it may be a path. Each answer is a value: `ok` with the
+ * method's own, or not, with `status` and `error`. Rejects with a TypeError for an
+ * argument that cannot be sent.
+ */
+export function client<Modules extends object>(
+  url: string | URL,
+  options: ClientOptions = {},
+): Client<Modules> {
+  const text = String(url);
+  return toNode(text.endsWith('/') ? text.slice(0, -1) : text, options) as Client<Modules>;
+}
+
+function toNode(base: string, options: ClientOptions): object {
+  return new Proxy(
+    {},
+    {
+      get(_node, name) {
+        // An object with `then` would be taken for a promise.
+        if (typeof name === 'symbol' || name === 'then') return undefined;
+        const [isCall, method, suffix] = verb.exec(name) ?? [];
+        if (isCall === undefined) return toNode(`${base}/${toPart(name)}`, options);
+        const path = suffix === undefined ? base : `${base}/${toPathName(suffix)}`;
+        return async (fields?: object, ...positionals: readonly unknown[]) =>
+          call(method ?? '', path + toParts(positionals), fields ?? {}, options);
+      },
+    },
+  );
+}
+
+/** Classes begin with a capital; modules may have a name that is in kebab-case already. */
+function toPart(name: string): string {
+  return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
+}
+
+function toParts(positionals: readonly unknown[]): string {
+  const end = positionals.indexOf(undefined);
+  return positionals
+    .slice(0, end < 0 ? undefined : end)
+    .map((value) => {
+      const text = String(value);
+      // Servers drop these, and the rest would be another path.
+      if (text === '' || text === '.' || text === '..') {
+        throw new TypeError(`"${text}" cannot be a part of a path`);
+      }
+      return `/${encodeURIComponent(text)}`;
+    })
+    .join('');
+}
+
+async function call(
+  method: string,
+  path: string,
+  fields: object,
+  options: ClientOptions,
+): Promise<Answer<unknown>> {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const hasQuery = withoutBody.has(method) && given.length > 0;
+  const hasBody = !withoutBody.has(method) && given.length > 0;
+  const headers = new Headers(options.headers?.());
+  const body = hasBody ? toBody(given, headers) : undefined;
+  const abort = new AbortController();
+  const request = new Request(hasQuery ? `${path}?${toQuery(given)}` : path, {
+    method,
+    headers,
+    signal: abort.signal,
+    ...(body !== undefined && { body }),
+  });
+  const end = () => abort.abort(options.signal?.reason);
+  if (options.signal?.aborted === true) end();
+  options.signal?.addEventListener('abort', end, { once: true });
+  const release = () => options.signal?.removeEventListener('abort', end);
+  const timer = setTimeout(end, options.timeoutMs ?? defaultTimeoutMs);
+  let isStream = false;
+  try {
+    const response = await (options.fetch ?? fetch)(request);
+    isStream = response.ok && isEvents(response);
+    return isStream
+      ? toSuccess(response, readEvents(response, release))
+      : await readAnswer(response);
+  } catch (cause) {
+    const detail = cause instanceof Error ? cause.message : String(cause);
+    return toFailure(0, new Headers(), {
+      type: 'about:blank',
+      title: 'No answer',
+      status: 0,
+      detail,
+    });
+  } finally {
+    clearTimeout(timer);
+    if (!isStream) release();
+  }
+}
+
+/** Lists are repeated names. */
+function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const [name, value] of given) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      const text = toText(item);
+      if (Array.isArray(value) && text.includes(',')) {
+        throw new TypeError(`an item of ${name} has a comma, which separates items in a query`);
+      }
+      query.append(name, text);
+    }
+  }
+  return query;
+}
+
+/** JSON, or a form where there are files. */
+function toBody(
+  given: readonly (readonly [string, unknown])[],
+  headers: Headers,
+): string | FormData {
+  const values = given.flatMap(([, value]) => value);
+  if (!values.some((value) => value instanceof Blob)) {
+    headers.set('content-type', 'application/json');
+    return JSON.stringify(Object.fromEntries(given));
+  }
+  const form = new FormData();
+  for (const [name, value] of given) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item instanceof Blob) form.append(name, item);
+      else form.append(name, toText(item));
+    }
+  }
+  return form;
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+async function readAnswer(response: Response): Promise<Answer<unknown>> {
+  const value = await readValue(response);
+  if (response.ok) return toSuccess(response, value);
+  const { status, statusText: title, headers } = response;
+  const isObject = typeof value === 'object' && value !== null && !(value instanceof Blob);
+  return toFailure(status, headers, isObject ? value : { type: 'about:blank', title, status });
+}
+
+/** JSON as its value, another text as a text, and anything else as a Blob. */
+async function readValue(response: Response): Promise<unknown> {
+  const type = typeOf(response);
+  if (response.body === null || type === '') return undefined;
+  if (type === 'application/json' || type.endsWith('+json')) {
+    const text = await response.text();
+    return text === '' ? undefined : (JSON.parse(text) as unknown);
+  }
+  return type.startsWith('text/') ? response.text() : response.blob();
+}
+
+function isEvents(response: Response): boolean {
+  return typeOf(response) === 'text/event-stream';
+}
+
+function typeOf({ headers }: Response): string {
+  return (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+function toSuccess({ status, headers }: Response, value: unknown): Answer<unknown> {
+  return { ok: true, status, headers, value };
+}
+
+/** The statuses of the type are those that there are; the body is the server's. */
+function toFailure(status: number, headers: Headers, error: object): Answer<unknown> {
+  return { ok: false, status, headers, error: error as Problem } as Answer<unknown>;
+}
