@@ -289,6 +289,32 @@ test('shared again, the copy in the state directory says so, and refusals are co
   t.is(one.alone, undefined, 'it may be a passing refusal');
 });
 
+test('the record is shared again, too, where another control plane writes between its look and its write', async (t) => {
+  const { clock, text, shared, two, open } = createTwo(directoryTiming);
+  let isBetween = false;
+  const one = open('one', {
+    ...shared,
+    async read() {
+      const found = await text.read();
+      if (isBetween) await two.write((record) => ({ ...record, after: 'x' }));
+      isBetween = false;
+      return found;
+    },
+  });
+  await one.start();
+  await two.start();
+  text.mode = 'denied';
+  await one.write(begin);
+  text.mode = 'fine';
+  isBetween = true;
+  clock.advance(1_000);
+  one.tend(true);
+  await one.settled();
+  t.is(one.alone, undefined);
+  t.is(one.record.after, 'x');
+  t.deepEqual(one.record.rollout, rollout);
+});
+
 test('of what the process before could not write, what was taken back is written at the start', async (t) => {
   for (const isKept of [true, false]) {
     const { text, one, open } = await startTwo();

@@ -176,7 +176,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     return before && isTakenBack ? toOwn(mergeRecords(theirs, before)) : theirs;
   }
 
-  async function read(): Promise<void> {
+  async function read(attempt = 1): Promise<void> {
     const startedMs = clock.monotonicMs();
     try {
       const found = await shared.read();
@@ -184,7 +184,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       readAtMs = startedMs;
       isKnown = true;
       if (alone !== undefined) {
-        await rejoin(found?.version, theirs);
+        const isLate = !(await rejoin(found?.version, theirs));
+        if (isLate && attempt < maxAttempts) await read(attempt + 1);
         return;
       }
       noteReachable();
@@ -225,11 +226,11 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     restUntilMs = clock.monotonicMs() + retryMs;
   }
 
-  /** What others wrote meanwhile counts, but for what was taken back here. */
+  /** What others wrote meanwhile counts, but for what was taken back here. False when another one has written since. */
   async function rejoin(
     version: string | undefined,
     theirs: RolloutRecord | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const isNews = theirs !== undefined && version !== known.version;
     const merged = isNews ? mergeRecords(theirs, known.record) : known.record;
     // A rollout that others began meanwhile has its leader.
@@ -237,11 +238,12 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     const record = isLed ? merged : toOwn(merged);
     const result = await shared.swap(version, toRecordText(record));
     if (result.kind === 'denied') alone = result.reason;
-    if (result.kind !== 'written') return;
+    if (result.kind !== 'written') return result.kind !== 'stale';
     alone = undefined;
     denials = 0;
     log.notice(`Rollout: ${shared.description} takes writes again, and is shared`);
     learn(result.version, record);
+    return true;
   }
 
   function toOwn(record: RolloutRecord): RolloutRecord {
@@ -410,7 +412,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
       const isDue = leadsOpen() && nowMs - known.sinceMs >= timing.renew;
       if (isDue && alone === undefined) void enqueue(() => giveSign(false));
-      else if (isNews || isTimely || trouble !== undefined) void enqueue(read);
+      else if (isNews || isTimely || trouble !== undefined) void enqueue(() => read());
     },
     hear(contentId) {
       heard = contentId;
