@@ -82,7 +82,7 @@ function decideOn(given: Given): Decision {
   }));
   const view: View = {
     trial: { revision: 'new', content: 'new content', supersedes: false },
-    next: undefined,
+    newer: undefined,
     isLacked: false,
     members,
     connected: members.length,
@@ -457,6 +457,35 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'it is bad while it spreads: takes back',
     { members: workersOf(20, { pending: 1 }), view: { judgement: judged.bad } },
     takesBack('errors 9.0 % where it is; 2 workers had it'),
+  ],
+  [
+    'another control plane cannot follow, and a newer one waits: takes back',
+    { view: { isLacked: true, newer: { revision: 'f'.repeat(40), isWaiting: true } } },
+    takesBack('revision ffffffffffff has taken its place'),
+  ],
+  [
+    'another control plane cannot follow, and the newer one is invalid: pauses',
+    { view: { isLacked: true, newer: { revision: 'f'.repeat(40), isWaiting: false } } },
+    pausesWith(
+      'another control plane cannot follow, as its store does not have revision new any more',
+      'paused',
+    ),
+  ],
+  [
+    'another control plane cannot follow, and it is bad: takes back',
+    {
+      view: {
+        isLacked: true,
+        newer: { revision: 'f'.repeat(40), isWaiting: false },
+        judgement: judged.bad,
+      },
+    },
+    takesBack('errors 9.0 % where it is; 2 workers had it'),
+  ],
+  [
+    'another control plane does not have the newest one yet: waits',
+    { view: { isLacked: true, unknown: 'waits for peer b to follow this step' } },
+    noChange('holding', 'waits for peer b to follow this step'),
   ],
   [
     'it is bad while paused: takes back',

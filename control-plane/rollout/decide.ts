@@ -55,13 +55,6 @@ export function decide(view: View, record: RolloutRecord, options: DecideOptions
     const change = !view.isLed && evidence?.kind === 'take_back' ? evidence : undefined;
     return { change, phase: toFollowerPhase(view, open), text: open.reason };
   }
-  if (view.isLacked && view.next !== undefined) {
-    return {
-      change: { kind: 'take_back', reason: toReplaced(view.next) },
-      phase: 'spreading',
-      text: '',
-    };
-  }
   const isPaused = open.outcome === 'paused';
   if (evidence?.kind === 'take_back') {
     return { change: evidence, phase: 'taking_back', text: evidence.reason };
@@ -92,6 +85,18 @@ type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
 
 /** What is bad is bad at every moment: while workers still spread, are silent or unknown. */
 function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
+  const bad = findBad(view, open);
+  const { newer, isLacked } = view;
+  if (bad?.kind === 'take_back' || newer === undefined || !isLacked) return bad;
+  if (newer.isWaiting) return { kind: 'take_back', reason: toReplaced(newer.revision) };
+  const id = toShortId(open.revision);
+  return {
+    kind: 'pause',
+    reason: `another control plane cannot follow, as its store does not have revision ${id} any more`,
+  };
+}
+
+function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
   const chosen = view.members.filter(({ isChosen }) => isChosen);
   const takeBack = (reason: string): Evidence => ({
     kind: 'take_back',

@@ -441,3 +441,42 @@ test('workers that go to a peer that answers slowly are not gone', async (t) => 
   t.is(fleet.readRecord()?.rollout?.outcome, 'running');
   t.deepEqual(fleet.having(2), having);
 });
+
+test('an undo in steps that arrives in the middle of another rollout is in steps', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(1);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'running');
+  fleet.killPlane('a');
+  fleet.store.publish(again(4, 1, 'back\n\nRollout: steps'));
+  await fleet.startPlane('a');
+  for (const worker of fleet.workers) fleet.connect(worker, 'a');
+  await fleet.pass(1);
+  t.deepEqual(fleet.having(1), []);
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(10);
+  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(4).id);
+  t.is(fleet.having(1).length, 2);
+});
+
+test('a rollout that a new control plane cannot follow, as the newest rules are held back, waits for somebody and says so', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], forgetsHistory: true });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(8);
+  fleet.store.publish(removal(3));
+  await fleet.pass(2);
+  await fleet.stopPlane('b', 'a');
+  await fleet.startPlane('b', true);
+  await fleet.pass(8);
+  const { outcome, reason } = fleet.readRecord()?.rollout ?? {};
+  t.is(outcome, 'paused');
+  t.regex(reason ?? '', /^another control plane cannot follow, /);
+  t.is(await fleet.plane.rollout.act('promote', 'it is good', 'Ann'), undefined);
+  await fleet.pass(8);
+  t.is(fleet.having(2).length, 20);
+  for (const { cache } of fleet.planes.values()) {
+    t.is(cache.state().inForce?.revision.id, revisionOf(2).id);
+  }
+});

@@ -52,7 +52,7 @@ function createLooks() {
   const fleet = createFleetView(clock);
   const look: Look = {
     trial: { revision: 'new', content: 'new content', supersedes: false },
-    next: undefined,
+    newer: undefined,
     open: rollout,
     pools: toPools([{ percent: 10, holdMs: 60_000 }], []),
     overLimitPoints: 10,

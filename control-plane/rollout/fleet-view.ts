@@ -13,7 +13,7 @@ import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
 import type { Gone, Member, View } from './view.ts';
 
-export interface Look extends Pick<View, 'trial' | 'next' | 'leads' | 'isVacant' | 'isLed'> {
+export interface Look extends Pick<View, 'trial' | 'newer' | 'leads' | 'isVacant' | 'isLed'> {
   /** That of the revision on trial; undefined before it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
@@ -210,10 +210,10 @@ export function createFleetView(clock: Clock): FleetView {
       const hasShare = open !== undefined && isGiven(open);
       if (chosen.length > 0 || !hasShare) chosenSeenMs = watchedMs;
       forgetOthers(byKey);
-      const { trial, next, leads, isVacant, isLed } = look;
+      const { trial, newer, leads, isVacant, isLed } = look;
       return {
         trial,
-        next,
+        newer,
         members,
         connected: byKey.size,
         gone: {

@@ -193,7 +193,10 @@ export function createRollout(deps: RolloutDeps): Rollout {
     noteLeader();
     view = fleet.see({
       trial: { revision, content, supersedes },
-      next: newest?.isWaiting ? newest.revision.id : undefined,
+      newer:
+        newest && newest.revision.id !== revision
+          ? { revision: newest.revision.id, isWaiting: newest.isWaiting }
+          : undefined,
       open: open?.revision === revision ? open : undefined,
       pools,
       overLimitPoints: plan.overLimitPoints,

@@ -29,8 +29,9 @@ export interface View {
     readonly content: string;
     readonly supersedes: boolean;
   };
-  /** The revision that waits for the end of this rollout. */
-  readonly next: string | undefined;
+  /** The newest revision, where that is another one: it waits for the end of this rollout, or is invalid or held
+   * back. */
+  readonly newer: { readonly revision: string; readonly isWaiting: boolean } | undefined;
   readonly members: readonly Member[];
   /** Those that get the same with or without the revision, too. */
   readonly connected: number;

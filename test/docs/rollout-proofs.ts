@@ -55,6 +55,11 @@ export const rolloutProofs: readonly RolloutProof[] = [
     'a peer that gives no answer keeps the rollout where it is, and does not hide that it is bad',
   ),
   proof(
+    'a peer cannot follow: it is new, and its directory has newer rules, which are invalid or held back',
+    'a rollout that a new control plane cannot follow, as the newest rules are held back, waits for somebody and says so',
+    'control-plane/rollout/finds.test.ts',
+  ),
+  proof(
     'workers connect later, or again',
     'workers that connect later do not make a share larger, however often they do',
   ),

@@ -145,6 +145,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
     note('a good revision is not taken back');
     const { reason } = rollout;
     if (/has taken its place|^as somebody says|^too little traffic/.test(reason)) return undefined;
+    if (/ cannot follow/.test(reason)) {
+      const areFollowing = planeNames.every((name) => fleet.canRead(name, rollout.revision));
+      return areFollowing ? `content ${content} is good, and paused: ${reason}` : undefined;
+    }
     let at = lieAt;
     if (/ refuses it/.test(reason)) at = isAnyRefusing() ? Number.POSITIVE_INFINITY : refusedAt;
     if (/ gone/.test(reason)) at = leftAt;
