@@ -1,7 +1,5 @@
 // Shows what the tests of a folder do not notice: makes small defects in its sources, one at a time, runs the
-// tests nearest to each, and names those that survive.
-//   npm run mutate -- <folder or file> ... [--sample N] [--seed N]
-// In a copy of the tree: nothing is changed in place. Exits with 1 when more than one in twenty survives.
+// tests nearest to each, and names those that survive. In a copy of the tree: nothing is changed in place.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,19 +19,45 @@ type Outcome = 'passes' | 'a test fails' | 'there is no end';
 
 const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { sample: { type: 'string', default: '40' }, seed: { type: 'string', default: '1' } },
-});
-if (positionals.length === 0) {
-  process.stderr.write('npm run mutate -- <folder or file> ... [--sample N] [--seed N]\n');
+const usage = `Usage: npm run mutate -- FOLDER-OR-FILE ... [flags]
+
+Makes small defects in the sources, one at a time, runs the tests nearest to each, and names those that survive. Exit
+code 1 when more than one in twenty does.
+
+  --sample N  how many; default 40
+  --seed N    which; default 1
+`;
+
+function parse() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        sample: { type: 'string', default: '40' },
+        seed: { type: 'string', default: '1' },
+        help: { type: 'boolean' },
+      },
+    });
+    const [count, seed] = [Number(values.sample), Number(values.seed)];
+    const areGood = Number.isInteger(count) && count > 0 && Number.isInteger(seed);
+    const isRun = areGood && positionals.length > 0 && values.help !== true;
+    return isRun ? { count, seed, places: positionals } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const flags = parse();
+if (flags === undefined) {
+  process.stderr.write(usage);
   process.exit(2);
 }
+const { count, seed, places } = flags;
 
 const files = listFiles('*.ts', '*.mjs', '*.json', '*.proto', 'proto');
 const sources = files.filter(
   (path) =>
-    positionals.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
+    places.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
     /(?<!\.test)\.ts$/.test(path),
 );
 const all = sources.flatMap((path) =>
@@ -44,7 +68,7 @@ const copy = copyTree();
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
-const sample = choose(Number(values.sample), Number(values.seed));
+const sample = choose();
 const tests = new Set(sample.flatMap(({ path }) => findTests(path).flat()));
 const startedMs = performance.now();
 const unchanged = await run([...tests], firstTimeoutMs);
@@ -61,11 +85,11 @@ for (const [index, { path, mutant }] of sample.entries()) {
   );
 }
 process.stdout.write(
-  `${sample.length} of ${all.length} mutants (seed ${values.seed}): ${survivors.length} survive\n`,
+  `${sample.length} of ${all.length} mutants (seed ${seed}): ${survivors.length} survive\n`,
 );
 process.exitCode = survivors.length * 20 > sample.length ? 1 : 0;
 
-function choose(count: number, seed: number): (typeof all)[number][] {
+function choose(): (typeof all)[number][] {
   const random = createRandom(seed);
   const left = [...all];
   const chosen: (typeof all)[number][] = [];

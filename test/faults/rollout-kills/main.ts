@@ -65,9 +65,9 @@ for (const fault of flags.faults) {
   results.push(...ran);
 }
 for (const { source, fault, result } of results) {
-  const { good, bad, worstSeconds, worstAfterRepairSeconds } = result;
+  const { good, bad, worstSeconds, worstAfterRepairSeconds, mostTold } = result;
   say(
-    `${source}, ${fault}: ${good} good ones arrived, ${bad} bad ones were taken back; at most ${worstSeconds.toFixed(1)} s from the change, ${worstAfterRepairSeconds.toFixed(1)} s from the repair`,
+    `${source}, ${fault}: ${good} good ones arrived, ${bad} bad ones were taken back, each from ${mostTold} at most; at most ${worstSeconds.toFixed(1)} s from the change, ${worstAfterRepairSeconds.toFixed(1)} s from the repair`,
   );
 }
 const findings = results.flatMap(({ result }) => result.findings);

@@ -33,6 +33,8 @@ export interface RoundsResult {
   readonly worstSeconds: number;
   /** From the end of the repair. */
   readonly worstAfterRepairSeconds: number;
+  /** How many workers were ever told of a bad one. */
+  readonly mostTold: number;
   /** What did not hold. */
   readonly findings: readonly string[];
 }
@@ -41,7 +43,7 @@ export interface RoundsResult {
 const plan = '20%:2s,50%:2s';
 const workerCount = 6;
 /** A step that is bad goes no further. */
-const mostTold = 1;
+const maxTold = 1;
 const momentMs = 90_000;
 const outcomeMs = 180_000;
 const frozenMs = 15_000;
@@ -64,7 +66,7 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
   const { source, fault, rounds, seed, say } = options;
   const random = createRandom(seed);
   const endings: (() => unknown)[] = [];
-  const result = { good: 0, bad: 0, worstSeconds: 0, worstAfterRepairSeconds: 0 };
+  const result = { good: 0, bad: 0, worstSeconds: 0, worstAfterRepairSeconds: 0, mostTold: 0 };
   const findings: string[] = [];
   let fleet: Fleet | undefined;
   try {
@@ -79,6 +81,7 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsResult> {
         findings.push(`${source}, ${fault} ${index}, --seed ${seed}: ${round.finding}`);
         break;
       }
+      if (!isGood) result.mostTold = Math.max(result.mostTold, round.told);
       result[isGood ? 'good' : 'bad']++;
       result.worstSeconds = Math.max(result.worstSeconds, round.seconds);
       result.worstAfterRepairSeconds = Math.max(
@@ -156,6 +159,7 @@ interface RoundResult {
   readonly text: string;
   readonly seconds: number;
   readonly afterRepairSeconds: number;
+  readonly told: number;
   readonly finding: string | undefined;
 }
 
@@ -191,7 +195,8 @@ async function runRound(
   } catch (error) {
     finding = `${name} ${moment}: ${String(error)}; ${count()} have it`;
   }
-  if (!isGood && told().length > mostTold) finding = `${name} ${moment}: ${told().length} had it`;
+  const { length: toldInAll } = told();
+  if (!isGood && toldInAll > maxTold) finding = `${name} ${moment}: ${toldInAll} had it`;
   const isPast = (text: string) => past.some((each) => text.includes(each));
   const again = workers.find((each, at) => each.told.slice(toldBefore[at]).some(isPast));
   finding ??= again && `${again.id} was told of a bad revision that was taken back`;
@@ -200,7 +205,7 @@ async function runRound(
   const afterRepairSeconds = secondsSince(repairedMs);
   const away = fault === 'SIGSTOP' ? frozenMs : absentMs;
   const text = `${moment}, away for ${away / 1000} s; ${finding ?? `over after ${seconds.toFixed(1)} s`}`;
-  return { text, seconds, afterRepairSeconds, finding };
+  return { text, seconds, afterRepairSeconds, told: toldInAll, finding };
 }
 
 async function breakAndRepair(
