@@ -106,6 +106,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let admin: AdminServer | undefined;
   // Told to everybody who asks for health: the log has the store's place.
   let awaited: string | undefined = 'the store of the rules';
+  let xdsPort: number | undefined;
   const workers: ConnectedWorkers = {
     list: () => ads?.workers.list() ?? [],
     vanished: () => ads?.workers.vanished() ?? [],
@@ -194,6 +195,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       scopeOf: authorizer.scopeOf,
       events,
       awaited: () => awaited,
+      xdsPort: () => xdsPort,
       exposeMetrics: metrics.expose,
     };
     const webhook = createWebhook(settings, store, (isAccepted, text) => {
@@ -233,6 +235,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       },
     );
     const port = await ads.start();
+    xdsPort = port;
     watchTls(tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
     return toHostPort({ ...address, port });
   }

@@ -37,5 +37,7 @@ export interface AdminApi {
   readonly events: Events;
   /** What the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;
+  /** Of the port on which workers get their rules; undefined until it is open. */
+  xdsPort(): number | undefined;
   exposeMetrics(): Promise<{ readonly text: string; readonly mediaType: string }>;
 }

@@ -48,3 +48,11 @@ test('a rule is found by its name, limit, mode, owner and file, in any case', (t
 test('the same documents are placed once', (t) => {
   t.is(placedRules(documents), placedRules(documents));
 });
+
+test('domains are in the order of their numbers', (t) => {
+  const named = ['d-10', 'd-2', 'b'].flatMap((name) => {
+    const parsed = parseRuleDocument(`domain: ${name}\ndescriptors:\n  - key: k\n`, `${name}.yaml`);
+    return parsed.document ?? [];
+  });
+  t.deepEqual([...placedRules(named).keys()], ['b', 'd-2', 'd-10']);
+});

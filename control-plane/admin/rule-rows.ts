@@ -36,13 +36,17 @@ const placedByDocuments = new WeakMap<
 >();
 const rowsByRules = new WeakMap<readonly PlacedRule[], readonly RuleRow[]>();
 
-/** As `placeRules`; the same documents are placed once. */
+/** `d2` before `d10`. */
+const names = new Intl.Collator('en', { numeric: true });
+
+/** As `placeRules`, domains in the order of their names; the same documents are placed once. */
 export function placedRules(
   documents: readonly RuleDocument[],
 ): ReadonlyMap<string, readonly PlacedRule[]> {
   const known = placedByDocuments.get(documents);
   if (known !== undefined) return known;
-  const placed = placeRules(documents);
+  const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
+  const placed = new Map([...placeRules(documents)].sort(byName));
   placedByDocuments.set(documents, placed);
   return placed;
 }

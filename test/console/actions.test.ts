@@ -129,11 +129,11 @@ browserTest(
     const { page, context, requests } = await visit(t, place, 'revisions');
     const token = page.getByLabel('Token of the admin API');
     await token.fill('token-of-nobody-0123456789');
-    await press(page, 'Look');
+    await press(page, 'Sign in');
     await page.getByText('This token is not known here.').waitFor();
     const violations = await look(page, 'login');
     await token.fill('token-of-ann-0123456789');
-    await press(page, 'Look');
+    await press(page, 'Sign in');
     await page.getByText('ann, may read').waitFor();
     t.deepEqual(
       requests.filter((address) => address.includes('token-of')),
@@ -152,9 +152,9 @@ browserTest(
     await other.goto(consoleUrl(place.plane, ''));
     await other.getByLabel('Token of the admin API').waitFor();
 
-    await press(page, 'Leave');
+    await press(page, 'Sign out');
     await token.fill('token-of-bob-0123456789');
-    await press(page, 'Look');
+    await press(page, 'Sign in');
     await page.getByText('bob, may write').waitFor();
     await rollBack.click();
     await giveReason(page, 'too many');

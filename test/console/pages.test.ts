@@ -149,7 +149,9 @@ browserTest('without rules, workers and traffic each page says what to do', asyn
   const place = await startPlace(t, {});
   const { page, complaints } = await visit(t, place);
   const expected: Readonly<Record<string, RegExp>> = {
-    fleet: /No worker is connected\. .*CONFIG_TYPE=GRPC_XDS_SOTW/,
+    fleet: new RegExp(
+      `No worker is connected\\. .*CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=127\\.0\\.0\\.1:${place.plane.xdsAddress.split(':')[1]} `,
+    ),
     rules: /No rules are in force\. Write a file/,
     limited: /No worker reports\. Workers of Ratelane report every five seconds/,
     unmatched: /No worker reports\./,

@@ -129,6 +129,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         scopeOf: authorizer.scopeOf,
         events,
         awaited: () => undefined,
+        xdsPort: () => undefined,
         exposeMetrics: metrics.expose,
       },
       guard: authorizer.guard,

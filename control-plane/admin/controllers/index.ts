@@ -1,5 +1,6 @@
 // The root of the admin API: health, metrics, workers and their versions, and the OpenAPI description.
 import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
 import { open } from '../../../shared/router/guard.ts';
 import { type Fields, op } from '../../../shared/router/op.ts';
 import { shortestRevisionPrefix } from '../../store/store.ts';
@@ -64,6 +65,9 @@ export class Access extends AdminController {
           name: Type.String({ description: 'Of the token; local where none is needed' }),
           scope: Type.Union([Type.Literal('read'), Type.Literal('write')]),
           rollout: Type.Boolean({ description: 'Whether revisions are rolled out in steps' }),
+          xdsPort: orNull(
+            Type.Integer({ description: 'Where workers get their rules; null until it is open' }),
+          ),
         },
         { title: 'Access' },
       ),
@@ -76,6 +80,7 @@ export class Access extends AdminController {
       name: api.callerOf(request),
       scope: api.scopeOf(request),
       rollout: api.rollout.isOn,
+      xdsPort: api.xdsPort() ?? null,
     };
   }
 }

@@ -8,13 +8,13 @@ import { toClock, toSentence, toShortId, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
-import { Badge, Notice, Page, type Tone } from './parts.ts';
+import { Badge, Notice, Page, Skeleton, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
 import { RulesPage } from './rules-page.ts';
 import { type Session, SessionContext } from './session.ts';
-import { nextTheme, readTheme, useTheme } from './theme.ts';
+import { ThemeSwitch } from './theme.ts';
 import { TryPage } from './try-page.ts';
 import { UnmatchedPage } from './unmatched-page.ts';
 
@@ -94,7 +94,7 @@ export function App() {
       <${Frame} session=${session} leave=${leave} />
     <//>`;
   }
-  if (trouble === undefined) return html`<p class="alone quiet" role="status">Reading…</p>`;
+  if (trouble === undefined) return html`<div class="alone"><${Skeleton} /></div>`;
   if (trouble.status === 401)
     return html`<${Login} enter=${enter} wrong=${readToken() !== null} />`;
   return html`<main class="alone">
@@ -148,11 +148,11 @@ function Frame({ session, leave }: FrameProps) {
         </nav>
         <div class="foot">
           <${LiveMark} live=${trouble?.status === 0 ? 'away' : live} />
-          <${ThemeButton} />
+          <${ThemeSwitch} />
           ${
             session.name !== 'local' &&
-            html`<div class="who">${session.name}, may ${session.scope}
-            <button type="button" class="link" onClick=${leave}>Leave</button></div>`
+            html`<div class="who"><span>${toShown(session.name)}, may ${session.scope}</span>
+            <button type="button" class="link" onClick=${leave}>Sign out</button></div>`
           }
         </div>
       </aside>
@@ -160,7 +160,9 @@ function Frame({ session, leave }: FrameProps) {
         <div class="verdict" role="status">
           ${
             value === undefined
-              ? html`<span class="quiet">${trouble ? toSentence(trouble.text) : 'Reading…'}</span>`
+              ? trouble
+                ? html`<span class="quiet">${toSentence(trouble.text)}</span>`
+                : html`<span class="quiet">Reading…</span>`
               : trouble === undefined
                 ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(toHeadline(value))}</span>`
                 : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(toHeadline(value))}</span>`
@@ -188,10 +190,4 @@ const liveTexts: Readonly<Record<LiveState | 'away', readonly [Tone, string]>> =
 function LiveMark({ live }: { readonly live: LiveState | 'away' }) {
   const [tone, text] = liveTexts[live];
   return html`<${Badge} tone=${tone}>${text}<//>`;
-}
-
-function ThemeButton() {
-  const [theme, setTheme] = useTheme();
-  return html`<button type="button" class="link" onClick=${() => setTheme(nextTheme(readTheme()))}
-    aria-label=${`Colours: ${theme}. Change`}>Colours: ${theme}</button>`;
 }

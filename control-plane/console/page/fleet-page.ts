@@ -1,5 +1,6 @@
 // The workers: who has which rules, how much each decides, and what is wrong with any of them.
 import { html } from 'htm/preact';
+import { useContext } from 'preact/hooks';
 import type { FleetJson } from '../../admin/fleet-json.ts';
 import type { HistoryJson } from '../../admin/history-json.ts';
 import type { LinkJson } from '../../admin/link-json.ts';
@@ -7,11 +8,13 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
 import { TrafficChart } from './chart.ts';
 import {
+  compareNames,
   toAge,
   toAgo,
   toCount,
   toP99,
   toRate,
+  toRateCell,
   toReporting,
   toSentence,
   toShortId,
@@ -32,8 +35,8 @@ import {
   type Tone,
 } from './parts.ts';
 import { useResource } from './resource.ts';
-import { waitsForSomebody } from './rollout-panel.ts';
 import { hrefOf, replaceRoute, withParams } from './route.ts';
+import { SessionContext } from './session.ts';
 
 /** The group of nodes that no other one names. */
 const everybody = 'default';
@@ -108,21 +111,9 @@ function shareText(traffic: StatusJson['traffic']): string {
 }
 
 function Warnings({ status }: StatusProps) {
-  const { stale, store, disagreements, unenforced, rollout, rolloutWarning, newest } = status;
+  const { stale, store, disagreements, unenforced, rolloutWarning } = status;
   return html`
-    ${
-      rollout &&
-      waitsForSomebody(rollout) &&
-      html`<${Notice} tone="bad"><strong>The rollout of ${toShortId(rollout.revision)} waits for somebody.</strong>
-      ${rollout.text && ` ${toSentence(rollout.text)}.`} <a href=${hrefOf('revisions')}>Look at the rollout</a><//>`
-    }
     ${rolloutWarning !== null && html`<${Notice} tone="wait">${toSentence(rolloutWarning)}.<//>`}
-    ${
-      newest !== null &&
-      !newest.valid &&
-      html`<${Notice} tone="bad"><strong>The newest revision is not served.</strong>${' '}
-      <a href=${hrefOf('revisions')}>Why, and what to do</a><//>`
-    }
     ${
       !store.reachable &&
       html`<${Notice} tone="bad"><strong>${store.description} is not reached${store.failingSince && ` for ${toAge(store.failingSince)}`}.</strong>
@@ -180,6 +171,7 @@ interface WorkersProps {
 }
 
 function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
+  const { xdsPort } = useContext(SessionContext);
   const search = params.get('search') ?? '';
   const state = params.get('state') ?? '';
   const go = (next: { search?: string; state?: string }) =>
@@ -187,7 +179,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
   if (workers.length + gone.length === 0) {
     return html`<${Empty} title="No worker is connected.">
       <p>A worker that is told where this control plane is gets its rules from here:</p>
-      <pre>CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=HOST:18000 npm run -s worker</pre>
+      <pre>CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=${xdsAddress(xdsPort)} npm run -s worker</pre>
     <//>`;
   }
   const sought = search.toLowerCase();
@@ -199,7 +191,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
       (a, b) =>
         states[a.state][2] - states[b.state][2] ||
         (b.figures?.decisionsPerSecond ?? 0) - (a.figures?.decisionsPerSecond ?? 0) ||
-        (a.id < b.id ? -1 : 1),
+        compareNames(a.name, b.name),
     );
   const left = gone.filter(
     ({ id, address }) => (state === '' || state === 'gone') && isFound(id, address),
@@ -217,8 +209,13 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
       found.length + left.length === 0
         ? html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '', state: '' })} />`
         : html`<${Table} caption="Workers" rows=${[...found.map(toRow), ...left.map(toGoneRow)]}
-            columns=${['Worker', 'Rules', 'Revision', '#Decisions/s', '#Over/s', '#Errors/s', '#p99', 'Store', 'Connected']} />`
+            columns=${['Worker', 'Rules', 'Revision', '#Decisions', '#Over limit', '#Errors', '#p99', 'Store', 'Connected']} />`
     }`;
+}
+
+/** As workers of this machine or network reach it, unless there is a proxy before the console. */
+function xdsAddress(port: number | null): string {
+  return `${location.hostname}:${port ?? 'PORT'}`;
 }
 
 /** Of one whose connection broke in the last hour. */
@@ -242,9 +239,9 @@ function toRow(worker: WorkerJson) {
     ${
       figures === null
         ? html`<td colspan="5" class="quiet">does not report</td>`
-        : html`<td class="number">${toRate(figures.decisionsPerSecond)}</td>
-          <td class="number">${toRate(figures.overLimitPerSecond)}</td>
-          <td class=${figures.errorsPerSecond > 0 ? 'number loud' : 'number'}>${toRate(figures.errorsPerSecond)}</td>
+        : html`<td class="number">${toRateCell(figures.decisionsPerSecond)}</td>
+          <td class="number">${toRateCell(figures.overLimitPerSecond)}</td>
+          <td class=${figures.errorsPerSecond > 0 ? 'number loud' : 'number'}>${toRateCell(figures.errorsPerSecond)}</td>
           <td class="number">${toP99(figures)?.join(' ') ?? '–'}</td>
           <td>${toShown(figures.store.kind)}${figures.store.serversAway > 0 && html` <${Badge} tone="bad">${toCount(figures.store.serversAway, 'server')} away<//>`}</td>`
     }

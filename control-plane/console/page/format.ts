@@ -2,12 +2,22 @@
 import type { TrafficJson } from '../../admin/traffic-json.ts';
 
 const precise = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+const byNumbers = new Intl.Collator('en', { numeric: true });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
-/** `0.25`, `12.3`, `1,204`. */
+/** `0.25`, `12.3`, `1,200`: three digits at most mean something. */
 export function toRate(perSecond: number): string {
-  if (perSecond > 0 && perSecond < 0.01) return '<0.01';
-  return perSecond < 1_000 ? precise.format(perSecond) : whole.format(perSecond);
+  return perSecond > 0 && perSecond < 0.01 ? '<0.01' : precise.format(perSecond);
+}
+
+/** In a table, where what is idle steps back: `–`, `0.8/s`. */
+export function toRateCell(perSecond: number): string {
+  return perSecond === 0 ? '–' : `${toRate(perSecond)}/s`;
+}
+
+/** Orders names as people count: `w-2` before `w-10`. */
+export function compareNames(a: string, b: string): number {
+  return byNumbers.compare(a, b);
 }
 
 export function toNumber(value: number): string {

@@ -6,7 +6,7 @@ import type { TopJson } from '../../admin/top-json.ts';
 import { ask } from './api.ts';
 import { Confirm, Dialog } from './confirm.ts';
 import { type CountersQuestion, CountersTable } from './counters.ts';
-import { toNumber, toPairs, toRate, toReporting, toShown, toTime } from './format.ts';
+import { toNumber, toPairs, toRateCell, toReporting, toShown, toTime } from './format.ts';
 import { LiftButton } from './lift.ts';
 import type { PageProps } from './page-props.ts';
 import {
@@ -52,7 +52,7 @@ export function LimitedPage({ params }: PageProps) {
             ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
             : html`<${Empty} title="Nobody is limited.">
             <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`
-        : html`<${Table} caption="Values that are limited most" columns=${['Value', 'Domain', 'Rule', '#Refused/s', 'Trend', '#Refused', '']}
+        : html`<${Table} caption="Values that are limited most" columns=${['Value', 'Domain', 'Rule', '#Refused now', 'Trend', '#Refused', '']}
             rows=${value.values.flatMap((each) => {
               const id = idOf(each);
               const isOpen = open === id;
@@ -61,7 +61,7 @@ export function LimitedPage({ params }: PageProps) {
                   <td><strong>${toPairs(each.entries)}</strong>${each.liftedUntil !== undefined && html` <${Badge} tone="wait">lifted until ${toTime(each.liftedUntil)}<//>`}</td>
                   <td>${toShown(each.domain)}</td>
                   <td class="source">${toShown(each.rule)}</td>
-                  <td class="number">${toRate(each.perSecond)}</td>
+                  <td class="number">${toRateCell(each.perSecond)}</td>
                   <td>${trendOf(each)}</td>
                   <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>
                   <td class="actions">
@@ -83,13 +83,13 @@ export function LimitedPage({ params }: PageProps) {
 
 function Rules({ rules }: Pick<TopJson, 'rules'>) {
   return html`<h2>Rules</h2>
-    <${Table} caption="Rules with the most hits over limit" columns=${['Rule', '#Hits/s', '#Near/s', '#Over/s']}
+    <${Table} caption="Rules with the most hits over limit" columns=${['Rule', '#Hits', '#Near', '#Over limit']}
       rows=${rules.map(
         (rate) => html`<tr key=${rate.rule}>
           <td><span class="source">${toShown(rate.rule)}</span>${rate.shadowMode && html` <${Badge} tone="plain">shadow mode: not refused<//>`}</td>
-          <td class="number">${toRate(rate.hitsPerSecond)}</td>
-          <td class="number">${toRate(rate.nearLimitPerSecond)}</td>
-          <td class=${rate.overLimitPerSecond > 0 && !rate.shadowMode ? 'number loud' : 'number'}>${toRate(rate.overLimitPerSecond)}</td>
+          <td class="number">${toRateCell(rate.hitsPerSecond)}</td>
+          <td class="number">${toRateCell(rate.nearLimitPerSecond)}</td>
+          <td class=${rate.overLimitPerSecond > 0 && !rate.shadowMode ? 'number loud' : 'number'}>${toRateCell(rate.overLimitPerSecond)}</td>
         </tr>`,
       )} />`;
 }

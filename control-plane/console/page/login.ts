@@ -31,7 +31,7 @@ export function Login({ enter, wrong }: LoginProps) {
         html`<div role="alert"><${Notice} tone="bad"><strong>This token is not known here.</strong>${' '}
         It is one of the file that --admin-tokens-file names, with the scope read or write.<//></div>`
       }
-      <div class="buttons"><button type="submit" class="main">Look</button></div>
+      <div class="buttons"><button type="submit" class="main">Sign in</button></div>
     </form>
     <p class="quiet">The token stays in this tab, and is forgotten when the tab is closed.</p>
   </main>`;

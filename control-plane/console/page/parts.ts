@@ -85,8 +85,13 @@ export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
     return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>${kept}
       ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>`;
   }
-  if (value === undefined) return html`<p class="quiet" role="status">Reading…</p>`;
-  return null;
+  return value === undefined ? html`<${Skeleton} />` : null;
+}
+
+/** Where something will be in a moment. */
+export function Skeleton() {
+  return html`<div class="skeleton" role="status"><span class="unseen">Reading…</span>
+    ${['w60', 'w90', 'w75', 'w40'].map((width) => html`<div class=${width} aria-hidden="true"></div>`)}</div>`;
 }
 
 interface TileProps {

@@ -7,7 +7,7 @@ import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Confirm } from './confirm.ts';
-import { toAge, toAgo, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
+import { toAgo, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Page, ReadingState, Table } from './parts.ts';
@@ -48,7 +48,7 @@ export function RevisionsPage({ params, status }: PageProps) {
               return [
                 html`<tr key=${`${id} ${at}`}>
                   <td><code>${toShortId(id)}</code> ${outcome !== null && html`<${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//>`}</td>
-                  <td title=${toTime(at)}>${toAge(at)}</td>
+                  <td title=${toTime(at)}>${toAgo(at)}</td>
                   <td>${author === null ? '–' : toShown(author)}</td>
                   <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
                   <td class="actions">

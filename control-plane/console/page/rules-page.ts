@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { RuleRow } from '../../admin/rule-rows.ts';
 import type { RuleSeries } from '../../fleet/rule-rates.ts';
-import { toCount, toLines, toPairs, toRate, toShown, toTime } from './format.ts';
+import { toCount, toLines, toPairs, toRateCell, toShown, toTime } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -110,7 +110,7 @@ function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
     ${rules.value !== undefined && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&
-      html`<${Table} caption=${`Rules of ${domain}`} columns=${['Rule', 'Limit', '#Hits/s', '#Near/s', '#Over/s', 'Last minute', 'Owner', 'Source', '']}
+      html`<${Table} caption=${`Rules of ${domain}`} columns=${['Rule', 'Limit', '#Hits', '#Near', '#Over', 'Last minute', 'Owner', 'Source', '']}
         rows=${shown.map((rule) => toRow(domain, rule, reports, rates.get(rule.rule)))} />`
     }
     ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
@@ -124,7 +124,7 @@ function averageOf(series: readonly number[] = []): number {
 const levels = ['l1', 'l2', 'l3', 'l4', 'l5'];
 
 function toRow(domain: string, rule: RuleRow, reports: boolean, series: RuleSeries | undefined) {
-  const rate = (perSecond: number) => (reports ? toRate(perSecond) : '–');
+  const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
   const { entries, limits, modes, until, owner, file, line } = rule;
   const last = entries.at(-1);
   const over = averageOf(series?.overLimit);

@@ -8,12 +8,15 @@ export interface Session {
   readonly scope: 'read' | 'write';
   /** Whether revisions are rolled out in steps. */
   readonly rollout: boolean;
+  /** Where workers get their rules; null before it is open. */
+  readonly xdsPort: number | null;
 }
 
 export const SessionContext = createContext<Session>({
   name: '',
   scope: 'read',
   rollout: false,
+  xdsPort: null,
 });
 
 /** Why the person may not change anything; undefined when everything is allowed. */

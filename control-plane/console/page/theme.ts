@@ -1,8 +1,21 @@
 // Light, dark, or as the system has it; remembered in this browser.
+import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 
 const themes = ['system', 'light', 'dark'] as const;
-export type Theme = (typeof themes)[number];
+type Theme = (typeof themes)[number];
+
+/** As text, also where there are pictures for these. */
+const signs: Readonly<Record<Theme, string>> = {
+  system: '\u25d0\ufe0e',
+  light: '\u2600\ufe0e',
+  dark: '\u263e\ufe0e',
+};
+const names: Readonly<Record<Theme, string>> = {
+  system: 'As the system',
+  light: 'Light',
+  dark: 'Dark',
+};
 
 const key = 'ratelane.theme';
 
@@ -16,18 +29,20 @@ export function applyTheme(theme: Theme): void {
   else document.documentElement.dataset['theme'] = theme;
 }
 
-export function nextTheme(theme: Theme): Theme {
-  return themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'system';
-}
-
-export function useTheme(): [Theme, (theme: Theme) => void] {
+export function ThemeSwitch() {
   const [theme, setTheme] = useState(readTheme());
-  return [
-    theme,
-    (next) => {
-      localStorage.setItem(key, next);
-      applyTheme(next);
-      setTheme(next);
-    },
-  ];
+  function choose(next: Theme): void {
+    localStorage.setItem(key, next);
+    applyTheme(next);
+    setTheme(next);
+  }
+  return html`<fieldset class="switch">
+    <legend class="unseen">Colours</legend>
+    ${themes.map(
+      (each) => html`<label title=${names[each]}>
+        <input type="radio" name="theme" checked=${each === theme} onChange=${() => choose(each)} />
+        <span aria-hidden="true">${signs[each]}</span><span class="unseen">${names[each]}</span>
+      </label>`,
+    )}
+  </fieldset>`;
 }

@@ -1,7 +1,7 @@
 // Requests that no rule is for: often a spelling that nobody has noticed.
 import { html } from 'htm/preact';
 import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
-import { toAge, toLines, toPairs, toSentence, toShown } from './format.ts';
+import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';
 import type { PageProps } from './page-props.ts';
 import { Empty, NobodyReports, Page, ReadingState, Table } from './parts.ts';
 import { useResource } from './resource.ts';
@@ -34,7 +34,7 @@ export function UnmatchedPage({ status }: PageProps) {
                 <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
                 <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
                 <td class="number">${samples}</td>
-                <td>${toAge(lastAt)}</td>
+                <td>${toAgo(lastAt)}</td>
                 <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
                   aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
               </tr>`,
