@@ -19,7 +19,11 @@ import { type CounterAccess, createCounterAccess } from './decision/counter-acce
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
 import type { HeaderOptions } from './decision/response-headers.ts';
-import { createShouldRateLimit, type OverLimitObserver } from './decision/should-rate-limit.ts';
+import {
+  createShouldRateLimit,
+  type DecisionRecorder,
+  type OverLimitObserver,
+} from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Health } from './health.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
@@ -67,6 +71,8 @@ export interface ServingDeps {
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
   /** Undefined where there is no link to a control plane. */
   readonly observer: OverLimitObserver | undefined;
+  /** Undefined where decisions are not recorded. */
+  readonly recorder?: DecisionRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
   /** Undefined when traces are off. */
@@ -121,6 +127,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     metrics,
     unmatched: createUnmatchedSampler(metrics, deps.takeUnmatched),
     observer: deps.observer,
+    recorder: deps.recorder,
     clock,
     spans:
       tracer &&

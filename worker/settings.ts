@@ -88,6 +88,7 @@ const prefixes = [
   'LIMIT_PER_UNIT_',
   'RUNTIME_',
   'TRACING_',
+  'RECORD_DECISIONS',
 ] as const;
 
 /** Envoy Gateway sets it, for the authority of clients. */

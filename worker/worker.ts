@@ -65,6 +65,7 @@ export interface WorkerAddresses extends ServingAddresses {
 export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
 const tracerGraceMs = 5_000;
+const recordingGraceMs = 1_000;
 
 export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const { settings, log, clock, tracer } = deps;
@@ -110,6 +111,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     unmatched.take(sample);
     link?.noteUnmatched(sample);
   };
+  const recording = settings.recording.path === '' ? undefined : await createRecording();
   const processes = settings.processes.count > 1 ? await createProcesses() : undefined;
   const serving =
     processes ??
@@ -119,6 +121,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       metrics,
       takeUnmatched,
       observer: limited,
+      recorder: recording?.createRecorder(),
       log,
       clock,
       tracer,
@@ -172,6 +175,13 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     { ...settings.debug, tls: settings.debug.tls.enabled ? settings.http.tls : undefined },
   );
 
+  /** Loaded only where decisions are recorded. */
+  async function createRecording() {
+    const { createRecordFileFor, createRecorderFor } = await import('./recording/recording.ts');
+    const file = createRecordFileFor({ settings, instance, metrics, log, clock });
+    return { file, createRecorder: () => createRecorderFor({ settings, log, clock }, file) };
+  }
+
   /** Loaded only where there are several. */
   async function createProcesses() {
     const { createProcessGroup } = await import('./processes/process-group.ts');
@@ -184,6 +194,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       metrics,
       takeUnmatched,
       takeLimited: (share) => limited?.addShare(share),
+      takeRecorded: (batch) => recording?.file.addBatch(batch),
       log,
       clock,
     });
@@ -217,6 +228,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     async stop() {
       ruleEnds.close();
       await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
+      await recording?.file.stop(recordingGraceMs);
       // Last, for its report of the end.
       await link?.stop();
       await Promise.all([statistics.stop(statisticsGraceMs), tracer?.stop(tracerGraceMs)]);

@@ -18,6 +18,19 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/feature/worker-processes.test.ts': {
     'connections are shared out': ['WORKER_PROCESSES'],
   },
+  'test/feature/recorded-decisions.test.ts': {
+    'a line has the request, its answer, and what a replay of it needs': ['RECORD_DECISIONS'],
+    'a descriptor is recorded with all its requests or none': ['RECORD_DECISIONS_RATE'],
+    'what is more is missing in the file, which says so': ['RECORD_DECISIONS_MAX_PER_SECOND'],
+    'values of these keys are nowhere in the file': [
+      'RECORD_DECISIONS_HASHED_KEYS',
+      'RECORD_DECISIONS_HASH_KEY',
+    ],
+    'a full file is turned over, and so many are kept': [
+      'RECORD_DECISIONS_FILE_SIZE_IN_BYTES',
+      'RECORD_DECISIONS_FILES',
+    ],
+  },
   'test/feature/store-failure-mode.test.ts': {
     'a worker started without its Redis serves at once': ['KVSTORE_FAILURE_MODE'],
   },

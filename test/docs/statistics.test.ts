@@ -86,7 +86,11 @@ test('every statistic that workers have is in the list, and every one of the lis
   const memcached = await startMemcachedServer();
   t.teardown(memcached.stop);
   const names = new Set([
-    ...(await namesOfWorker(t, { ...memory, LOCAL_CACHE_SIZE_IN_BYTES: '1000000' })),
+    ...(await namesOfWorker(t, {
+      ...memory,
+      LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+      RECORD_DECISIONS: '/dev/null',
+    })),
     ...(await namesOfWorker(t, {
       REDIS_URL: redis.url,
       REDIS_PERSECOND: 'true',

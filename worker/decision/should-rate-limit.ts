@@ -68,6 +68,23 @@ export interface OverLimitObserver {
   ): void;
 }
 
+/** Records a sample of the decisions. */
+export interface DecisionRecorder {
+  /** Undefined for a request that is not in the sample. `nowMs` is wall time. Called for each request: it must be
+   * cheap. */
+  choose(request: RateLimitRequest, nowMs: number): Sample | undefined;
+  /** The answer of a request that is in the sample. */
+  record(decision: Decision, sample: Sample, outcome: DecisionOutcome): void;
+}
+
+/** A request that is recorded. */
+export interface Sample {
+  /** When its windows were chosen: wall time. */
+  readonly timeMs: number;
+  /** By descriptor; at least one is. */
+  readonly isSampled: readonly boolean[];
+}
+
 export interface DecisionParts {
   /** The rules in force; undefined before the first good load. Read once for each request. */
   readonly rules: () => RuleSet | undefined;
@@ -81,6 +98,8 @@ export interface DecisionParts {
   readonly unmatched: UnmatchedSampler;
   /** Undefined when nobody wants to know. */
   readonly observer?: OverLimitObserver | undefined;
+  /** Undefined when decisions are not recorded. */
+  readonly recorder?: DecisionRecorder | undefined;
   readonly clock: Clock;
   /** Undefined without tracing. */
   readonly spans?: DecisionSpans | undefined;
@@ -130,6 +149,8 @@ export abstract class Decision implements CountRequest {
   /** The parent of the decision's spans; undefined without tracing. */
   declare readonly trace: SpanParent | undefined;
   declare span: Span | undefined;
+  /** Undefined unless it is recorded. */
+  declare sample: Sample | undefined;
   /** By descriptor. */
   declare matches: readonly (Match | undefined)[];
   /** In the order of the descriptors, for those with a limit that is not unlimited. */
@@ -154,6 +175,7 @@ export abstract class Decision implements CountRequest {
     this.deadlineMs = callerDeadlineMs ?? Number.POSITIVE_INFINITY;
     this.trace = trace;
     this.span = undefined;
+    this.sample = undefined;
     this.matches = noMatches;
     this.limited = noHits;
     this.hits = noHits;
@@ -190,6 +212,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     metrics,
     unmatched,
     observer,
+    recorder,
     clock,
     spans,
     trail,
@@ -224,6 +247,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   const leave = (decision: Decision, outcome: DecisionOutcome): void => {
     decision.span?.end(outcome.ok ? undefined : outcome.error.message);
+    if (decision.sample !== undefined) recorder?.record(decision, decision.sample, outcome);
     decision.answer(outcome);
   };
 
@@ -321,7 +345,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       fail(decision, new AppError('not_ready', 'no rate limit configuration loaded'));
       return;
     }
-    const nowSeconds = wallSeconds();
+    const nowMs = clock.wallMs();
+    const nowSeconds = Math.floor(nowMs / 1000);
+    if (recorder !== undefined) decision.sample = recorder.choose(request, nowMs);
     const matches = findMatches(ruleSet, request, nowSeconds);
     if (matches instanceof AppError) {
       fail(decision, matches);

@@ -56,6 +56,11 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.failure_mode.<mode>',
     'Decisions that were answered without the store, by KVSTORE_FAILURE_MODE',
   ),
+  ownCounter('ratelimit.recording.written', 'Decisions recorded in the file of RECORD_DECISIONS'),
+  ownCounter(
+    'ratelimit.recording.dropped',
+    'Decisions that this file should have and has not: more than RECORD_DECISIONS_MAX_PER_SECOND, or not written',
+  ),
   counter('ratelimit_server.<method>.total_requests', 'gRPC calls, such as ShouldRateLimit'),
   timer('ratelimit_server.<method>.response_time', 'Milliseconds of a gRPC call'),
   ownCounter(

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { exitCodes } from '../../shared/lifecycle.ts';
+import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
@@ -14,7 +15,7 @@ import { createLimitedValuesFor } from '../fleet/fleet.ts';
 import { createHealth, type Health } from '../health.ts';
 import { createProfiler } from '../listen/profiler.ts';
 import { measureNode } from '../metrics/node-gauges.ts';
-import { createRegistry } from '../metrics/registry.ts';
+import { createRegistry, type MetricsRegistry } from '../metrics/registry.ts';
 import { toRuleSetOptions } from '../rules-source/rule-set-options.ts';
 import { createServing, type Serving } from '../serving.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
@@ -175,6 +176,8 @@ async function createParts(
   const tracer = await startWorkerTracer(settings.tracing, { log, clock });
   let unmatched: UnmatchedSample[] = [];
   const limited = createLimitedValuesFor(settings, clock);
+  const recording =
+    settings.recording.path === '' ? undefined : await createRecording(settings, metrics, log);
   const serving = await createServing({
     settings,
     health: reportingStore(health, link),
@@ -184,6 +187,7 @@ async function createParts(
       if (unmatched.length < maxSamplesPerSecond) unmatched.push(sample);
     },
     observer: limited,
+    recorder: recording?.recorder,
     log,
     clock,
     tracer,
@@ -200,6 +204,7 @@ async function createParts(
         statistics,
         unmatched: samples,
         limited: share,
+        recorded: recording?.buffer.take(),
         description,
       });
       // With the decisions that it is part of: a later one would be ahead of them.
@@ -208,6 +213,14 @@ async function createParts(
   });
   const takeRules = createTakeRules({ settings, log, serving });
   return { settings, log, health, serving, tracer, reports, takeRules };
+}
+
+/** Loaded only where decisions are recorded. */
+async function createRecording(settings: WorkerSettings, metrics: MetricsRegistry, log: Log) {
+  const { createRecordBuffer } = await import('../recording/record-buffer.ts');
+  const { createRecorderFor } = await import('../recording/recording.ts');
+  const buffer = createRecordBuffer(metrics.counter('ratelimit.recording.dropped'));
+  return { buffer, recorder: createRecorderFor({ settings, log, clock: systemClock }, buffer) };
 }
 
 /** Decisions go on meanwhile. */

@@ -4,6 +4,7 @@ import type { Environment } from '../../shared/settings/setting.ts';
 import type { CountersAnswer, CountersAsked } from '../decision/counter-access.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { LimitedShare } from '../fleet/limited-values.ts';
+import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { ServingAddresses } from '../serving.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
@@ -70,6 +71,8 @@ export type FromProcess =
       readonly unmatched: readonly UnmatchedSample[];
       /** The same; undefined where there is no link to a control plane. */
       readonly limited: LimitedShare | undefined;
+      /** The same; undefined where there is none. */
+      readonly recorded: RecordBatch | undefined;
       /** For the debug port. */
       readonly description: readonly string[];
     };

@@ -54,6 +54,7 @@ function setUp(count = 2) {
     metrics,
     takeUnmatched: ({ domain }) => void unmatched.push(domain),
     takeLimited() {},
+    takeRecorded() {},
     log,
     clock,
   });
@@ -269,6 +270,7 @@ test('what a process has counted or sampled stays when it ends, its gauges do no
     description: ['counters: connected'],
     unmatched: [{ domain: 'd', entries: [], isCut: false, atSeconds: 1 }],
     limited: undefined,
+    recorded: undefined,
     statistics: {
       newCounters: [{ kind: 'name', name: 'c' }],
       places: Uint32Array.of(0),

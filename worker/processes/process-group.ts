@@ -30,6 +30,7 @@ import type { LimitedShare } from '../fleet/limited-values.ts';
 import type { Health } from '../health.ts';
 import type { Profiler } from '../listen/profiler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
+import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { Serving, ServingAddresses } from '../serving.ts';
 import type { ForkProcess } from './fork-process.ts';
 import type { FromProcess, ToProcess } from './message.ts';
@@ -48,6 +49,7 @@ export interface ProcessGroupDeps {
   readonly metrics: MetricsRegistry;
   readonly takeUnmatched: (sample: UnmatchedSample) => void;
   readonly takeLimited: (share: LimitedShare) => void;
+  readonly takeRecorded: (batch: RecordBatch) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -177,6 +179,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         member.reported.take(message.statistics);
         message.unmatched.forEach(deps.takeUnmatched);
         if (message.limited !== undefined) deps.takeLimited(message.limited);
+        if (message.recorded !== undefined) deps.takeRecorded(message.recorded);
         break;
       case 'profile':
         member.profiler.take(message);

@@ -275,6 +275,12 @@ const refused: [Environment, string[]][] = [
     ],
   ],
   [
+    { RECORD_DECISIONS: '/var/decisions', RECORD_DECISIONS_HASHED_KEYS: 'user' },
+    [
+      'RECORD_DECISIONS_HASH_KEY is not set: RECORD_DECISIONS_HASHED_KEYS="user" needs a secret, such as the output of openssl rand -hex 32',
+    ],
+  ],
+  [
     { USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'LOST' },
     [
       'TAGGED_MOGRIFIER_LOST_PATTERN/DOG_STATSD_MOGRIFIER_LOST_PATTERN is not set: USE_DOG_STATSD_MOGRIFIERS lists "LOST"',

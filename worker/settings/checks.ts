@@ -22,6 +22,7 @@ export function checkSettings(reading: WorkerReading): string[] {
     ...checkStores(reading),
     ...checkMemcached(reading),
     ...checkPull(reading),
+    ...checkRecording(reading),
   ];
 }
 
@@ -84,6 +85,16 @@ function checkProcesses(reading: WorkerReading): string[] {
   const backend = showSetting(reading, workerTable.counting.settings.backend);
   return [
     `${count} cannot be together with ${backend}: each process would count by itself; write 1, or choose a store that the processes share`,
+  ];
+}
+
+/** Hashes without a secret could be undone by trying the likely values. */
+function checkRecording(reading: WorkerReading): string[] {
+  const { path, hashedKeys, hashKey } = reading.values.recording;
+  if (path === '' || hashedKeys.length === 0 || hashKey !== '') return [];
+  const rows = workerTable.recording.settings;
+  return [
+    `${joinNames(rows.hashKey)} is not set: ${showSetting(reading, rows.hashedKeys)} needs a secret, such as the output of openssl rand -hex 32`,
   ];
 }
 

@@ -6,6 +6,7 @@ import { defaultRequestBounds } from '../decision/request-bounds.ts';
 import { memcachedSettings } from './memcached-settings.ts';
 import { bothNames } from './names.ts';
 import { statsSettings, tracingSettings } from './output-settings.ts';
+import { recordingSettings } from './recording-settings.ts';
 import { storeSettings } from './store-settings.ts';
 import { xdsSettings } from './xds-settings.ts';
 
@@ -394,4 +395,5 @@ export const workerTable = {
   memcached: section('Memory cache', memcachedSettings()),
   stats: section('Statistics', statsSettings()),
   tracing: section('Tracing', tracingSettings()),
+  recording: section('Recorded decisions', recordingSettings()),
 };

@@ -1,0 +1,76 @@
+// The lines of a file of recorded decisions: JSON, one object on each line. The worker writes them
+// (worker/recording), the control plane replays them. worker/docs/recording.md describes them for people.
+import type { Unit } from './rules/unit.ts';
+
+export const decisionRecordVersion = 1;
+
+/** The first line of a file, and of each start of a worker that appends to it: holds for the lines after it. */
+export interface RecordHeader {
+  readonly decisions: typeof decisionRecordVersion;
+  /** Wall time in milliseconds, as all times of these lines. */
+  readonly time: number;
+  /** Of the worker, new at each start. */
+  readonly instance: string;
+  /** Above 0, at most 1: the part of all descriptors that is recorded. */
+  readonly rate: number;
+  /** Keys of entries whose values are hashed; `*` is all. */
+  readonly hashed_keys: readonly string[];
+  /** Of the worker: what a decision depends on beside its rules. */
+  readonly settings: {
+    /** 0 is Sunday. */
+    readonly week_reset_day: number;
+    readonly calendar_months: boolean;
+    readonly shadow_mode: boolean;
+    readonly quota_mode: boolean;
+    readonly stop_increment_when_over_limit: boolean;
+  };
+}
+
+export type RecordedCode = 'OK' | 'OVER_LIMIT';
+
+/** A decision. Members that the request did not have are left out. */
+export interface RecordedDecision {
+  /** When its windows were chosen. */
+  readonly time: number;
+  readonly domain: string;
+  readonly descriptors: readonly RecordedDescriptor[];
+  readonly hits_addend?: number;
+  /** `ERROR`: it was answered with an error, has no statuses, and it is unknown what was counted. */
+  readonly code: RecordedCode | 'ERROR';
+  /** By descriptor. */
+  readonly statuses?: readonly RecordedStatus[];
+}
+
+export interface RecordedDescriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** `unit` is the number on the wire, 1 for a second to 7 for a week. */
+  readonly limit?: { readonly requests_per_unit: number; readonly unit: number };
+  /** A text above 2^53. */
+  readonly hits_addend?: number | string;
+  readonly is_negative_hits?: true;
+}
+
+export interface RecordedStatus {
+  readonly code: RecordedCode;
+  /** The metric key of the rule; absent without a limit, and where it could have a value that is hashed. */
+  readonly rule?: string;
+  readonly unlimited?: true;
+  /** Requests per unit. */
+  readonly limit?: number;
+  readonly unit?: Unit;
+  readonly remaining?: number;
+  /** Whole seconds. */
+  readonly reset?: number;
+  /** What stood in for the store's answer: the local cache of keys over their limit, or a failure mode. */
+  readonly fallback?: 'cache' | 'local' | 'allow' | 'deny';
+  /** Other requests with the same counter may be missing in the file. */
+  readonly sampled?: false;
+}
+
+/** Decisions that should be in the file and are not: more than the bound, or not written. */
+export interface RecordGap {
+  readonly dropped: number;
+  /** The first and the last of them. */
+  readonly from: number;
+  readonly time: number;
+}

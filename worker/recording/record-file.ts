@@ -1,0 +1,176 @@
+// Appends recorded decisions to a file, which is turned over when it is full: `path`, `path.1`, ... It never
+// holds up a decision. What the file should have while it cannot be written is dropped, counted, and told by
+// the next line that gets there.
+import { constants } from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
+import type { Metrics } from '../metrics.ts';
+import { createRecordBuffer, type RecordBatch } from './record-buffer.ts';
+import type { RecordSink } from './recorder.ts';
+
+export interface RecordFileOptions {
+  readonly path: string;
+  /** Of one file; at least twice what is buffered. */
+  readonly maxBytes: number;
+  /** Including the one that is written. */
+  readonly files: number;
+}
+
+export interface RecordFileDeps {
+  readonly options: RecordFileOptions;
+  /** Begins each file; ends with a newline. */
+  readonly header: () => string;
+  readonly metrics: Pick<Metrics, 'counter'>;
+  readonly log: Pick<Log, 'warning' | 'notice'>;
+  readonly clock: Clock;
+}
+
+export interface RecordFile extends RecordSink {
+  addBatch(batch: RecordBatch): void;
+  /** Writes what is left, for at most `graceMs`, and closes the file. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Time between two writes, unless there is much. */
+const flushIntervalMs = 200;
+const flushBytes = 256 * 1024;
+/** After a failure, the time without an attempt. */
+export const retryMs = 5_000;
+/** The least time between log lines about failures. */
+const failureIntervalMs = 60_000;
+
+/** Only its owner reads it: it has the values of descriptors. */
+const fileMode = 0o600;
+/** O_NONBLOCK: a pipe that nobody reads is an error, not a wait. */
+const fileFlags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  /** False for a device or a pipe, which is never turned over. */
+  readonly isRegular: boolean;
+  bytes: number;
+}
+
+export function createRecordFile(deps: RecordFileDeps): RecordFile {
+  const { header, metrics, log, clock } = deps;
+  const { path, maxBytes, files } = deps.options;
+  const buffer = createRecordBuffer(metrics.counter('ratelimit.recording.dropped'));
+  const written = metrics.counter('ratelimit.recording.written');
+  const failures = createRepeatedLog({
+    clock,
+    intervalMs: failureIntervalMs,
+    again: 'when-changed',
+    write: (reason) =>
+      log.warning(
+        `Decisions are not recorded in ${path}: ${reason}; trying again every ${retryMs / 1000}s, decisions are not affected`,
+      ),
+  });
+  let file: OpenFile | undefined;
+  let writing: Promise<void> | undefined;
+  let retryAtMs = Number.NEGATIVE_INFINITY;
+  const cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
+
+  async function openFile(): Promise<OpenFile> {
+    const handle = await open(path, fileFlags, fileMode);
+    try {
+      const stat = await handle.stat();
+      const isRegular = stat.isFile();
+      const opened = { handle, isRegular, bytes: isRegular ? stat.size : 0 };
+      // A full disk or a killed process may have cut the last line.
+      const start = (await endsWithinLine(opened)) ? '\n' : '';
+      await append(opened, start + header());
+      return opened;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async function turnOver(): Promise<void> {
+    await closeFile();
+    if (files === 1) await rm(path, { force: true });
+    for (let number = files - 1; number > 0; number--) {
+      const from = number === 1 ? path : `${path}.${number - 1}`;
+      await rename(from, `${path}.${number}`).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error;
+      });
+    }
+  }
+
+  async function closeFile(): Promise<void> {
+    const closing = file;
+    file = undefined;
+    await closing?.handle.close();
+  }
+
+  async function write(batch: RecordBatch): Promise<void> {
+    try {
+      file ??= await openFile();
+      if (file.isRegular && file.bytes + batch.bytes > maxBytes) {
+        await turnOver();
+        file = await openFile();
+      }
+      const gap = batch.gap === undefined ? '' : `${JSON.stringify(batch.gap)}\n`;
+      await append(file, batch.text + gap);
+      written.add(batch.decisions);
+      if (failures.recover() !== undefined) log.notice(`Decisions are recorded in ${path} again`);
+    } catch (error) {
+      buffer.lose(batch);
+      failures.report(errorText(error));
+      retryAtMs = clock.monotonicMs() + retryMs;
+      await closeFile().catch(() => {});
+    }
+  }
+
+  /** Never rejects. */
+  async function flush(): Promise<void> {
+    if (writing !== undefined) return writing;
+    if (clock.monotonicMs() < retryAtMs) return;
+    const batch = buffer.take();
+    if (batch === undefined) return;
+    writing = write(batch);
+    await writing;
+    writing = undefined;
+  }
+
+  const flushIfMuch = () => {
+    if (buffer.bytes >= flushBytes) void flush();
+  };
+
+  return {
+    add(line, timeMs) {
+      buffer.add(line, timeMs);
+      flushIfMuch();
+    },
+    addBatch(batch) {
+      buffer.addBatch(batch);
+      flushIfMuch();
+    },
+    drop: buffer.drop,
+    async stop(graceMs) {
+      cancelFlush();
+      const end = async () => {
+        await writing;
+        await flush();
+        await closeFile();
+      };
+      await unlessAborted(end(), AbortSignal.timeout(graceMs)).catch(() => {});
+    },
+  };
+}
+
+async function append(file: OpenFile, text: string): Promise<void> {
+  const bytes = Buffer.from(text);
+  await file.handle.appendFile(bytes);
+  file.bytes += bytes.length;
+}
+
+async function endsWithinLine({ handle, bytes }: OpenFile): Promise<boolean> {
+  if (bytes === 0) return false;
+  const { buffer } = await handle.read({ buffer: Buffer.alloc(1), position: bytes - 1 });
+  return buffer.toString() !== '\n';
+}

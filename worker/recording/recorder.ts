@@ -1,0 +1,227 @@
+// Chooses which decisions are recorded, and writes their lines. A descriptor is in the sample or not, always
+// and on each worker, so that a replay has all requests that went to its counter (worker/docs/recording.md).
+import { createHmac } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import type {
+  RecordedCode,
+  RecordedDecision,
+  RecordedDescriptor,
+  RecordedStatus,
+} from '../../shared/decision-record.ts';
+import type { Log } from '../../shared/log.ts';
+import { createRepeatedLog } from '../../shared/repeated-log.ts';
+import type { Entry, Match } from '../../shared/rules/rule.ts';
+import { codes, type DescriptorStatus, type RequestDescriptor } from '../decision/message.ts';
+import type {
+  Decision,
+  DecisionOutcome,
+  DecisionRecorder,
+  Sample,
+} from '../decision/should-rate-limit.ts';
+
+export interface RecorderOptions {
+  /** Above 0, at most 1. */
+  readonly rate: number;
+  /** Decisions in a second; further ones are left out. */
+  readonly maxPerSecond: number;
+  /** `*` is all. */
+  readonly hashedKeys: readonly string[];
+  /** Of the hashes. */
+  readonly secret: string;
+}
+
+/** Where lines go. Both are cheap and never wait. */
+export interface RecordSink {
+  /** `line` ends with a newline; `timeMs` is that of its decision. */
+  add(line: string, timeMs: number): void;
+  /** A decision is left out. */
+  drop(timeMs: number): void;
+}
+
+export interface RecorderDeps {
+  readonly options: RecorderOptions;
+  readonly sink: RecordSink;
+  readonly log: Pick<Log, 'warning'>;
+  readonly clock: Clock;
+}
+
+/** Longer lines are left out. */
+const maxLineLength = 64 * 1024;
+/** The least time between log lines about decisions that are left out. */
+const lossIntervalMs = 60_000;
+/** Hexadecimal digits: 128 bits. */
+const hashLength = 32;
+
+export function createRecorder({ options, sink, log, clock }: RecorderDeps): DecisionRecorder {
+  const { rate, maxPerSecond, secret } = options;
+  const threshold = rate * 2 ** 32;
+  const hashedKeys = new Set(options.hashedKeys);
+  const hashesAll = hashedKeys.has('*');
+  const isHashed = ({ key }: Entry) => hashesAll || hashedKeys.has(key);
+  const losses = createRepeatedLog({
+    clock,
+    intervalMs: lossIntervalMs,
+    again: 'in-time',
+    write: log.warning,
+  });
+  const tooMany = `A decision is not recorded: there are more than RECORD_DECISIONS_MAX_PER_SECOND=${maxPerSecond} a second`;
+  const tooLong = `A decision is not recorded: its line has more than ${maxLineLength} characters`;
+  let second = 0;
+  let inSecond = 0;
+
+  function leaveOut(timeMs: number, reason: string): void {
+    sink.drop(timeMs);
+    losses.report(reason, reason);
+  }
+
+  function isWithinBound(nowMs: number): boolean {
+    const now = Math.floor(nowMs / 1000);
+    if (now !== second) {
+      second = now;
+      inSecond = 0;
+    }
+    return ++inSecond <= maxPerSecond;
+  }
+
+  function toDescriptor({
+    entries,
+    limit,
+    hitsAddend,
+    isNegativeHits,
+  }: RequestDescriptor): RecordedDescriptor {
+    return {
+      entries: entries.map((entry) => ({
+        key: entry.key,
+        value: isHashed(entry) ? hashValue(entry.value, secret) : entry.value,
+      })),
+      ...(limit && { limit: { requests_per_unit: limit.requestsPerUnit, unit: limit.unit } }),
+      ...(hitsAddend !== undefined && {
+        hits_addend: typeof hitsAddend === 'bigint' ? `${hitsAddend}` : hitsAddend,
+      }),
+      ...(isNegativeHits && { is_negative_hits: true }),
+    };
+  }
+
+  function toStatus(
+    { request, matches, limited }: Decision,
+    { isSampled }: Sample,
+    { code, currentLimit, limitRemaining, secondsUntilReset }: DescriptorStatus,
+    index: number,
+  ): RecordedStatus {
+    const match = matches[index];
+    const fallback = limited.find((hit) => hit.descriptorIndex === index && hit.fallback)?.fallback;
+    const rule = match && toRuleName(match, request.descriptors[index]?.entries ?? []);
+    const isWhole = rate === 1 || (isSampled[index] === true && !isShared(match));
+    return {
+      code: toCodeName(code),
+      ...(rule !== undefined && { rule }),
+      ...(match?.limit.unlimited === true && { unlimited: true }),
+      ...(currentLimit && {
+        limit: currentLimit.requestsPerUnit,
+        unit: currentLimit.unit,
+        remaining: limitRemaining,
+        ...(secondsUntilReset !== undefined && { reset: secondsUntilReset }),
+      }),
+      ...(fallback && { fallback }),
+      ...(!isWhole && { sampled: false }),
+    };
+  }
+
+  /** A name that is made for each request may have the values in it. */
+  function toRuleName(
+    { metricKey, metricKeyIsStatic }: Match,
+    entries: readonly Entry[],
+  ): string | undefined {
+    return metricKeyIsStatic || !entries.some(isHashed) ? metricKey : undefined;
+  }
+
+  function toRecord(
+    decision: Decision,
+    sample: Sample,
+    outcome: DecisionOutcome,
+  ): RecordedDecision {
+    const { domain, descriptors, hitsAddend } = decision.request;
+    return {
+      time: sample.timeMs,
+      domain,
+      descriptors: descriptors.map(toDescriptor),
+      ...(hitsAddend > 0 && { hits_addend: hitsAddend }),
+      ...(outcome.ok
+        ? {
+            code: toCodeName(outcome.response.overallCode),
+            statuses: outcome.response.statuses.map((status, index) =>
+              toStatus(decision, sample, status, index),
+            ),
+          }
+        : { code: 'ERROR' }),
+    };
+  }
+
+  return {
+    choose(request, nowMs) {
+      let isSampled: boolean[] | undefined;
+      const { domain, descriptors } = request;
+      const start = addToHash(hashStart, domain);
+      for (let index = 0; index < descriptors.length; index++) {
+        const { entries } = descriptors[index] as RequestDescriptor;
+        if (hashEntries(start, entries) >= threshold) continue;
+        isSampled ??= new Array<boolean>(descriptors.length).fill(false);
+        isSampled[index] = true;
+      }
+      if (isSampled === undefined) return undefined;
+      if (isWithinBound(nowMs)) return { timeMs: nowMs, isSampled };
+      leaveOut(nowMs, tooMany);
+      return undefined;
+    },
+    record(decision, sample, outcome) {
+      const line = JSON.stringify(toRecord(decision, sample, outcome));
+      if (line.length > maxLineLength) leaveOut(sample.timeMs, tooLong);
+      else sink.add(`${line}\n`, sample.timeMs);
+    },
+  };
+}
+
+function toCodeName(code: DescriptorStatus['code']): RecordedCode {
+  return code === codes.ok ? 'OK' : 'OVER_LIMIT';
+}
+
+/** The counter has the hits of other values, too. */
+function isShared(match: Match | undefined): boolean {
+  return match?.sharedValues !== undefined;
+}
+
+function hashValue(value: string, secret: string): string {
+  return createHmac('sha256', secret).update(value).digest('hex').slice(0, hashLength);
+}
+
+const hashStart = 0x811c9dc5;
+const hashPrime = 0x01000193;
+/** Of longer texts only both ends count, as far as this: values of callers must not cost more. */
+const hashedEnd = 128;
+
+/** From 0 to 2^32 - 1. The same on each worker and in each release, so that files go together. */
+function hashEntries(start: number, entries: readonly Entry[]): number {
+  let hash = start;
+  for (let index = 0; index < entries.length; index++) {
+    const { key, value } = entries[index] as Entry;
+    hash = addToHash(addToHash(hash, key), value);
+  }
+  // The bits of FNV-1a are not even enough to be cut by a threshold: mixed once more, as MurmurHash3 ends.
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+/** FNV-1a, of the text's length and its characters. */
+function addToHash(start: number, text: string): number {
+  const { length } = text;
+  let hash = Math.imul(start ^ length, hashPrime);
+  const firstEnd = Math.min(length, hashedEnd);
+  for (let at = 0; at < firstEnd; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), hashPrime);
+  }
+  for (let at = Math.max(firstEnd, length - hashedEnd); at < length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), hashPrime);
+  }
+  return hash;
+}

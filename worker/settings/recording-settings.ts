@@ -1,0 +1,51 @@
+// The settings of the recording of decisions (worker/recording).
+import { float, int, list, text } from '../../shared/settings/kind.ts';
+import { maxBufferedBytes } from '../recording/record-buffer.ts';
+
+export function recordingSettings() {
+  return {
+    path: text({
+      names: ['RECORD_DECISIONS'],
+      default: '',
+      doc: 'File that decisions are recorded in, as JSON lines; a worker needs a file of its own; empty records nothing',
+    }),
+    rate: float({
+      names: ['RECORD_DECISIONS_RATE'],
+      default: 0.01,
+      min: 0.000001,
+      max: 1,
+      doc: 'Part of all descriptors that is recorded, each with all its requests or none; the same ones on each worker',
+    }),
+    maxPerSecond: int({
+      names: ['RECORD_DECISIONS_MAX_PER_SECOND'],
+      default: 1_000,
+      min: 1,
+      max: 1_000_000,
+      doc: 'Decisions recorded in a second; further ones are counted, and missing in the file, which says so',
+    }),
+    fileBytes: int({
+      names: ['RECORD_DECISIONS_FILE_SIZE_IN_BYTES'],
+      default: 100 * 1024 * 1024,
+      min: 2 * maxBufferedBytes,
+      doc: 'Size at which the file is turned over',
+    }),
+    files: int({
+      names: ['RECORD_DECISIONS_FILES'],
+      default: 3,
+      min: 1,
+      max: 1_000,
+      doc: 'How many files are kept, the one that is written included; the others are its name with .1, .2 and so on',
+    }),
+    hashedKeys: list({
+      names: ['RECORD_DECISIONS_HASHED_KEYS'],
+      example: 'user,remote_address',
+      doc: 'Keys of entries whose values are recorded as hashes, as a comma-separated list; * is all keys',
+    }),
+    hashKey: text({
+      names: ['RECORD_DECISIONS_HASH_KEY'],
+      default: '',
+      secret: 'whole',
+      doc: 'Secret of these hashes: with the same one a value has the same hash on each worker',
+    }),
+  };
+}
