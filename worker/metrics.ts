@@ -43,6 +43,9 @@ export interface Metrics {
   timer(name: string): Timer;
   /** How long decisions take, finer than the milliseconds of a timer; only pulled. */
   readonly decisionDuration: Duration;
+  /** How long a server of the store takes for what it is sent at once; only pulled. `server` is its address,
+   * without credentials. Bounded in number: further ones share one (behaviour: bounded-metric-names). */
+  storeCallDuration(server: string): Duration;
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: further ones are
    * counted under one folded name (behaviour: bounded-metric-names). */
   ruleStats(metricKey: string, isStatic: boolean): RuleStats;

@@ -271,6 +271,7 @@ async function createStore(
       clock,
       log,
       outages: addOutages(prefix),
+      callDuration: metrics.storeCallDuration,
       clockOffset: metrics.gauge(`${prefix}.clock_offset_ms`),
       connections: {
         active: metrics.gauge(`ratelimit.${pool}.cx_active`),

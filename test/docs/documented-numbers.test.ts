@@ -33,7 +33,7 @@ import * as http from '../../worker/listen/http.ts';
 import { headersLimitMs, requestLimitMs } from '../../worker/listen/plain-http-server.ts';
 import * as workerPorts from '../../worker/listen/server-tls.ts';
 import * as pull from '../../worker/metrics/pull-endpoint.ts';
-import { maxRuntimeKeyLength } from '../../worker/metrics/registry.ts';
+import { maxRuntimeKeyLength, maxStoreServers } from '../../worker/metrics/registry.ts';
 import { backoff, maxSilentSteps, silenceStepMs } from '../../worker/processes/process-slot.ts';
 import { closeGraceMs } from '../../worker/run-worker.ts';
 import { leaveLimitMs } from '../../worker/serving.ts';
@@ -101,6 +101,8 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'worker/docs/processes.md': [
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
   ],
+  'worker/docs/behaviour.md': [`Of the servers of the store ${maxStoreServers} are told apart.`],
+  'worker/docs/statistics.md': [`Beyond ${maxStoreServers} servers further ones are \`others\``],
   'control-plane/docs/operating.md': [
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
     `more than ${count(fleet.maxDecisionsPerSecond)} decisions a second`,

@@ -95,6 +95,7 @@ export function createRecordedRedisStore(
       clock,
       ...(clockOffset && { clockOffset }),
       log,
+      callDuration: metrics.storeCallDuration,
       outages: createOutages({
         metricPrefix: 'ratelimit.store',
         metrics,

@@ -32,6 +32,7 @@ export function createStubMetrics(): StubMetrics {
       },
     }),
     decisionDuration: { observe() {} },
+    storeCallDuration: () => ({ observe() {} }),
     ruleStats() {
       throw new Error('the listeners count no rules');
     },

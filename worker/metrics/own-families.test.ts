@@ -8,7 +8,7 @@ import { toExposition } from './exposition.ts';
 import { parseMapping } from './mapping-file.ts';
 import type { Mapping } from './metric-mapping.ts';
 import { createPullSeries } from './pull-series.ts';
-import { createRegistry, type MetricsRegistry } from './registry.ts';
+import { createRegistry, type MetricsRegistry, maxStoreServers } from './registry.ts';
 
 const newRegistry = () => createRegistry({ runtimeNamesMax: 10, log: createRecordedLog() });
 
@@ -66,16 +66,37 @@ test('decisions are told apart below a millisecond, from the first reading on', 
   t.regex(await expose(registry), /^ratelimit_decision_duration_seconds_count\{zone="a"\} 3$/m);
 });
 
+test('servers of the store are told apart up to a number, and further ones are one', async (t) => {
+  const registry = newRegistry();
+  for (let server = 0; server < 150; server++) {
+    registry.storeCallDuration(`10.0.0.${server}:6379`).observe(0.002);
+  }
+  registry.storeCallDuration('10.0.0.0:6379').observe(0.3);
+  const lines = (await expose(registry)).split('\n');
+  const counts = lines.filter((line) =>
+    line.startsWith('ratelimit_store_call_duration_seconds_count'),
+  );
+  t.is(counts.length, maxStoreServers + 1);
+  const countOf = (server: string) =>
+    counts.find((line) => line.includes(`{zone="a",server="${server}"}`))?.split(' ')[1];
+  t.is(countOf('10.0.0.0:6379'), '2');
+  t.is(countOf('10.0.0.99:6379'), '1');
+  t.is(countOf('others'), '50');
+});
+
 test('what several processes have observed is added up', (t) => {
   const [whole, part] = [newRegistry(), newRegistry()];
   const merged = createStatisticsMerge(whole).addProcess();
   const reporter = createStatisticsReporter(part);
   for (let round = 0; round < 2; round++) {
     part.decisionDuration.observe(0.001);
+    part.storeCallDuration('redis:6379').observe(0.06);
     for (const report of reporter.take()) merged.take(report);
   }
   t.is(whole.decisionDuration.count, 2);
   t.is(whole.decisionDuration.sum, 0.002);
+  t.is(whole.storeCallDuration('redis:6379').count, 2);
+  t.is(whole.storeCallDuration('redis:6379').sum, 0.12);
 });
 
 test('counters of our own are there from the start and say what they are', async (t) => {

@@ -1,5 +1,5 @@
 // Families that are pulled beside the registry's, independent of the mapping: the process metrics of
-// Prometheus' clients, and how long decisions take.
+// Prometheus' clients, and how long decisions and the store's servers take.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
 import type { Family, FamilyType } from './family.ts';
@@ -8,19 +8,22 @@ import type { Histogram } from './timer-series.ts';
 
 export interface OwnFamilies {
   readonly families: readonly Family[];
-  /** Reads the process again. Never rejects: values that the system does not offer are not shown. */
+  /** Adds the servers that are new, and reads the process again. Never rejects: values that the system does not offer are not shown. */
   refresh(): Promise<void>;
 }
 
 export interface OwnFamiliesDeps {
   readonly decisionDuration: Histogram;
-  /** Of every series, as they are written. */
-  readonly labels: string;
+  /** By server. */
+  readonly storeCallDurations: ReadonlyMap<string, Histogram>;
+  /** Writes the labels of a series: its own, and those of every series. */
+  readonly toLabels: (own: Readonly<Record<string, string>>) => string;
   readonly clock: Pick<Clock, 'wallMs'>;
 }
 
 export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
-  const { decisionDuration, labels, clock } = deps;
+  const { decisionDuration, storeCallDurations, toLabels, clock } = deps;
+  const labels = toLabels({});
   const startSeconds = Math.round(clock.wallMs() / 1000 - process.uptime());
   let look: Look = {};
 
@@ -41,10 +44,25 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
     series: new SeriesList(),
   };
   decisions.series.add({ kind: 'timer', labels, read: () => decisionDuration });
+  const storeCalls: Family = {
+    name: 'ratelimit_store_call_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds from a write to a server of the store, of all commands of a batch, until its last answer',
+    series: new SeriesList(),
+  };
+
+  function addNewServers(): void {
+    for (const [server, durations] of storeCallDurations) {
+      const own = toLabels({ server });
+      if (storeCalls.series.get(own) !== undefined) continue;
+      storeCalls.series.add({ kind: 'timer', labels: own, read: () => durations });
+    }
+  }
 
   return {
     families: [
       decisions,
+      storeCalls,
       family(
         'process_cpu_user_seconds_total',
         'counter',
@@ -90,6 +108,7 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
       ),
     ],
     async refresh() {
+      addNewServers();
       look = await lookAtProcess();
     },
   };

@@ -59,7 +59,8 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   const map = createMetricMapper(mapping);
   const own = createOwnFamilies({
     decisionDuration: registry.decisionDuration,
-    labels: toLabelText(tags),
+    storeCallDurations: registry.storeCallDurations,
+    toLabels: (own) => toLabelText([...tags, ...Object.entries(own)]),
     clock,
   });
   const families = new Map(own.families.map((family) => [family.name, family]));

@@ -1,6 +1,6 @@
 // The only place where the worker's statistics are kept. The hot path adds to handles; outputs read the
 // lists.
-import { decisionDurationBounds } from '../../shared/decision-durations.ts';
+import { decisionDurationBounds as durationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Counter, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
@@ -11,6 +11,9 @@ export type TimerListener = (ms: number) => void;
 
 export interface MetricsRegistry extends Metrics {
   readonly decisionDuration: Histogram;
+  storeCallDuration(server: string): Histogram;
+  /** By server. */
+  readonly storeCallDurations: ReadonlyMap<string, Histogram>;
   /** In the order of creation; a metric keeps its index and is never removed. A name may be composed each
    * time it is read. */
   readonly counters: readonly NamedCounter[];
@@ -80,6 +83,11 @@ const ruleStatNames = {
  * that split names. */
 export const foldedMetricKey = '_folded_.runtime_keys';
 
+/** Servers of the store that are told apart: those of a cluster may get new addresses again and again. */
+export const maxStoreServers = 100;
+/** Stands for all further ones. */
+export const otherServers = 'others';
+
 /** How many times a name was folded. */
 export const foldedCountName = 'ratelimit.service.folded_metric_names';
 
@@ -97,6 +105,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   const tasks: (() => void)[] = [];
   const ruleStats = new Map<string, RuleCells>();
   const unknownDomains = new Map<string, CounterCell>();
+  const storeCallDurations = new Map<string, Histogram>();
   let runtimeNameCount = 0;
 
   const folded = cellsOf(foldedMetricKey, true);
@@ -152,7 +161,15 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   return {
     counter: (name, tags) => counter(name, { tags }),
     gauge,
-    decisionDuration: new Histogram(decisionDurationBounds),
+    decisionDuration: new Histogram(durationBounds),
+    storeCallDuration(server) {
+      const isKept = storeCallDurations.has(server) || storeCallDurations.size < maxStoreServers;
+      const name = isKept ? server : otherServers;
+      const histogram = storeCallDurations.get(name) ?? new Histogram(durationBounds);
+      storeCallDurations.set(name, histogram);
+      return histogram;
+    },
+    storeCallDurations,
     timer(name) {
       const clean = sanitizeMetricName(name);
       let cell = timers.get(clean);

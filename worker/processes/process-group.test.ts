@@ -279,6 +279,7 @@ test('what a process has counted or sampled stays when it ends, its gauges do no
       gauges: Float64Array.of(4),
       timers: [],
       decisionDuration: new Float64Array(),
+      storeCalls: [],
     },
   });
   t.deepEqual(

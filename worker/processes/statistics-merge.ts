@@ -52,6 +52,9 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
             ownGauges[index]?.set(process, value);
           });
           registry.decisionDuration.add(report.decisionDuration);
+          for (const { server, duration } of report.storeCalls) {
+            registry.storeCallDuration(server).add(duration);
+          }
           for (const { name, observations } of report.timers) {
             const timer = registry.timer(name);
             for (let index = 0; index < observations.length; index += 2) {

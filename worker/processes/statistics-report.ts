@@ -17,6 +17,13 @@ export interface StatisticsReport {
   readonly timers: readonly TimerReport[];
   /** The observations of `decisionDuration`; empty where an earlier part had them. */
   readonly decisionDuration: Float64Array;
+  readonly storeCalls: readonly StoreCallReport[];
+}
+
+export interface StoreCallReport {
+  readonly server: string;
+  /** The observations of its `storeCallDuration`. */
+  readonly duration: Float64Array;
 }
 
 export interface TimerReport {
@@ -96,12 +103,30 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
       reportedGauges = gauges.length;
       const values = Float64Array.from(gauges, ({ value }) => value);
       const decisionDuration = registry.decisionDuration.take();
-      yield { ...report, newGauges, gauges: values, timers: observed, decisionDuration };
+      const storeCalls = Array.from(registry.storeCallDurations, ([server, durations]) => ({
+        server,
+        duration: durations.take(),
+      }));
+      yield {
+        ...report,
+        newGauges,
+        gauges: values,
+        timers: observed,
+        decisionDuration,
+        storeCalls,
+      };
       for (let start = end; start < counters.length; ) {
         const next = takeCounters(start);
         start = next.end;
         const none = new Float64Array();
-        yield { ...next.report, newGauges: [], gauges: none, timers: [], decisionDuration: none };
+        yield {
+          ...next.report,
+          newGauges: [],
+          gauges: none,
+          timers: [],
+          decisionDuration: none,
+          storeCalls: [],
+        };
       }
     },
   };

@@ -8,6 +8,7 @@ import { connect as connectTls, type SecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
+import type { Duration } from '../../metrics.ts';
 import { createReplyReader } from './reply-reader.ts';
 
 /** The values of a `gets` by key, or the answer's line, or the end of the connection. */
@@ -31,6 +32,7 @@ export interface ConnectionDeps {
   readonly tls: ConnectionTls | undefined;
   /** Time limit of the opening, and of each answer; then the connection ends. */
   readonly timeoutMs: number;
+  readonly callDuration: Duration;
   readonly clock: Clock;
   /** Called once when an open connection ends, before its unanswered commands fail. `wasSilent`: an answer
    * did not come in time. */
@@ -88,9 +90,12 @@ export function openConnection(deps: ConnectionDeps): Promise<Connection> {
 interface Sent {
   readonly onAnswer: (answer: Answer) => void;
   readonly sentMs: number;
+  /** The last of those that were written together, whose answer ends the call. */
+  isLast: boolean;
 }
 
-function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: ConnectionDeps): Connection {
+function createConnection(socket: Socket, deps: ConnectionDeps): Connection {
+  const { timeoutMs, callDuration, clock, onEnd } = deps;
   let unanswered: Sent[] = [];
   /** Index of the first unanswered command, so that removing one does not move the others. */
   let head = 0;
@@ -118,7 +123,7 @@ function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: Connectio
       setImmediate(() => onAnswer(new Error('the connection is closed')));
       return;
     }
-    unanswered.push({ onAnswer, sentMs: clock.monotonicMs() });
+    unanswered.push({ onAnswer, sentMs: clock.monotonicMs(), isLast: false });
     cancelTimeout ??= clock.after(timeoutMs, checkSilence);
     // Commands of one tick are written together.
     if (outgoing === '') queueMicrotask(write);
@@ -128,6 +133,14 @@ function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: Connectio
   function write(): void {
     if (!ended) socket.write(outgoing);
     outgoing = '';
+    const last = unanswered.at(-1);
+    if (last !== undefined) last.isLast = true;
+  }
+
+  /** Calls without an answer count as well, until they were given up: else a server would seem to be fast
+   * because it does not answer. */
+  function observe({ isLast, sentMs }: Sent): void {
+    if (isLast) callDuration.observe((clock.monotonicMs() - sentMs) / 1000);
   }
 
   function answer(given: Answer): void {
@@ -144,6 +157,7 @@ function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: Connectio
       unanswered = unanswered.slice(head);
       head = 0;
     }
+    observe(first);
     first.onAnswer(given);
   }
 
@@ -173,7 +187,10 @@ function createConnection(socket: Socket, { timeoutMs, clock, onEnd }: Connectio
     const lost = unanswered.slice(head);
     unanswered = [];
     onEnd(reason, wasSilent);
-    for (const { onAnswer } of lost) onAnswer(reason);
+    for (const sent of lost) {
+      observe(sent);
+      sent.onAnswer(reason);
+    }
   }
 }
 

@@ -13,6 +13,7 @@ export interface MemcachedMetrics {
   readonly addSuccess: Counter;
   readonly addNotStored: Counter;
   readonly addError: Counter;
+  readonly callDuration: Metrics['storeCallDuration'];
 }
 
 export function createMemcachedMetrics(metrics: Metrics): MemcachedMetrics {
@@ -29,5 +30,6 @@ export function createMemcachedMetrics(metrics: Metrics): MemcachedMetrics {
     addSuccess: counter('add', 'success'),
     addNotStored: counter('add', 'not_stored'),
     addError: counter('add', 'error'),
+    callDuration: metrics.storeCallDuration,
   };
 }

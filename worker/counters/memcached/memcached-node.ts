@@ -58,8 +58,9 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   const { address, clock, log } = deps;
   const name = showNode(address);
   const lanes = new Map<number, MemcachedLane>();
+  const callDuration = deps.metrics.callDuration(name);
   const open = (onEnd: ConnectionDeps['onEnd']) =>
-    openConnection({ address, tls: deps.tls(), timeoutMs, clock, onEnd });
+    openConnection({ address, tls: deps.tls(), timeoutMs, callDuration, clock, onEnd });
   const probe = createNodeProbe({ open, clock, onAnswer: probeAnswered });
   const breaker = deps.outages.addServer(`memory cache ${name}`, (state) => {
     if (state !== 'open') return;

@@ -45,7 +45,7 @@ export function createClusterStore(
   const { clock, log } = deps;
   const title = showStoreAddress(group);
   const name = `key-value store ${title}`;
-  const connectionDeps = toConnectionDeps(options, clock);
+  const connectionDeps = toConnectionDeps(options, deps);
   const totals = createConnectionTotals(deps);
   const knownExpiries = createKnownExpiries();
   const parallelism = toParallelism(options, deps);

@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
+import type { Duration } from '../../metrics.ts';
 import { type Connection, createConnection } from './connection.ts';
 import type { RawReply } from './reply-reader.ts';
 
-async function setUp(t: ExecutionContext) {
+async function setUp(t: ExecutionContext, callDuration?: Duration) {
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
   const { port } = listener.address() as { port: number };
@@ -21,7 +22,14 @@ async function setUp(t: ExecutionContext) {
     server.destroy();
     listener.close();
   });
-  return { connection: createConnection(socket, { clock: systemClock, timeoutMs: 1_000 }), server };
+  return {
+    connection: createConnection(socket, {
+      clock: systemClock,
+      timeoutMs: 1_000,
+      callDuration,
+    }),
+    server,
+  };
 }
 
 const send = (connection: Connection, ...commands: string[]) =>
@@ -83,4 +91,19 @@ test('ending it in the middle of replies calls nobody twice', async (t) => {
   t.is(outcomes.length, 2);
   t.deepEqual(outcomes[0], [1]);
   t.true(outcomes[1]?.[0] instanceof Error);
+});
+
+test('each write is measured once, until its last reply or until nobody waits for it any more', async (t) => {
+  const observed: number[] = [];
+  const { connection, server } = await setUp(t, { observe: (seconds) => observed.push(seconds) });
+  const answers = [send(connection, 'a', 'b'), send(connection, 'c')];
+  server.write(':1\r\n:2\r\n');
+  await answers[0];
+  t.is(observed.length, 1);
+  connection.destroy();
+  await answers[1];
+  t.is(observed.length, 2, 'a call without an answer');
+  await send(connection, 'd');
+  t.is(observed.length, 2, 'what could not be written is no call');
+  t.true(observed.every((seconds) => seconds >= 0 && seconds < 60));
 });

@@ -8,7 +8,8 @@ import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
 import { conceal } from '../../../shared/conceal.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { StoreAddress } from './address.ts';
+import type { Duration, Metrics } from '../../metrics.ts';
+import { type StoreAddress, showStoreAddress } from './address.ts';
 import type { CommandText } from './command-text.ts';
 import type { ConnectionTls, TlsOptions } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
@@ -37,6 +38,8 @@ export interface ConnectionDeps {
   readonly tls: ConnectionTls | undefined;
   /** Time limit of the whole opening. */
   readonly timeoutMs: number;
+  /** Undefined for servers that do not count. */
+  readonly callDuration: Metrics['storeCallDuration'] | undefined;
   readonly clock: Clock;
 }
 
@@ -89,7 +92,8 @@ export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promi
         fail(new Error(lastError || 'the connection was closed'));
         return;
       }
-      resolve(createConnection(client.stream, deps));
+      const callDuration = deps.callDuration?.(showStoreAddress(deps.address));
+      resolve(createConnection(client.stream, { ...deps, callDuration }));
     }
 
     function release(): void {
@@ -169,12 +173,17 @@ interface Sent {
   readonly count: number;
   readonly replies: RawReply[];
   readonly done: (replies: RawReply[]) => void;
+  readonly sentMs: number;
+}
+
+interface CountingDeps extends Pick<ConnectionDeps, 'clock' | 'timeoutMs'> {
+  readonly callDuration: Duration | undefined;
 }
 
 /** Takes over an open socket: nobody else may use it from now on. */
 export function createConnection(
   socket: Socket,
-  { clock, timeoutMs }: Pick<ConnectionDeps, 'clock' | 'timeoutMs'>,
+  { clock, timeoutMs, callDuration }: CountingDeps,
 ): Connection {
   const unanswered: Sent[] = [];
   let reason: string | undefined;
@@ -194,7 +203,7 @@ export function createConnection(
   return { send, destroy, ended, ask };
 
   function send(commands: readonly CommandText[], done: Sent['done']): void {
-    const sent = { count: commands.length, replies: [], done };
+    const sent = { count: commands.length, replies: [], done, sentMs: clock.monotonicMs() };
     if (reason === undefined && commands.length > 0) {
       unanswered.push(sent);
       let text = '';
@@ -235,6 +244,7 @@ export function createConnection(
     // Nearly always there is only one, and then this costs almost nothing.
     if (unanswered.length === 1) unanswered.pop();
     else unanswered.shift();
+    observe(first);
     first.done(first.replies);
   }
 
@@ -244,8 +254,17 @@ export function createConnection(
     socket.destroy();
     tellEnd(why);
     // The caller that ends it may be in the middle of something.
-    for (const sent of unanswered) setImmediate(fail, sent);
+    for (const sent of unanswered) {
+      observe(sent);
+      setImmediate(fail, sent);
+    }
     unanswered.length = 0;
+  }
+
+  /** Calls without an answer count as well, until they were given up: else a server would seem to be fast
+   * because it does not answer. */
+  function observe({ sentMs }: Sent): void {
+    callDuration?.observe((clock.monotonicMs() - sentMs) / 1000);
   }
 
   function fail({ count, replies, done }: Sent): void {

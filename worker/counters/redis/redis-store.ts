@@ -1,6 +1,5 @@
 // The counter store over Redis. For one server, fixed or named by sentinels: pool, connections and start.
 // cluster-store.ts is for clusters.
-import type { Clock } from '../../../shared/clock.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
 import { createClusterStore } from './cluster-store.ts';
@@ -29,7 +28,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   const name = `key-value store ${address}`;
   const closing = new AbortController();
   const totals = createConnectionTotals(deps);
-  const open = createOpen(options, target, clock, closing.signal);
+  const open = createOpen(options, target, deps, closing.signal);
   const clockComparison = createStoreClockComparison(deps, name, open);
   const pool = createRedisPool(options.pool, {
     name,
@@ -86,10 +85,10 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
 function createOpen(
   options: RedisStoreOptions,
   address: ServerAddress,
-  clock: Clock,
+  deps: RedisStoreDeps,
   closing: AbortSignal,
 ): (signal: AbortSignal) => Promise<Connection> {
-  const common = toConnectionDeps(options, clock);
+  const common = toConnectionDeps(options, deps);
   switch (address.kind) {
     case 'tcp':
     case 'unix':

@@ -4,7 +4,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
 import { toCommandText } from './command-text.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, type ConnectionDeps, openConnection } from './connection.ts';
 import type { ConnectionTls } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 import { findFirstAnswer } from './first-answer.ts';
@@ -21,6 +21,8 @@ export interface MasterOpenerDeps {
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
   readonly timeoutMs: number;
+  /** For the master. */
+  readonly callDuration: ConnectionDeps['callDuration'];
   /** Ends the asking. */
   readonly closing: AbortSignal;
   readonly clock: Clock;
@@ -69,7 +71,7 @@ export function createMasterOpener(
   async function askSentinel(address: TcpAddress, signal: AbortSignal): Promise<TcpAddress> {
     const readCredentials = () => Promise.resolve(deps.sentinelCredentials);
     const connection = await openConnection(
-      { ...deps, address, database: 0, readCredentials },
+      { ...deps, address, database: 0, readCredentials, callDuration: undefined },
       signal,
     ).catch((error: unknown) => {
       const text = errorText(error);

@@ -1,7 +1,7 @@
 // The options and dependencies of every kind of key-value store, and what its connections share.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
-import type { Gauge } from '../../metrics.ts';
+import type { Gauge, Metrics } from '../../metrics.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { StoreTarget } from './address.ts';
 import { type ClockComparison, createClockComparison } from './clock-comparison.ts';
@@ -37,6 +37,7 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
   readonly log: Log;
   /** Gets a breaker for each server. */
   readonly outages: Outages;
+  readonly callDuration: Metrics['storeCallDuration'];
   /** Set to the difference of the clocks in milliseconds; without it they are not compared. */
   readonly clockOffset?: Gauge;
 }
@@ -44,7 +45,7 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
 /** For connections to servers that count; the address is chosen per connection. */
 export function toConnectionDeps(
   { target, tls, pool, readCredentials }: RedisStoreOptions,
-  clock: Clock,
+  { callDuration, clock }: Pick<RedisStoreDeps, 'callDuration' | 'clock'>,
 ): Omit<ConnectionDeps, 'address'> {
   const { credentials, database } = target;
   return {
@@ -52,6 +53,7 @@ export function toConnectionDeps(
     readCredentials: readCredentials ?? (() => Promise.resolve(credentials)),
     tls: tls && createConnectionTls(tls),
     timeoutMs: pool.timeoutMs,
+    callDuration,
     clock,
   };
 }
