@@ -1,7 +1,7 @@
 // The dependencies of the admin API's controllers. All exist before the first request; data of the store
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
-import type { RoutedRequest } from '../../shared/router/request.ts';
+import type { RoutedRequest } from '../../shared/router/request/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Marks } from '../last-hour/marks.ts';
 import type { Peers } from '../peers/peers.ts';

@@ -7,7 +7,7 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
-import { toErrorText } from '../../shared/router/error-report.ts';
+import { toErrorText } from '../../shared/router/answer/error-report.ts';
 import type { Guard } from '../../shared/router/guard.ts';
 import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';

@@ -7,8 +7,8 @@ import type {
   FastifyReply,
   FastifyRequest,
 } from 'fastify';
+import { toErrorResponse } from '../../shared/router/answer/problem.ts';
 import { HttpError } from '../../shared/router/errors.ts';
-import { toErrorResponse } from '../../shared/router/problem.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
 import { watchBody } from './held-bodies.ts';

@@ -1,7 +1,7 @@
 // Turns a YAML request body into what the router takes: JSON with the text in the field `yaml`. With it
 // `curl --data-binary @rules.yaml` works beside programs that send JSON.
 import { BadRequest, HttpError } from '../../shared/router/errors.ts';
-import type { RequestLike } from '../../shared/router/request.ts';
+import type { RequestLike } from '../../shared/router/request/request.ts';
 
 const yamlType = /^(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i;
 

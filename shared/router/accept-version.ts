@@ -1,5 +1,5 @@
 // The version that a client asks for in its Accept header. Nothing routes on it: a method reads it.
-import { parseMediaType, splitOutsideQuotes } from './media-type.ts';
+import { parseMediaType, splitOutsideQuotes } from './request/media-type.ts';
 
 /** The `version` parameter of the best-weighted Accept entry that has one; empty without any. */
 export function acceptVersion(headers: Headers): string {

@@ -1,20 +1,21 @@
 // The application: controllers found, the table built, and one entry for each kind of server.
-import { type BodyKind, bodyKinds, createBodyReader } from './body.ts';
+
+import { type ReportError, writeErrorReport } from './answer/error-report.ts';
+import { createSchemaCompiler } from './arguments/schema.ts';
 import type { Cors } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
-import { type ReportError, writeErrorReport } from './error-report.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
-import { type ModuleTree, readModuleTree } from './module-tree.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener } from './mounts/node-http.ts';
-import { type OpenApiFrame, toOpenApi } from './openapi.ts';
-import type { OpenApiDocument } from './openapi-document.ts';
-import { choosePrefixes, type Environment } from './prefix.ts';
-import { listRoutes, type RouteEntry } from './route-list.ts';
-import { createSchemaCompiler } from './schema.ts';
-import { buildTable } from './table.ts';
-import { loadXml } from './xml.ts';
+import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
+import type { OpenApiDocument } from './openapi/openapi-document.ts';
+import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
+import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
+import { choosePrefixes, type Environment } from './table/prefix.ts';
+import { listRoutes, type RouteEntry } from './table/route-list.ts';
+import { buildTable } from './table/table.ts';
+import { loadXml } from './xml/xml.ts';
 
 export interface AppOptions {
   /** Folders of controllers; several merge, and the later one wins. Default: from `env`, else the folder

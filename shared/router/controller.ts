@@ -1,8 +1,8 @@
 // The base class of all controllers. table.ts turns subclasses into paths.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
-import type { OpenApiDocument } from './openapi-document.ts';
-import type { ResponseDraft, RoutedRequest } from './request.ts';
+import type { OpenApiDocument } from './openapi/openapi-document.ts';
+import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 
 export interface ControllerContext {
   readonly request: RoutedRequest;

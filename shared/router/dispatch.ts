@@ -1,23 +1,23 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
 // outcome is a response; nothing is thrown to the mount.
 import { randomUUID } from 'node:crypto';
-import type { BodyReader } from './body.ts';
+import { type EncodeOptions, encodeResult } from './answer/encode.ts';
+import type { ReportError } from './answer/error-report.ts';
+import { chooseFormat } from './answer/format.ts';
+import { setCommonHeaders, toErrorResponse } from './answer/problem.ts';
+import { cancelStream, watchStream } from './answer/stream.ts';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
-import { type EncodeOptions, encodeResult } from './encode.ts';
-import type { ReportError } from './error-report.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
-import { chooseFormat } from './format.ts';
-import { createKeywords, parseUrlencoded } from './keywords.ts';
 import type { Limits } from './limits.ts';
-import type { OpenApiDocument } from './openapi-document.ts';
-import { setCommonHeaders, toErrorResponse } from './problem.ts';
-import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request.ts';
-import { resolvePath } from './resolve.ts';
-import { cancelStream, watchStream } from './stream.ts';
-import type { ClassNode, ModuleNode, Route } from './table.ts';
-import { parseTarget, toPath } from './target.ts';
-import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './verb.ts';
-import type { Xml } from './xml.ts';
+import type { OpenApiDocument } from './openapi/openapi-document.ts';
+import type { BodyReader } from './request/body.ts';
+import { createKeywords, parseUrlencoded } from './request/keywords.ts';
+import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request/request.ts';
+import { parseTarget, toPath } from './request/target.ts';
+import { resolvePath } from './table/resolve.ts';
+import type { ClassNode, ModuleNode, Route } from './table/table.ts';
+import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './table/verb.ts';
+import type { Xml } from './xml/xml.ts';
 
 export type Dispatch = (request: RequestLike) => Promise<ResponseLike>;
 

@@ -1,8 +1,8 @@
 import test from 'ava';
 import Type from 'typebox';
+import { toErrorText } from './answer/error-report.ts';
 import type { AppOptions } from './app.ts';
 import { Controller } from './controller.ts';
-import { toErrorText } from './error-report.ts';
 import { Redirect, StartError, Stop } from './errors.ts';
 import { basic, bearer, fromOrigins, type Guard, isSameSecret, limited, open } from './guard.ts';
 import { type Op, op } from './op.ts';

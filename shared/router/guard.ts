@@ -2,7 +2,7 @@
 // (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
-import type { RoutedRequest } from './request.ts';
+import type { RoutedRequest } from './request/request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
 

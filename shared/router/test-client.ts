@@ -1,7 +1,8 @@
 // For tests: an application made of classes, and requests to it without a server.
+
+import type { ErrorReport } from './answer/error-report.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
-import type { ErrorReport } from './error-report.ts';
-import type { RequestLike } from './request.ts';
+import type { RequestLike } from './request/request.ts';
 
 export interface TestAnswer {
   readonly status: number;

@@ -13,7 +13,7 @@ const programs = {
   worker: 'worker/main.ts',
   'control-plane': 'control-plane/main.ts',
   client: 'worker/client.ts',
-  router: 'shared/router/main.ts',
+  router: 'shared/router/command/main.ts',
 } as const;
 
 /** With `closesEarly` nobody reads the output, as when `head` has seen enough. */

@@ -35,7 +35,7 @@ function findPatterns(): Found[] {
 const boundedElsewhere: ReadonlyMap<string, string> = new Map([
   ['control-plane/command/admin/admin-options.ts //.*@', 'the command line of who waits for it'],
   [
-    'shared/router/openapi.ts (?:^|[^A-Za-z0-9]+)([A-Za-z0-9])',
+    'shared/router/openapi/openapi.ts (?:^|[^A-Za-z0-9]+)([A-Za-z0-9])',
     'paths in the source of controllers',
   ],
   [

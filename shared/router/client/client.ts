@@ -1,6 +1,6 @@
 // Calls the methods of controllers over HTTP, as their types declare them: `client<Modules>(url).widgets.GET({}, 'w-1')`.
 // It runs in a browser page as well, so it imports nothing of Node. client-type.ts has its type.
-import { toClassPathName, toPathName } from '../names.ts';
+import { toClassPathName, toPathName } from '../table/names.ts';
 import type { Answer, Client, Problem } from './client-type.ts';
 import { readEvents } from './events.ts';
 

@@ -9,12 +9,12 @@ import type {
   FastifyRequest,
   FastifyServerOptions,
 } from 'fastify';
+import { toErrorResponse } from '../answer/problem.ts';
 import type { Dispatch } from '../dispatch.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { toErrorResponse } from '../problem.ts';
-import type { ResponseLike } from '../request.ts';
-import { toOriginForm } from '../target.ts';
+import type { ResponseLike } from '../request/request.ts';
+import { toOriginForm } from '../request/target.ts';
 import { toRequestLike } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer } from './unreadable-request.ts';

@@ -10,7 +10,7 @@ import {
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Dispatch } from '../dispatch.ts';
-import type { RequestLike } from '../request.ts';
+import type { RequestLike } from '../request/request.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 

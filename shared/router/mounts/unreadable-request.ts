@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
-import { toErrorResponse } from '../problem.ts';
-import type { ResponseLike } from '../request.ts';
+import type { ResponseLike } from '../request/request.ts';
 
 /** Answers of a connection that are not sent completely. */
 const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();

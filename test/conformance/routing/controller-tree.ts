@@ -11,9 +11,9 @@ import {
   Stop,
 } from '../../../shared/router/errors.ts';
 import { basic, bearer, type Guard, isSameSecret } from '../../../shared/router/guard.ts';
-import type { ModuleTree } from '../../../shared/router/module-tree.ts';
 import { type Op, op } from '../../../shared/router/op.ts';
 import { named, optional, part } from '../../../shared/router/path-part.ts';
+import type { ModuleTree } from '../../../shared/router/table/module-tree.ts';
 import type {
   ClassesSpec,
   ClassSpec,

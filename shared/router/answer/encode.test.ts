@@ -1,0 +1,197 @@
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import Type from 'typebox';
+import { Controller } from '../controller.ts';
+import { op } from '../op.ts';
+import { createTestClient } from '../test-client.ts';
+
+/** What a method that returns this value, or sets this on the response, is answered with. */
+async function answerOf(value: () => unknown, draft: { status?: number; mediaType?: string } = {}) {
+  class Value extends Controller {
+    GET() {
+      Object.assign(this.response, draft);
+      return value();
+    }
+  }
+  const client = await createTestClient({ '': { Value } });
+  const { status, headers, text } = await client.send('GET', '/value');
+  return [status, headers.get('content-type'), text];
+}
+
+const jsonType = 'application/json;charset=UTF-8';
+
+test('values are JSON, and what is no value is 204', async (t) => {
+  t.deepEqual(await answerOf(() => 7), [200, jsonType, '7']);
+  t.deepEqual(await answerOf(() => 'a'), [200, jsonType, '"a"']);
+  t.deepEqual(await answerOf(() => null), [204, null, '']);
+  t.deepEqual(await answerOf(async () => undefined, { status: 201 }), [201, null, '']);
+});
+
+test('statuses without a body send none, and end the stream that was returned', async (t) => {
+  t.deepEqual(await answerOf(() => ({ a: 1 }), { status: 204 }), [204, null, '']);
+  let isCancelled = false;
+  const stream = new ReadableStream({
+    cancel() {
+      isCancelled = true;
+    },
+  });
+  t.deepEqual(await answerOf(() => stream, { status: 304 }), [304, null, '']);
+  t.true(isCancelled);
+});
+
+test('generators of both kinds are collected, collections are not taken for them', async (t) => {
+  async function* later() {
+    yield 1;
+    yield 2;
+  }
+  t.deepEqual(await answerOf(later), [200, jsonType, '[1,2]']);
+  t.deepEqual(await answerOf(() => [1].values()), [200, jsonType, '[1]']);
+  t.deepEqual(await answerOf(() => new Map([[1, 2]])), [200, jsonType, '{}']);
+});
+
+test('bytes have no charset, files go by their type or name', async (t) => {
+  const octets = 'application/octet-stream';
+  t.deepEqual(await answerOf(() => new Uint8Array([97])), [200, octets, 'a']);
+  t.deepEqual(await answerOf(() => new Uint8Array([97]).buffer), [200, octets, 'a']);
+  t.deepEqual(await answerOf(() => new Blob(['a'])), [200, octets, 'a']);
+  t.deepEqual(await answerOf(() => new Blob(['a'], { type: 'image/png' })), [
+    200,
+    'image/png',
+    'a',
+  ]);
+  t.deepEqual(await answerOf(() => new File(['a'], 'a.CSV')), [200, 'text/csv;charset=UTF-8', 'a']);
+});
+
+test('a Node stream is sent as it is, by the name of its file', async (t) => {
+  const path = fileURLToPath(new URL('../sample/index.ts', import.meta.url));
+  const [status, type, text] = await answerOf(() => createReadStream(path));
+  t.deepEqual([status, type], [200, 'application/octet-stream']);
+  t.regex(String(text), /class Status/);
+});
+
+test('an open file is sent whole with its length, and is closed then', async (t) => {
+  const path = fileURLToPath(new URL('../sample/index.ts', import.meta.url));
+  const file = await open(path);
+  class Value extends Controller {
+    async GET() {
+      await file.read({ length: 10 });
+      return file;
+    }
+  }
+  const client = await createTestClient({ '': { Value } });
+  const { status, headers, text } = await client.send('GET', '/value');
+  t.deepEqual([status, headers.get('content-type')], [200, 'application/octet-stream']);
+  t.is(text, await readFile(path, 'utf8'));
+  t.is(headers.get('content-length'), String(Buffer.byteLength(text)));
+  await untilClosed(file);
+});
+
+test('an open file that nobody reads to its end is closed', async (t) => {
+  let file: FileHandle | undefined;
+  class Value extends Controller {
+    static readonly GET = op({ query: Type.Object({ status: Type.Integer() }) });
+    async GET({ status }: { status: number }) {
+      this.response.status = status;
+      file = await open('/dev/zero');
+      return file;
+    }
+  }
+  const { app } = await createTestClient({ '': { Value } });
+  const send = (method: string, status: number) =>
+    app.dispatch({
+      method,
+      target: `/value?status=${status}`,
+      headers: new Headers(),
+      body: undefined,
+      remoteAddress: undefined,
+    });
+  for (const [method, status] of [
+    ['HEAD', 200],
+    ['GET', 304],
+    ['GET', 200],
+  ] as const) {
+    const { body } = await send(method, status);
+    for await (const _chunk of body ?? []) break;
+    await untilClosed(file);
+    t.pass();
+  }
+});
+
+/** Runs into the time limit of the tests where it stays open. */
+async function untilClosed(file: FileHandle | undefined): Promise<void> {
+  while (file?.fd !== -1) await setTimeout(1);
+}
+
+test('a Node stream that nobody reads is destroyed', async (t) => {
+  const stream = Readable.from(['a']);
+  t.deepEqual(await answerOf(() => stream, { status: 204 }), [204, null, '']);
+  t.true(stream.destroyed);
+});
+
+test('a stream that fails halfway is reported', async (t) => {
+  class Value extends Controller {
+    GET() {
+      return Readable.from(
+        (async function* () {
+          yield 'a';
+          throw new Error('the disk is gone');
+        })(),
+      );
+    }
+  }
+  const client = await createTestClient({ '': { Value } });
+  await t.throwsAsync(client.send('GET', '/value'), { message: 'the disk is gone' });
+  t.like(client.reports[0], { status: 200, request: { path: '/value' } });
+});
+
+test('a Response passes, with the common headers', async (t) => {
+  const response = () => new Response('hi', { status: 202, headers: { 'x-a': 'b' } });
+  t.deepEqual(await answerOf(response), [202, 'text/plain;charset=UTF-8', 'hi']);
+});
+
+test('a named media type sends the plain text of the value unless it is JSON', async (t) => {
+  const xml = { mediaType: 'application/xml' };
+  t.deepEqual(await answerOf(() => '<a/>', xml), [200, 'application/xml;charset=UTF-8', '<a/>']);
+  t.deepEqual(await answerOf(() => 7, { mediaType: 'text/plain' }), [
+    200,
+    'text/plain;charset=UTF-8',
+    '7',
+  ]);
+  t.deepEqual(await answerOf(() => 'a', { mediaType: 'application/hal+json' }), [
+    200,
+    'application/hal+json;charset=UTF-8',
+    '"a"',
+  ]);
+});
+
+test('what has no JSON text is a defect: 500', async (t) => {
+  const cycle: { self?: unknown } = {};
+  cycle.self = cycle;
+  for (const value of [1n, cycle, () => 1, Symbol('a')]) {
+    const [status] = await answerOf(() => value);
+    t.is(status, 500);
+  }
+});
+
+test('the extension of a class names the type where the method declares what it returns', async (t) => {
+  class Table_csv extends Controller {
+    static readonly GET = op({ returns: { 200: Type.String() } });
+    GET() {
+      return 'a,b';
+    }
+    POST() {
+      return 'a,b';
+    }
+  }
+  const client = await createTestClient({ '': { Table_csv } });
+  const declared = await client.send('GET', '/table.csv');
+  t.deepEqual(
+    [declared.headers.get('content-type'), declared.text],
+    ['text/csv;charset=UTF-8', 'a,b'],
+  );
+  t.is((await client.send('POST', '/table.csv')).text, '"a,b"');
+});

@@ -1,0 +1,43 @@
+// Which format an answer has where its controller allows XML: what the client's Accept header says
+// (behaviour: accept).
+import { isJson, isXml, parseMediaType, splitOutsideQuotes } from '../request/media-type.ts';
+
+export type Format = 'json' | 'xml';
+
+interface Range {
+  readonly essence: string;
+  readonly weight: number;
+}
+
+/** JSON where both are equally preferred or the header is missing; undefined where it accepts neither. */
+export function chooseFormat(accept: string | null): Format | undefined {
+  const ranges = splitOutsideQuotes(accept ?? '', ',').flatMap((entry): Range[] => {
+    const range = parseMediaType(entry);
+    if (range === undefined) return [];
+    return [{ essence: range.essence, weight: Number(range.parameters.get('q') ?? '1') }];
+  });
+  if (ranges.length === 0) return 'json';
+  const json = weightOf('json', ranges);
+  const xml = weightOf('xml', ranges);
+  if (json >= xml && json > 0) return 'json';
+  return xml > 0 ? 'xml' : undefined;
+}
+
+/** A more specific range takes precedence. */
+function weightOf(format: Format, ranges: readonly Range[]): number {
+  let best = { exactness: 0, weight: 0 };
+  for (const { essence, weight } of ranges) {
+    const exactness = exactnessOf(essence, format);
+    if (exactness === 0 || exactness < best.exactness) continue;
+    const isSame = exactness === best.exactness;
+    best = { exactness, weight: isSame ? Math.max(weight, best.weight) : weight };
+  }
+  return best.weight;
+}
+
+function exactnessOf(essence: string, format: Format): 0 | 1 | 2 | 3 {
+  if (essence === '*/*') return 1;
+  if (essence === 'application/*') return 2;
+  if (format === 'xml') return isXml(essence) ? 3 : essence === 'text/*' ? 2 : 0;
+  return isJson(essence) ? 3 : 0;
+}

@@ -1,0 +1,145 @@
+import test from 'ava';
+import fc from 'fast-check';
+import Type from 'typebox';
+import { upload } from '../upload.ts';
+import { castValue } from './cast.ts';
+
+const text = (schema: Type.TSchema, value: unknown) =>
+  castValue(schema, value, { from: 'text', listItems: 3 });
+const json = (schema: Type.TSchema, value: unknown) =>
+  castValue(schema, value, { from: 'json', listItems: 3 });
+
+test('integers are decimal and safe; every safe integer survives being written', (t) => {
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (value) => {
+      t.deepEqual(text(Type.Integer(), String(value)), { ok: true, value });
+    }),
+  );
+  for (const bad of [
+    '',
+    ' 5',
+    '5 ',
+    '4.0',
+    '0x10',
+    '1_000',
+    '+4',
+    '1e3',
+    '9007199254740993',
+    'a',
+  ]) {
+    t.deepEqual(text(Type.Integer(), bad), { ok: false, reason: 'must be an integer' });
+  }
+  t.false(json(Type.Integer(), 4.5).ok);
+  t.deepEqual(json(Type.Integer(), '4'), { ok: true, value: 4 });
+});
+
+test('numbers are finite and decimal', (t) => {
+  t.deepEqual(text(Type.Number(), '-1.5e3'), { ok: true, value: -1500 });
+  for (const bad of ['nan', 'NaN', 'Infinity', '1e999', '0x1', '', '1,5']) {
+    t.deepEqual(text(Type.Number(), bad), { ok: false, reason: 'must be a number' });
+  }
+});
+
+test('booleans are a closed set of words in any case', (t) => {
+  for (const word of ['1', 'true', 'TRUE', 'yes', 't']) {
+    t.deepEqual(text(Type.Boolean(), word), { ok: true, value: true });
+  }
+  for (const word of ['', '0', 'false', 'No', 'f']) {
+    t.deepEqual(text(Type.Boolean(), word), { ok: true, value: false });
+  }
+  t.false(text(Type.Boolean(), 'maybe').ok);
+  t.deepEqual(json(Type.Boolean(), 1), { ok: true, value: true });
+});
+
+test('a scalar given twice is refused, as are objects and null in place of one', (t) => {
+  t.deepEqual(text(Type.String(), ['a', 'b']), { ok: false, reason: 'is given more than once' });
+  t.deepEqual(json(Type.String(), ['a']), { ok: false, reason: 'must be one value' });
+  t.deepEqual(json(Type.String(), { a: 1 }), { ok: false, reason: 'must be a text' });
+  t.deepEqual(json(Type.Integer(), null), { ok: false, reason: 'must be an integer' });
+  t.deepEqual(json(Type.String(), 5), { ok: true, value: '5' });
+});
+
+test('lists combine repetition and commas in text, and stay as they are in JSON', (t) => {
+  const list = Type.Array(Type.String());
+  t.deepEqual(text(list, ['a,b', 'c']), { ok: true, value: ['a', 'b', 'c'] });
+  t.deepEqual(text(list, 'a'), { ok: true, value: ['a'] });
+  t.deepEqual(json(list, ['a,b']), { ok: true, value: ['a,b'] });
+  t.deepEqual(text(Type.Array(Type.Integer()), '1,x'), {
+    ok: false,
+    reason: 'item 1 must be an integer',
+  });
+});
+
+test('a list is bounded however it is written, and its schema may set another bound', (t) => {
+  const list = Type.Array(Type.Integer());
+  const refused = { ok: false, reason: 'has more than 3 items' };
+  t.deepEqual(text(list, '1,2,3'), { ok: true, value: [1, 2, 3] });
+  t.deepEqual(text(list, '1,2,3,4'), refused);
+  t.deepEqual(text(list, ['1,2', '3,4']), refused);
+  t.deepEqual(json(list, '1,2,3,4'), refused);
+  t.deepEqual(json(list, [1, 2, 3, 4]), refused);
+  const lists = Type.Array(list, { maxItems: 5 });
+  t.deepEqual(json(lists, [[1], [1, 2], [], [], []]).ok, true);
+  t.deepEqual(json(lists, [[1, 2, 3, 4]]), { ok: false, reason: 'item 0 has more than 3 items' });
+  t.deepEqual(json(lists, [[], [], [], [], [], []]), {
+    ok: false,
+    reason: 'has more than 5 items',
+  });
+});
+
+test('a list is bounded within an object, a union and what is not declared', (t) => {
+  const refused = { ok: false, reason: 'holds a list of more than 3 items' };
+  const long = [1, 2, 3, 4];
+  const list = Type.Array(Type.Integer());
+  const longer = Type.Array(Type.Integer(), { maxItems: 5 });
+  const object = Type.Object({ list }, { additionalProperties: true });
+  for (const schema of [
+    Type.Unknown(),
+    Type.Object({}, { additionalProperties: true }),
+    object,
+    Type.Record(Type.String(), list),
+    Type.Intersect([object, Type.Object({})]),
+    Type.Union([object, Type.Null()]),
+  ]) {
+    t.deepEqual(json(schema, { list: long }), refused);
+    t.true(json(schema, { list: [1, 2, 3] }).ok);
+    t.deepEqual(json(schema, { deep: [{ list: [long] }] }).ok, false);
+  }
+  t.deepEqual(json(Type.Unknown(), long), refused);
+  t.deepEqual(json(Type.Tuple([Type.Unknown()]), [long]), refused);
+  t.false(json(Type.Array(Type.Object({ list })), [{ list: long }]).ok);
+  for (const schema of [
+    Type.Object({ list: longer }),
+    Type.Record(Type.String(), longer),
+    Type.Object({}, { additionalProperties: longer }),
+    Type.Intersect([Type.Object({ list: longer }), Type.Object({})]),
+    Type.Object({ list: Type.Union([longer, Type.Null()]) }),
+  ]) {
+    t.true(json(schema, { list: long }).ok);
+    t.false(json(schema, { list: [...long, 5, 6] }).ok);
+  }
+  t.true(json(Type.Object({ a: Type.Array(longer) }), { a: [long] }).ok);
+  t.true(json(Type.Tuple([longer]), [long]).ok);
+});
+
+test('choices keep the type of the value that is spelled', (t) => {
+  const choice = Type.Union([Type.Literal('soft'), Type.Literal(5), Type.Literal(true)]);
+  t.deepEqual(text(choice, '5'), { ok: true, value: 5 });
+  t.deepEqual(text(choice, 'true'), { ok: true, value: true });
+  t.deepEqual(text(choice, 'odd'), { ok: false, reason: 'must be soft or 5 or true' });
+  t.deepEqual(text(Type.Enum(['a', 'b']), 'b'), { ok: true, value: 'b' });
+});
+
+test('of a union the first branch that fits is taken', (t) => {
+  const schema = Type.Union([Type.Integer(), Type.Null(), Type.String()]);
+  t.deepEqual(text(schema, '7'), { ok: true, value: 7 });
+  t.deepEqual(text(schema, 'seven'), { ok: true, value: 'seven' });
+  t.deepEqual(json(schema, null), { ok: true, value: null });
+});
+
+test('a file is taken where one is declared, and nowhere else', (t) => {
+  const file = new File(['x'], 'x.txt');
+  t.deepEqual(text(upload(), file), { ok: true, value: file });
+  t.false(text(upload(), 'x').ok);
+  t.false(text(Type.String(), file).ok);
+});

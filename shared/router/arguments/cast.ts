@@ -1,0 +1,218 @@
+// Converts text (or JSON of another type) to the type that a schema declares. Strict: a value without a
+// single meaning is refused (behaviour: strict-casts). The compiled schema checks constraints.
+import type Type from 'typebox';
+import { isUpload } from '../upload.ts';
+
+export type Cast =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly reason: string };
+
+type PlainSchema = Readonly<Record<string, unknown>>;
+
+const integer = /^-?\d+$/;
+const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
+const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
+const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
+
+/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name or a text with
+ * commas. XML has only texts too, but nested in objects. */
+export type Origin = 'text' | 'json' | 'xml';
+
+export interface CastOptions {
+  readonly from: Origin;
+  /** Items of one list, unless its schema has a bound. */
+  readonly listItems: number;
+}
+
+export function castValue(schema: Type.TSchema, value: unknown, options: CastOptions): Cast {
+  return cast(schema as PlainSchema, value, options);
+}
+
+function cast(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+  if (isUpload(schema)) {
+    return value instanceof File ? { ok: true, value } : refuse('must be one file');
+  }
+  const literals = literalsOf(schema);
+  if (literals !== undefined) return castLiteral(literals, value);
+  const branches = schema['anyOf'] ?? schema['oneOf'];
+  if (Array.isArray(branches)) return castBranch(branches as PlainSchema[], value, options);
+  const type = schema['type'];
+  if (type === 'array') return castList(schema, value, options);
+  if (type === 'object') {
+    if (options.from === 'xml') return castFields(schema, value, options);
+    return isPlainObject(value) ? castWhole([schema], value, options) : refuse('must be an object');
+  }
+  if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
+  if (type === undefined || Array.isArray(type)) return castWhole([schema], value, options);
+  if (Array.isArray(value))
+    return refuse(options.from === 'text' ? 'is given more than once' : 'must be one value');
+  if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
+  if (type === 'string') return { ok: true, value: String(value) };
+  return castText(String(type), String(value));
+}
+
+function castText(type: string, text: string): Cast {
+  if (type === 'boolean') {
+    const word = text.toLowerCase();
+    if (truths.has(word)) return { ok: true, value: true };
+    if (falsehoods.has(word)) return { ok: true, value: false };
+    return refuse('must be true or false (1, yes, t, 0, no, f)');
+  }
+  const value = Number(text);
+  if (type === 'integer') {
+    const isInteger = integer.test(text) && Number.isSafeInteger(value);
+    return isInteger ? { ok: true, value: value + 0 } : refuse('must be an integer');
+  }
+  const isNumber = number.test(text) && Number.isFinite(value);
+  return isNumber ? { ok: true, value } : refuse('must be a number');
+}
+
+function castList(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+  const declared = schema['maxItems'];
+  const maxItems = typeof declared === 'number' ? declared : options.listItems;
+  const hasCommas =
+    options.from === 'text' || (options.from === 'json' && typeof value === 'string');
+  const items: unknown[] = [];
+  for (const item of Array.isArray(value) ? value : [value]) {
+    const isText = hasCommas && typeof item === 'string';
+    for (const one of isText ? item.split(',', maxItems + 1) : [item]) items.push(one);
+    if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
+  }
+  const of = schema['items'];
+  if (typeof of !== 'object' || of === null || Array.isArray(of)) {
+    return castWhole([schema], items, options);
+  }
+  const values: unknown[] = [];
+  for (const [index, item] of items.entries()) {
+    const result = cast(of as PlainSchema, item, options);
+    if (!result.ok) return refuse(`item ${index} ${result.reason}`);
+    values.push(result.value);
+  }
+  return { ok: true, value: values };
+}
+
+/** An object of XML, where an empty element is an empty object. */
+function castFields(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+  if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
+  if (!isPlainObject(value)) return refuse('must be an object');
+  const branches = toBranches(schema);
+  const fields = new Map<string, unknown>();
+  for (const [name, field] of Object.entries(value as object)) {
+    const [declared, ...others] = schemasAt(branches, name);
+    // Of several schemas that apply, none alone decides what the text means.
+    if (declared === undefined || others.length > 0) {
+      fields.set(name, field);
+      continue;
+    }
+    const result = cast(declared, field, options);
+    if (!result.ok) return refuse(`has a field ${name} that ${result.reason}`);
+    fields.set(name, result.value);
+  }
+  return castWhole([schema], Object.fromEntries(fields), options);
+}
+
+/** A value that is not converted, as everything within an object: its lists are bounded too. */
+function castWhole(
+  schemas: readonly PlainSchema[],
+  value: unknown,
+  { listItems }: CastOptions,
+): Cast {
+  const tooLong = findLongList(schemas, value, listItems);
+  return tooLong === undefined
+    ? { ok: true, value }
+    : refuse(`holds a list of more than ${tooLong} items`);
+}
+
+/** The bound of a list within the value that exceeds it, if any does. */
+function findLongList(
+  schemas: readonly PlainSchema[],
+  value: unknown,
+  listItems: number,
+): number | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const all = schemas.flatMap(toBranches);
+  if (Array.isArray(value)) {
+    const declared = all
+      .map((schema) => schema['maxItems'])
+      .filter((max) => typeof max === 'number');
+    // The largest bound of several branches: the compiled schema decides which branch applies.
+    const maxItems = declared.length === 0 ? listItems : Math.max(...declared);
+    if (value.length > maxItems) return maxItems;
+  }
+  for (const [key, inside] of Object.entries(value)) {
+    if (typeof inside !== 'object' || inside === null) continue;
+    const found = findLongList(schemasAt(all, key), inside, listItems);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** The schema and all that it combines (allOf, anyOf, oneOf). */
+function toBranches(schema: PlainSchema): readonly PlainSchema[] {
+  const within = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => schema[keyword] ?? []);
+  return [schema, ...within.filter(isSchema).flatMap(toBranches)];
+}
+
+/** Schemas that apply to a property or an item. */
+function schemasAt(schemas: readonly PlainSchema[], key: string): readonly PlainSchema[] {
+  return schemas
+    .flatMap(({ properties, patternProperties, additionalProperties, items }) => {
+      if (isSchema(properties) && Object.hasOwn(properties, key)) return [properties[key]];
+      if (Array.isArray(items)) return [items[Number(key)]];
+      const patterned = isSchema(patternProperties) ? Object.values(patternProperties) : [];
+      return [...patterned, additionalProperties, items];
+    })
+    .filter(isSchema);
+}
+
+function isSchema(value: unknown): value is PlainSchema {
+  return isPlainObject(value);
+}
+
+function castBranch(branches: readonly PlainSchema[], value: unknown, options: CastOptions): Cast {
+  let first: Cast | undefined;
+  for (const branch of branches) {
+    const result = cast(branch, value, options);
+    if (result.ok) return result;
+    first ??= result;
+  }
+  return first ?? { ok: true, value };
+}
+
+function castLiteral(literals: readonly unknown[], value: unknown): Cast {
+  if (literals.includes(value)) return { ok: true, value };
+  const meant = isScalar(value)
+    ? literals.find((literal) => literal !== null && String(literal) === String(value))
+    : undefined;
+  return meant === undefined ? refuse(choiceReason(literals)) : { ok: true, value: meant };
+}
+
+/** The closed set of values of a schema that is nothing else. */
+function literalsOf(schema: PlainSchema): readonly unknown[] | undefined {
+  if ('const' in schema) return [schema['const']];
+  if (Array.isArray(schema['enum'])) return schema['enum'];
+  const branches = schema['anyOf'] ?? schema['oneOf'];
+  if (!Array.isArray(branches)) return undefined;
+  const literals = (branches as PlainSchema[]).map(literalsOf);
+  return literals.every((list) => list !== undefined) ? literals.flat() : undefined;
+}
+
+function choiceReason(literals: readonly unknown[]): string {
+  return `must be ${literals.map(String).join(' or ')}`;
+}
+
+function isScalar(value: unknown): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function article(type: string): string {
+  return type === 'integer' ? 'an integer' : type === 'string' ? 'a text' : `a ${type}`;
+}
+
+function refuse(reason: string): Cast {
+  return { ok: false, reason };
+}

@@ -1,0 +1,199 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+
+const main = fileURLToPath(new URL('main.ts', import.meta.url));
+/** What is left so long after the signal is cut; a little less, since two clocks tell it. */
+const graceMs = 4_900;
+const sample = fileURLToPath(new URL('../sample', import.meta.url));
+
+function start(args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  const { ENDPOINTS_PREFIX: _prefix, ...rest } = process.env;
+  return spawn(process.execPath, [main, ...args], { env: { ...rest, ...env } });
+}
+
+async function run(args: readonly string[], env: Record<string, string> = {}) {
+  const child = start(args, env);
+  let [out, err] = ['', ''];
+  child.stdout?.on('data', (data) => {
+    out += data;
+  });
+  child.stderr?.on('data', (data) => {
+    err += data;
+  });
+  const [code] = await once(child, 'close');
+  return { code, out, err };
+}
+
+async function readUrl(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error('the command has no output');
+  const [line] = await once(createInterface(child.stdout), 'line');
+  return String(line).replace('listening on ', '');
+}
+
+test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => {
+  const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
+  const url = await readUrl(child);
+  const created = await fetch(`${url}/widgets`, {
+    method: 'POST',
+    body: new URLSearchParams({ name: 'bolt', size: '3' }),
+  });
+  t.is(created.status, 201);
+  t.deepEqual(await created.json(), { id: 'w-1', name: 'bolt', size: 3 });
+  const location = created.headers.get('location');
+  t.is((await fetch(`${url}${location}`, { method: 'DELETE' })).status, 204);
+  t.is((await fetch(`${url}${location}`)).status, 404);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  t.deepEqual(await ended, [0, null]);
+});
+
+test('serve --require-guards does not start while a class has no guard', async (t) => {
+  const { code, err } = await run(['serve', '--prefix', sample, '--require-guards']);
+  t.is(code, 1);
+  t.regex(err, /^widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m);
+});
+
+test('serve is what it does without a command', async (t) => {
+  const child = start(['--prefix', sample, '--host', '127.0.0.1:0']);
+  t.is((await fetch(`${await readUrl(child)}/widgets`)).status, 200);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  t.deepEqual(await ended, [0, null]);
+});
+
+test('SIGTERM lets a request under way finish, and nobody new in', async (t) => {
+  for (let attempt = 1; ; attempt++) {
+    const { isRefused, outcome, tookMs, exit } = await finishAfterSigterm();
+    t.true(isRefused);
+    t.deepEqual(exit, [0, null]);
+    // A busy machine may hold a request up for so long that it is cut, which is another matter.
+    if (outcome instanceof Error && tookMs > graceMs && attempt < 5) continue;
+    t.is(outcome, 201);
+    return;
+  }
+});
+
+/** What becomes of a request that is under way at the signal: its status, or how it failed. */
+async function finishAfterSigterm() {
+  const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
+  const exited = once(child, 'exit');
+  const { port } = new URL(await readUrl(child));
+  const headers = { 'content-type': 'application/json', expect: '100-continue' };
+  const sent = request({ port, host: '127.0.0.1', path: '/widgets', method: 'POST', headers });
+  await once(sent, 'continue');
+  const answered = once(sent, 'response').then(
+    ([answer]) => answer.resume().statusCode as number,
+    (error: Error) => error,
+  );
+  const beganMs = performance.now();
+  child.kill('SIGTERM');
+  const isRefused = await isRefusedSoon(Number(port));
+  sent.end('{"name":"late"}');
+  const outcome = await answered;
+  const tookMs = performance.now() - beganMs;
+  return { isRefused, outcome, tookMs, exit: await exited };
+}
+
+async function isRefusedSoon(port: number): Promise<boolean> {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await setTimeout(20)) {
+    const socket = connect(port, '127.0.0.1');
+    const [error] = await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(
+      (refused) => [refused],
+    );
+    socket.destroy();
+    if (error instanceof Error) return true;
+  }
+  return false;
+}
+
+test('routes prints what would be served, found through the environment', async (t) => {
+  const { code, out } = await run(['routes'], { ENDPOINTS_PREFIX: sample });
+  t.is(code, 0);
+  t.deepEqual(out.split('\n'), [
+    'GET     /              :Default.GET',
+    'GET     /status        :Status.GET',
+    'DELETE  /widgets/id    widgets:Default.DELETE',
+    'GET     /widgets[/id]  widgets:Default.GET',
+    'POST    /widgets       widgets:Default.POST',
+    'PUT     /widgets/id    widgets:Default.PUT',
+    '',
+  ]);
+});
+
+test('serve says how many methods it serves from where, and both say when there is none', async (t) => {
+  t.is(await noteOfServe(sample), `methods served: 6, from ${sample}`);
+  const empty = await mkdtemp(join(tmpdir(), 'controllers-'));
+  const none = `no controller in ${empty}`;
+  t.is(await noteOfServe(empty), none);
+  t.deepEqual(await run(['routes', '--prefix', empty]), { code: 0, out: '', err: `${none}\n` });
+  await rm(empty, { recursive: true });
+});
+
+/** Its first line on standard error. */
+async function noteOfServe(prefix: string): Promise<string> {
+  const child = start(['serve', '--prefix', prefix, '--host', '127.0.0.1:0']);
+  const exited = once(child, 'exit');
+  if (child.stderr === null) throw new Error('the command has no standard error');
+  const [line] = await once(createInterface(child.stderr), 'line');
+  child.kill('SIGTERM');
+  await exited;
+  return String(line);
+}
+
+test('openapi prints the document', async (t) => {
+  const args = ['openapi', '--prefix', sample, '--title', 'Sample', '--api-version', '1.0.0'];
+  const { code, out } = await run(args);
+  t.is(code, 0);
+  t.like(JSON.parse(out), { openapi: '3.1.1', info: { title: 'Sample', version: '1.0.0' } });
+});
+
+test('what keeps it from starting is said in one line, with exit code 1', async (t) => {
+  t.deepEqual(await run(['serve', '--prefix', './none']), {
+    code: 1,
+    out: '',
+    err: 'there is no folder of controllers at ./none; name another prefix\n',
+  });
+  const { code, err } = await run(['serve', '--prefix', sample, '--host', '192.0.2.1:1']);
+  t.is(code, 1);
+  t.regex(err, /^cannot listen on 192.0.2.1:1: .*EADDRNOTAVAIL.*\n$/);
+});
+
+test('a port in use and a host that does not exist are said with what to do about it', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const why = async (host: string) =>
+    (await run(['serve', '--prefix', sample, '--host', host])).err;
+  t.is(
+    await why(`127.0.0.1:${port}`),
+    `cannot listen on 127.0.0.1:${port}: the port is in use; give another with --host host:port\n`,
+  );
+  taken.close();
+  // Where nobody can be asked for a name, Node's text says so.
+  t.regex(
+    await why('nobody.invalid:1'),
+    /^cannot listen on nobody.invalid:1: (?:there is no such host; --host takes host:port|.*EAI_AGAIN.*)\n$/,
+  );
+});
+
+test('--help names the options and their defaults', async (t) => {
+  const { code, out } = await run(['serve', '--help']);
+  t.is(code, 0);
+  for (const text of [
+    '--prefix <path>',
+    'ENDPOINTS_PREFIX',
+    '--host <host:port>',
+    'localhost:8000',
+  ]) {
+    t.true(out.includes(text), text);
+  }
+});

@@ -1,0 +1,138 @@
+// The command: serves a folder of controllers, or says what would be served.
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { endWhenOutputIsClosed } from '../../closed-output.ts';
+import { listenForStopSignals } from '../../stop-signals.ts';
+import { readVersion } from '../../version.ts';
+import { type App, type AppOptions, createApp } from '../app.ts';
+import { StartError } from '../errors.ts';
+import { choosePrefixes } from '../table/prefix.ts';
+import { toPathText } from '../table/route-list.ts';
+import { type ListenAddress, parseListenAddress } from './listen-address.ts';
+import { type Serving, startServing } from './serve.ts';
+
+interface PrefixOptions {
+  readonly prefix: readonly string[];
+}
+
+interface ServeOptions extends PrefixOptions {
+  readonly host: ListenAddress;
+  readonly requireGuards: boolean;
+}
+
+let serving: Serving | undefined;
+
+listenForStopSignals(
+  () => {
+    if (serving === undefined) process.exit(0);
+    void serving.stop().finally(() => process.exit(0));
+  },
+  () => process.exit(0),
+);
+
+endWhenOutputIsClosed();
+
+const program = new Command('router')
+  .version(readVersion(), '--version', 'print the version')
+  .exitOverride()
+  .description('Serves controllers by convention: METHOD /module/class/positionals?keywords')
+  .showHelpAfterError();
+
+withPrefix(
+  program
+    .command('serve', { isDefault: true })
+    .description('serve controllers over HTTP until SIGTERM'),
+)
+  .addOption(
+    new Option('--host <host:port>', 'where to listen; port 0 takes a free one')
+      .argParser(toAddress)
+      .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
+  )
+  .option('--require-guards', 'do not start while a method has no guard and no open()', false)
+  .action(async ({ prefix, host, requireGuards }: ServeOptions) => {
+    const app = await loadApp(prefix, { requireGuards });
+    serving = await startServing(app, host);
+    print(`listening on ${serving.url}`);
+    if (app.routes.length === 0) warnOfNone(prefix);
+    else note(`methods served: ${app.routes.length}, from ${placesOf(prefix)}`);
+  });
+
+withPrefix(program.command('routes').description('print what would be served')).action(
+  async ({ prefix }: PrefixOptions) => {
+    const { routes } = await loadApp(prefix);
+    if (routes.length === 0) warnOfNone(prefix);
+    const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);
+    const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+    const widths = [width(0), width(1), 0];
+    for (const row of rows) {
+      print(
+        row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd(),
+      );
+    }
+  },
+);
+
+withPrefix(program.command('openapi').description('print the OpenAPI 3.1 document'))
+  .option('--title <title>', 'title of the document', 'API')
+  .option('--api-version <version>', 'version of the API', '0.0.0')
+  .action(
+    async (options: PrefixOptions & { readonly title: string; readonly apiVersion: string }) => {
+      const { prefix, title, apiVersion: version } = options;
+      const app = await loadApp(prefix, { info: { title, version } });
+      print(JSON.stringify(app.describe(), null, 2));
+    },
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // Commander has printed it already; requested help has the code 0.
+  if (error instanceof CommanderError) {
+    process.exitCode = error.exitCode === 0 ? 0 : 2;
+  } else if (error instanceof StartError) {
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  } else {
+    throw error;
+  }
+}
+
+function withPrefix(command: Command): Command {
+  return command.addOption(
+    new Option('--prefix <path>', 'folder of controllers; repeatable, and the later one wins')
+      .argParser((path: string, paths: readonly string[]) => [...paths, path])
+      .default([], 'ENDPOINTS_PREFIX, else ./controllers'),
+  );
+}
+
+function loadApp(
+  prefix: readonly string[],
+  options: Pick<AppOptions, 'info' | 'requireGuards'> = {},
+): Promise<App> {
+  return createApp({ controllerPrefix: prefix, env: process.env, ...options });
+}
+
+function warnOfNone(prefix: readonly string[]): void {
+  note(`no controller in ${placesOf(prefix)}`);
+}
+
+function placesOf(prefix: readonly string[]): string {
+  return choosePrefixes(prefix, process.env).join(', ');
+}
+
+function toAddress(text: string): ListenAddress {
+  const address = parseListenAddress(text);
+  if (address === undefined) throw new InvalidArgumentError('It is not host:port.');
+  return address;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** For people: on standard error, so a program that reads the output does not see it. */
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,53 @@
+// Serving an application until a signal ends it.
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { App } from '../app.ts';
+import { StartError } from '../errors.ts';
+import { createNodeServer } from '../mounts/node-http.ts';
+import { type ListenAddress, toHostPort } from './listen-address.ts';
+
+export interface Serving {
+  /** Its address, such as `http://localhost:8000`. */
+  readonly url: string;
+  /** Lets requests under way finish, for a while. */
+  stop(): Promise<void>;
+}
+
+const graceMs = 5_000;
+const idleCheckMs = 50;
+
+/** Rejects with a StartError that names the address. */
+export async function startServing(app: App, address: ListenAddress): Promise<Serving> {
+  const server = createNodeServer(app);
+  server.listen(address);
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    throw new StartError([`cannot listen on ${toHostPort(address)}: ${toReason(cause)}`], {
+      cause,
+    });
+  }
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(server) };
+}
+
+/** Adds what to do about the most frequent mistakes; otherwise Node's own text. */
+function toReason(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const code = 'code' in cause ? cause.code : undefined;
+  if (code === 'EADDRINUSE') return 'the port is in use; give another with --host host:port';
+  if (code === 'ENOTFOUND') return 'there is no such host; --host takes host:port';
+  return cause.message;
+}
+
+async function stop(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  // A connection that was busy when the server closed becomes idle later, and would stay open.
+  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(idle);
+  clearTimeout(grace);
+}

@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises';
+import test from 'ava';
+import Type from 'typebox';
+import { createApp } from '../app.ts';
+import { Controller } from '../controller.ts';
+import { bearer } from '../guard.ts';
+import { op } from '../op.ts';
+import { named, optional, part } from '../path-part.ts';
+import { createTestClient } from '../test-client.ts';
+import { upload } from '../upload.ts';
+
+test('the document of the sample is the one that is kept', async (t) => {
+  const controllerPrefix = new URL('../sample', import.meta.url).pathname;
+  const info = { title: 'Sample', version: '1.0.0' };
+  const app = await createApp({ controllerPrefix, info });
+  const kept = await readFile(new URL('../sample/openapi.json', import.meta.url), 'utf8');
+  t.deepEqual(JSON.parse(JSON.stringify(app.describe())), JSON.parse(kept));
+});
+
+class Files extends Controller {
+  static override readonly guard = bearer(() => true);
+  static readonly GET = op({
+    path: [part('kind', Type.String()), optional(named('name'))],
+    rest: Type.Integer(),
+  });
+  static readonly PUT = op({ path: [Type.String()], body: Type.Object({ file: upload() }) });
+  static readonly ANY = op({ public: true });
+  GET() {}
+  PUT() {}
+  ANY() {}
+}
+
+class Openapi_json extends Controller {
+  GET() {
+    return this.describe();
+  }
+}
+
+type Operation = Record<string, unknown> & { operationId: string; parameters: object[] };
+
+test('optional, shared, rest and file parameters are described, and ANY stands for what is missing', async (t) => {
+  const client = await createTestClient({ '': { Files, Openapi_json } });
+  const { json } = await client.send('GET', '/openapi.json');
+  const { paths } = json as { paths: Record<string, Record<string, Operation>> };
+  const operations = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([verb, { operationId }]) => `${verb} ${path} ${operationId}`),
+  );
+  t.deepEqual(operations.sort(), [
+    'delete /files deleteFiles',
+    'get /files/{kind} getFilesWithKind',
+    'get /files/{kind}/{name} getFilesWithKindName',
+    'get /files/{kind}/{name}/{rest} getFilesWithKindNameRest',
+    'get /openapi.json getOpenapiJson',
+    'patch /files patchFiles',
+    'post /files postFiles',
+    'put /files/{kind} putFilesWithKind',
+  ]);
+  t.deepEqual(paths['/files/{kind}']?.['get']?.parameters, [
+    { name: 'kind', in: 'path', required: true, schema: { type: 'string' } },
+    { name: 'name', in: 'query', required: false, schema: { type: 'string' } },
+  ]);
+  const put = paths['/files/{kind}']?.['put'];
+  t.deepEqual(put?.['security'], [{ bearer: [] }]);
+  t.deepEqual(Object.keys(put?.['responses'] as object), [
+    '200',
+    '400',
+    '401',
+    '403',
+    '404',
+    '405',
+    '413',
+    '415',
+    '500',
+  ]);
+  t.deepEqual(put?.['requestBody'], {
+    required: true,
+    content: {
+      'multipart/form-data': {
+        schema: {
+          type: 'object',
+          properties: { file: { contentMediaType: 'application/octet-stream' } },
+          required: ['file'],
+          additionalProperties: false,
+        },
+      },
+    },
+  });
+});

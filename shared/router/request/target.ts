@@ -1,0 +1,74 @@
+// The request target in its parts. Resolution follows WHATWG URLs, so that every mount and every gateway
+// before it sees the same path (behaviour: one-meaning-of-a-path). resolve.ts interprets the parts.
+import { BadRequest, HttpError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+
+export interface Target {
+  /** Decoded exactly once, after splitting; empty parts are gone. */
+  readonly parts: readonly string[];
+  /** Still encoded; empty without a query. */
+  readonly query: string;
+  /** `*`, which names the server and not a resource. */
+  readonly isServer: boolean;
+}
+
+const absoluteForm = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?\\]*/;
+const singleDot = /^(?:\.|%2e)$/i;
+const doubleDot = /^(?:\.|%2e){2}$/i;
+
+/** Throws 414 for a target that is too long and 400 for one that is not well-formed. */
+export function parseTarget(raw: string, limits: Limits): Target {
+  const target = toOriginForm(raw);
+  if (target.length > limits.targetBytes) {
+    throw new HttpError(414, { detail: `the target is longer than ${limits.targetBytes} bytes` });
+  }
+  if (target === '*') return { parts: [], query: '', isServer: true };
+  const at = target.indexOf('?');
+  const path = (at < 0 ? target : target.slice(0, at)).replaceAll('\\', '/');
+  const query = at < 0 ? '' : target.slice(at + 1);
+  if (path !== '' && !path.startsWith('/')) {
+    throw new BadRequest('the target does not begin with a slash');
+  }
+  if (!/^[\x21-\x7e]*$/.test(target) || target.includes('#')) {
+    throw new BadRequest('the target holds characters that must be percent-encoded');
+  }
+  const parts = resolveDots(path.split('/').slice(1)).filter((part) => part !== '');
+  if (parts.length > limits.pathParts) {
+    throw new BadRequest(`the path has more than ${limits.pathParts} parts`);
+  }
+  return { parts: parts.map((part) => decodePercent(part, 'path')), query, isServer: false };
+}
+
+/** Without scheme and host, if it had them. */
+export function toOriginForm(target: string): string {
+  return target.replace(absoluteForm, '');
+}
+
+/** The parts with each encoded again: one line without control characters. */
+export function toPath(parts: readonly string[]): string {
+  return `/${parts.map(encodeURIComponent).join('/')}`;
+}
+
+/** Throws 400 for broken percent encoding, for what is not UTF-8, and for NUL. */
+export function decodePercent(text: string, where: 'path' | 'query' | 'body'): string {
+  let decoded = text;
+  if (text.includes('%')) {
+    try {
+      decoded = decodeURIComponent(text);
+    } catch {
+      throw new BadRequest(`the ${where} holds percent encoding that is not UTF-8`);
+    }
+  }
+  if (decoded.includes('\0')) throw new BadRequest(`the ${where} holds a NUL character`);
+  return decoded;
+}
+
+/** Done before empty parts are removed, as in URLs: `/a//../b` is `/a/b`. Nothing leads above the root. */
+function resolveDots(parts: readonly string[]): string[] {
+  const resolved: string[] = [];
+  for (const part of parts) {
+    if (doubleDot.test(part)) resolved.pop();
+    else if (!singleDot.test(part)) resolved.push(part);
+  }
+  return resolved;
+}

@@ -1,0 +1,66 @@
+// Which values of a module are controllers, and what such a class has (behaviour: private-parts). Read
+// through property descriptors, which runs no getters.
+import { Controller } from '../controller.ts';
+import { isOp } from '../op.ts';
+import { isPrivateName } from './names.ts';
+
+export type ControllerClass = typeof Controller;
+
+/** A default export goes by the name of its class. */
+export function classNameOf(exported: string, value: unknown): string {
+  if (exported !== 'default' || typeof value !== 'function') return exported;
+  return value.name === 'default' || value.name === '' ? 'Default' : value.name;
+}
+
+/** Whether a value belongs in the table: a controller, or a class that contains one. The nested classes of
+ * a private class are private too. */
+export function isRouted(
+  name: string,
+  value: unknown,
+  within: readonly object[] = [],
+): value is ControllerClass {
+  if (typeof value !== 'function' || isPrivateName(name) || within.includes(value)) return false;
+  if (Object.hasOwn(value, 'private') && Reflect.get(value, 'private') === true) return false;
+  if (isController(value)) return true;
+  const inside = [...within, value];
+  return ownEntries(value).some(([key, inner]) => isRouted(key, inner, inside));
+}
+
+export function isController(value: object): value is ControllerClass {
+  const prototype: unknown = Reflect.get(value, 'prototype');
+  return (
+    typeof prototype === 'object' &&
+    Object.prototype.isPrototypeOf.call(Controller.prototype, prototype as object)
+  );
+}
+
+/** Static classes of a class, by the name of the property. */
+export function nestedClasses(value: object): (readonly [string, ControllerClass])[] {
+  return ownEntries(value).flatMap(([key, inner]) =>
+    isRouted(key, inner) ? [[key, inner] as const] : [],
+  );
+}
+
+/** Along the class chain below Controller. */
+export function methodNames(controller: ControllerClass): ReadonlySet<string> {
+  const names = new Set<string>();
+  let prototype: object = controller.prototype;
+  while (prototype !== Controller.prototype) {
+    for (const [name, value] of ownEntries(prototype)) {
+      if (typeof value === 'function') names.add(name);
+    }
+    prototype = Object.getPrototypeOf(prototype) as object;
+  }
+  return names;
+}
+
+/** The class's own statics that are made by `op()`. */
+export function declaredMethods(controller: ControllerClass): readonly string[] {
+  return ownEntries(controller).flatMap(([name, value]) => (isOp(value) ? [name] : []));
+}
+
+function ownEntries(value: object): (readonly [string, unknown])[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(value)).flatMap(([key, descriptor]) =>
+    key === 'prototype' || key === 'constructor' ? [] : [[key, descriptor.value] as const],
+  );
+}

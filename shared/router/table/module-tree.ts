@@ -1,0 +1,96 @@
+// Where controllers come from: a folder read once, at start, or a tree that is there already (behaviour:
+// start-loads-all). Links are followed inside the folder only. table.ts interprets the exports.
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, extname, join, resolve, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { StartError } from '../errors.ts';
+
+/** Module path (dots between parts, empty for the root module) to the module's exports. */
+export type ModuleTree = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+
+const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
+const moduleName = /^[A-Za-z][A-Za-z0-9_-]*$/;
+const maxDepth = 31;
+
+/**
+ * Imports every module below a folder: `limits.ts` is the module `limits`, `limits/index.ts` the
+ * same, `limits/zones.ts` is `limits.zones`. Names that begin with `_` or a dot, declarations and
+ * tests are left out. The prefix is a path, or a dotted module path below the working directory.
+ * Throws a StartError with every module that cannot be imported.
+ */
+export async function readModuleTree(prefix: string): Promise<ModuleTree> {
+  const root = await findRoot(prefix);
+  const files = new Map<string, string>();
+  const problems: string[] = [];
+  await collect({ root, folder: root, path: [], seen: new Set([root]), files, problems });
+  const tree = new Map<string, Readonly<Record<string, unknown>>>();
+  for (const [name, file] of files) {
+    try {
+      tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);
+    } catch (error) {
+      problems.push(`cannot import ${file}: ${toReason(error)}`);
+    }
+  }
+  if (problems.length > 0) throw new StartError(problems);
+  return tree;
+}
+
+/** For syntax errors Node puts the place before the stack: file and line, source, a mark. It has none for
+ * imported plain JavaScript. */
+function toReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const [place = ''] = (error.stack ?? '').split('\n    at ', 1);
+  const isPlaced = error instanceof SyntaxError && /^.+:\d+\n/.test(place);
+  return isPlaced ? place : error.message;
+}
+
+async function findRoot(prefix: string): Promise<string> {
+  const dotted = /^[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+$/.test(prefix);
+  const candidates = [prefix, ...(dotted ? [prefix.replaceAll('.', sep)] : [])];
+  for (const candidate of candidates) {
+    const found = await realpath(resolve(candidate)).catch(() => undefined);
+    if (found !== undefined && (await stat(found)).isDirectory()) return found;
+  }
+  throw new StartError([`there is no folder of controllers at ${prefix}; name another prefix`]);
+}
+
+interface Collecting {
+  readonly root: string;
+  readonly folder: string;
+  readonly path: readonly string[];
+  /** Folders on the way here, so that a link to one of them ends. */
+  readonly seen: ReadonlySet<string>;
+  readonly files: Map<string, string>;
+  readonly problems: string[];
+}
+
+async function collect({ root, folder, path, seen, files, problems }: Collecting): Promise<void> {
+  const names = (await readdir(folder)).sort();
+  for (const name of names) {
+    if (name.startsWith('_') || name.startsWith('.')) continue;
+    const real = await realpath(join(folder, name)).catch(() => undefined);
+    if (real === undefined || !real.startsWith(root + sep)) continue;
+    const kind = await stat(real);
+    const module = kind.isDirectory() ? name : toModuleName(name);
+    if (module === undefined || (!kind.isDirectory() && !kind.isFile())) continue;
+    if (!moduleName.test(module)) {
+      problems.push(`${join(folder, name)} cannot be a module: its name cannot be a path part`);
+    } else if (kind.isFile()) {
+      const key = (module === 'index' ? path : [...path, module]).join('.');
+      const other = files.get(key);
+      if (other === undefined) files.set(key, real);
+      else problems.push(`${other} and ${real} are one module; remove or rename one`);
+    } else if (!seen.has(real) && path.length < maxDepth) {
+      const inner = { folder: real, path: [...path, module], seen: new Set([...seen, real]) };
+      await collect({ root, files, problems, ...inner });
+    }
+  }
+}
+
+/** Undefined for a file that is no module. */
+function toModuleName(file: string): string | undefined {
+  const extension = extname(file);
+  const name = basename(file, extension);
+  if (!extensions.has(extension) || /\.(?:d|test|spec)$/.test(name)) return undefined;
+  return name;
+}

@@ -1,0 +1,256 @@
+import test from 'ava';
+import Type from 'typebox';
+import { Controller } from '../controller.ts';
+import { StartError } from '../errors.ts';
+import { op } from '../op.ts';
+import { named, optional } from '../path-part.ts';
+import { createTestClient } from '../test-client.ts';
+
+class Default extends Controller {
+  static readonly GET = op({ rest: Type.String() });
+  GET() {
+    return 'default';
+  }
+}
+
+class Quota extends Controller {
+  GET() {
+    return 'class';
+  }
+  POST() {
+    return 'class';
+  }
+}
+
+async function whyNotStart(modules: Record<string, Record<string, unknown>>): Promise<string> {
+  try {
+    await createTestClient(modules);
+  } catch (error) {
+    if (error instanceof StartError) return error.message;
+    throw error;
+  }
+  return 'it starts';
+}
+
+test('a module goes before a class of its path, with a warning at the start that names both', async (t) => {
+  const modules = { '': { Quota }, quota: { Default } };
+  const warnings: string[] = [];
+  const client = await createTestClient(modules, { warn: (text) => warnings.push(text) });
+  t.deepEqual(warnings, ['the module at /quota hides the class :Quota, which has the same path']);
+  t.is((await client.send('GET', '/quota')).json, 'default');
+  t.is((await client.send('POST', '/quota')).status, 405);
+});
+
+test('a POST that declares nothing gets the fields of the form, or of the object, as one object', async (t) => {
+  class Plain extends Controller {
+    POST(fields: Record<string, unknown>) {
+      return fields;
+    }
+  }
+  const client = await createTestClient({ '': { Plain } }, { requireGuards: false });
+  const post = async (type: string, body: string) => {
+    const answer = await client.send('POST', '/plain?c=q', {
+      headers: { 'content-type': type },
+      body,
+    });
+    return answer.json;
+  };
+  t.deepEqual(await post('application/x-www-form-urlencoded', 'a=1&b=x'), {
+    a: '1',
+    b: 'x',
+    c: 'q',
+  });
+  t.deepEqual(await post('application/json', '{"a":1,"b":{"c":[true]}}'), {
+    a: 1,
+    b: { c: [true] },
+    c: 'q',
+  });
+});
+
+test('two classes, modules, or sub-paths of one path stop the start, all at once', async (t) => {
+  class Default extends Controller {
+    POST_foo_bar() {}
+  }
+  class FooBar extends Controller {
+    static readonly Inner = class extends Controller {};
+    GET_inner() {}
+  }
+  class FOOBar extends Controller {}
+  const message = await whyNotStart({ a_b: { Default, FooBar, FOOBar }, aB: {} });
+  t.deepEqual(message.split('\n'), [
+    'the modules aB and a_b have one path',
+    'a_b:FooBar.GET_inner and a_b:FooBar.Inner have one path',
+    'the classes a_b:FooBar and a_b:FOOBar have one path',
+    'a_b:Default (foo_bar) and a_b:FOOBar have one path: /a-b/foo-bar',
+  ]);
+});
+
+test('a declaration that cannot be understood stops the start, saying what is wrong', async (t) => {
+  const start = (spec: Parameters<typeof op>[0]) => {
+    class Odd extends Controller {
+      static readonly GET = op(spec);
+      GET() {}
+    }
+    return whyNotStart({ '': { Odd } });
+  };
+  const field = (schema: Type.TSchema) => start({ query: Type.Object({ a: schema }) });
+  t.regex(await field(Type.String({ pattern: '(a+)+$' })), /:Odd.GET: the pattern .* linear time/);
+  t.regex(await field(Type.String({ format: 'email' })), /unknown format "email"/);
+  t.regex(await start({ query: Type.Object({}, { minProperties: 1 }) }), /remove minProperties/);
+  const a = Type.Object({ a: Type.String() });
+  t.regex(await start({ query: a, body: a }), /keyword a .* declared twice/);
+  t.regex(await start({ path: [named('a')], body: a }), /keyword a .* declared twice/);
+  t.regex(await start({ query: a, aliases: { b: ['c'] } }), /b, which is no keyword/);
+  t.regex(await start({ query: a, aliases: { a: ['a'] } }), /the alias a is the name/);
+});
+
+test('a pattern that a long text keeps busy asks for a maxLength, which bounds it', async (t) => {
+  const start = (schema: Type.TSchema) => {
+    class Odd extends Controller {
+      static readonly GET = op({ query: Type.Object({ a: schema }) });
+      GET() {}
+    }
+    return createTestClient({ '': { Odd } });
+  };
+  const pattern = '^[a-z]+[a-z0-9]*$';
+  const error = await t.throwsAsync(start(Type.String({ pattern })));
+  t.regex(error?.message ?? '', /declare a maxLength of 257 or less beside it/);
+  await t.throwsAsync(start(Type.String({ pattern, maxLength: 258 })));
+  await t.notThrowsAsync(start(Type.String({ pattern, maxLength: 256 })));
+  // Of two fields with one pattern, the bound of one does not count for the other.
+  await t.throwsAsync(
+    start(Type.Object({ a: Type.String({ pattern, maxLength: 9 }), b: Type.String({ pattern }) })),
+  );
+  await t.throwsAsync(start(Type.Object({}, { patternProperties: { [pattern]: Type.Null() } })));
+  await t.notThrowsAsync(start(Type.Record(Type.String(), Type.Integer())));
+  await t.notThrowsAsync(start(Type.Record(Type.Integer(), Type.Integer())));
+  await t.notThrowsAsync(
+    start(Type.TemplateLiteral([Type.Literal('v'), Type.Number(), Type.Literal('-x')])),
+  );
+});
+
+test('a static of a handler name that is not made by op() stops the start', async (t) => {
+  class Odd extends Controller {
+    static readonly GET = { path: [] };
+    GET() {}
+  }
+  t.is(await whyNotStart({ '': { Odd } }), ':Odd.GET: the static GET is not made by op()');
+});
+
+test('a declaration without its method stops the start', async (t) => {
+  class Odd extends Controller {
+    static readonly PSOT = op({});
+    POST() {}
+  }
+  t.is(await whyNotStart({ '': { Odd } }), ':Odd.PSOT is declared by op() and does not exist');
+});
+
+test('a required positional parameter may not follow an optional one', (t) => {
+  t.throws(() => op({ path: [optional(Type.String()), Type.String()] }), { message: /follows/ });
+});
+
+test('a later prefix replaces classes of an earlier one, and adds to it', async (t) => {
+  class Other extends Controller {
+    GET() {
+      return 'other';
+    }
+  }
+  const trees: Record<string, Record<string, unknown>> = {
+    a: { Default, Quota },
+    b: { Quota: Other, Other },
+  };
+  const client = await createTestClient(
+    {},
+    {
+      controllerPrefix: ['a', 'b'],
+      loadModules: (prefix) => new Map([['', trees[prefix] ?? {}]]),
+    },
+  );
+  t.is((await client.send('GET', '/quota')).json, 'other');
+  t.is((await client.send('POST', '/quota')).status, 405);
+  t.is((await client.send('GET', '/other')).json, 'other');
+  t.is((await client.send('GET', '/x')).json, 'default');
+});
+
+test('of a module and a class of one path the later prefix has its own', async (t) => {
+  class Limits extends Controller {
+    GET() {
+      return 'other';
+    }
+  }
+  class Actions extends Controller {
+    GET_quota() {
+      return 'action';
+    }
+  }
+  const trees: Record<string, Record<string, Record<string, unknown>>> = {
+    module: { quota: { Default }, 'quota.limits': { Default } },
+    class: { '': { Quota } },
+    inner: { quota: { Limits } },
+    action: { '': { default: class Default extends Actions {} } },
+  };
+  const answers = async (controllerPrefix: string[], target: string) => {
+    const loadModules = (prefix: string) => new Map(Object.entries(trees[prefix] ?? {}));
+    const client = await createTestClient({}, { controllerPrefix, loadModules });
+    const { status, json } = await client.send('GET', target);
+    return status === 200 ? json : status;
+  };
+  t.is(await answers(['module', 'class'], '/quota'), 'class');
+  t.is(await answers(['module', 'class'], '/quota/limits'), 404);
+  t.is(await answers(['class', 'module'], '/quota'), 'default');
+  t.is(await answers(['module', 'inner'], '/quota/limits'), 'other');
+  t.is(await answers(['module', 'action'], '/quota'), 'action');
+  t.is(await answers(['class', 'action'], '/quota'), 'action');
+  t.is(await answers(['action', 'class'], '/quota'), 'class');
+});
+
+test('looking for controllers runs no getter of a class, and ends at classes that name each other', async (t) => {
+  class Left extends Controller {
+    static Right: unknown;
+    static get Inner(): unknown {
+      return t.fail('the getter ran');
+    }
+    GET() {
+      return 1;
+    }
+  }
+  class Right extends Controller {
+    static Left = Left;
+    GET() {
+      return 2;
+    }
+  }
+  Left.Right = Right;
+  const client = await createTestClient({ '': { Left, Right } });
+  t.is((await client.send('GET', '/left/right')).json, 2);
+  t.is((await client.send('GET', '/left/right/left')).status, 404);
+});
+
+test('private is not inherited, and what is private takes its nested classes along', async (t) => {
+  class Hidden extends Controller {
+    static override readonly private = true;
+    static readonly Inner = class extends Controller {
+      GET() {}
+    };
+    GET() {
+      return 'inherited';
+    }
+  }
+  class Shown extends Hidden {}
+  const client = await createTestClient({
+    '': { Hidden, Shown },
+    _m: { Quota },
+    'a._b': { Quota },
+  });
+  t.is((await client.send('GET', '/hidden')).status, 404);
+  t.is((await client.send('GET', '/hidden/inner')).status, 404);
+  t.is((await client.send('GET', '/shown')).json, 'inherited');
+  t.is((await client.send('GET', '/m/quota')).status, 404);
+  t.is((await client.send('GET', '/a/b/quota')).status, 404);
+});
+
+test('a default export goes by the name of its class', async (t) => {
+  const client = await createTestClient({ '': { default: Quota }, m: { default: Default } });
+  t.is((await client.send('GET', '/quota')).json, 'class');
+  t.is((await client.send('GET', '/m')).json, 'default');
+});

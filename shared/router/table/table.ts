@@ -1,0 +1,320 @@
+// The routing table, built once at start from the modules' exports; requests only look up Maps. Two
+// classes of one path are a mistake (behaviour: one-class-for-a-path). resolve.ts finds the entry of a
+// path.
+import Type from 'typebox';
+import { type Binder, compileBinder } from '../arguments/bind.ts';
+import type { SchemaCompiler } from '../arguments/schema.ts';
+import type { ControllerContext } from '../controller.ts';
+import type { Cors } from '../cors.ts';
+import { StartError } from '../errors.ts';
+import type { Guard } from '../guard.ts';
+import type { Limits } from '../limits.ts';
+import { isOp, type Op, op } from '../op.ts';
+import { mediaTypeOfName } from '../request/media-type.ts';
+import {
+  type ControllerClass,
+  classNameOf,
+  declaredMethods,
+  isController,
+  isRouted,
+  methodNames,
+  nestedClasses,
+} from './controller-class.ts';
+import type { ModuleTree } from './module-tree.ts';
+import { toClassPathName, toPathName } from './names.ts';
+import { authenticates, findGuards, type RouteGuards, toGuards } from './route-guards.ts';
+import { listRoutes } from './route-list.ts';
+import { parseHandlerName, type Verb } from './verb.ts';
+
+export interface ModuleNode {
+  readonly modules: Map<string, ModuleNode>;
+  readonly classes: Map<string, ClassNode>;
+  /** The class Default. */
+  fallback: ClassNode | undefined;
+}
+
+export interface ClassNode {
+  /** `<module>:<Class>`, for people. */
+  readonly name: string;
+  readonly cors: Cors | undefined;
+  /** Nested classes, and verbs with a suffix. */
+  readonly children: Map<string, ClassNode>;
+  readonly verbs: Map<string, Route>;
+}
+
+export interface Route extends RouteGuards {
+  readonly verb: Verb;
+  /** `<module>:<Class>.<method>`, for people. */
+  readonly name: string;
+  /** `<module>:<Class>`, for people. */
+  readonly className: string;
+  /** The module's path; empty for the root. */
+  readonly module: string;
+  readonly op: Op | undefined;
+  readonly binder: Binder;
+  /** Its class allows it. */
+  readonly xml: boolean;
+  /** Its answers are JSON or XML, as the client prefers. */
+  readonly negotiated: boolean;
+  /** Media type from the class's extension, where the method declares a result. */
+  readonly mediaType: string | undefined;
+  /** Makes an instance and calls its method. */
+  call(context: ControllerContext, args: readonly unknown[]): unknown;
+}
+
+export interface TableOptions {
+  readonly compiler: SchemaCompiler;
+  readonly limits: Limits;
+  readonly guard: Guard | readonly Guard[] | undefined;
+  /** A method whose guard was forgotten keeps the app from starting. */
+  readonly requireGuards: boolean;
+  readonly cors: Cors | undefined;
+  /** Called for a class that no path reaches, and for one whose guard was forgotten. */
+  readonly warn: (text: string) => void;
+}
+
+/** Parameters of a POST without a declaration: any fields, as one object. */
+const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
+
+/** Throws a StartError with all mistakes. */
+export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
+  const problems: string[] = [];
+  const root = createModuleNode();
+  for (const tree of trees) {
+    const modules = buildModules(tree, options, problems);
+    findClashes(modules, '', { problems, warn: options.warn });
+    merge(root, modules);
+  }
+  findForgottenGuards(root, problems, options);
+  if (problems.length > 0) throw new StartError(problems);
+  return root;
+}
+
+function buildModules(tree: ModuleTree, options: TableOptions, problems: string[]): ModuleNode {
+  const root = createModuleNode();
+  const paths = new Map<string, string>();
+  for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const parts = name === '' ? [] : name.split('.');
+    if (parts.some((part) => part.startsWith('_'))) continue;
+    const path = parts.map(toPathName);
+    const other = paths.get(path.join('/'));
+    if (other !== undefined) problems.push(`the modules ${other} and ${name} have one path`);
+    paths.set(path.join('/'), name);
+    let node = root;
+    for (const part of path) {
+      const next = node.modules.get(part) ?? createModuleNode();
+      node.modules.set(part, next);
+      node = next;
+    }
+    const builder = { module: name, within: [], options, problems };
+    for (const [exported, value] of Object.entries(exports)) {
+      addClass(node, classNameOf(exported, value), value, builder);
+    }
+  }
+  return root;
+}
+
+interface Building {
+  readonly module: string;
+  /** The enclosing classes; one that refers back to them is not nested again. */
+  readonly within: readonly object[];
+  readonly options: TableOptions;
+  readonly problems: string[];
+}
+
+function addClass(node: ModuleNode, name: string, value: unknown, building: Building): void {
+  if (!isRouted(name, value)) return;
+  const built = buildClass(name, value, building);
+  if (built === undefined) return;
+  if (name === 'Default') {
+    node.fallback = built.node;
+    return;
+  }
+  const other = node.classes.get(built.part);
+  // One class may be exported under its name and as the default.
+  if (other !== undefined && other.name !== built.node.name) {
+    building.problems.push(`the classes ${other.name} and ${built.node.name} have one path`);
+  }
+  node.classes.set(built.part, built.node);
+}
+
+function buildClass(
+  name: string,
+  value: ControllerClass,
+  building: Building,
+): { readonly part: string; readonly node: ClassNode } | undefined {
+  const { module, options, problems } = building;
+  const fullName = `${module}:${name}`;
+  const own = name.slice(name.lastIndexOf('.') + 1);
+  const pathName = toClassPathName(own);
+  if (pathName === undefined) {
+    problems.push(`${fullName} cannot be routed: its name cannot be a path part`);
+    return undefined;
+  }
+  const cors = value.cors ?? options.cors;
+  const node: ClassNode = { name: fullName, cors, children: new Map(), verbs: new Map() };
+  const within = [...building.within, value];
+  for (const [key, inner] of nestedClasses(value)) {
+    if (within.includes(inner)) continue;
+    if (key === 'Default') {
+      problems.push(`${fullName}.Default: a nested class has a name; put its methods on ${name}`);
+      continue;
+    }
+    const nested = buildClass(`${name}.${key}`, inner, { ...building, within });
+    if (nested === undefined) continue;
+    const other = node.children.get(nested.part);
+    if (other !== undefined) problems.push(`${other.name} and ${nested.node.name} have one path`);
+    node.children.set(nested.part, nested.node);
+  }
+  if (isController(value)) addMethods(node, value, pathName.extension, building);
+  return { part: pathName.part, node };
+}
+
+function addMethods(
+  node: ClassNode,
+  controller: ControllerClass,
+  extension: string | undefined,
+  building: Building,
+): void {
+  const methods = methodNames(controller);
+  for (const method of declaredMethods(controller)) {
+    if (methods.has(method)) continue;
+    building.problems.push(`${node.name}.${method} is declared by op() and does not exist`);
+  }
+  for (const method of methods) {
+    const handler = parseHandlerName(method);
+    if (handler === undefined) continue;
+    const route = buildRoute(node, controller, { method, verb: handler.verb, extension, building });
+    if (route === undefined) continue;
+    if (handler.suffix === undefined) {
+      node.verbs.set(handler.verb, route);
+      continue;
+    }
+    const part = toPathName(handler.suffix);
+    const name = `${node.name} (${handler.suffix})`;
+    const child = node.children.get(part) ?? {
+      name,
+      cors: node.cors,
+      children: new Map<string, ClassNode>(),
+      verbs: new Map<string, Route>(),
+    };
+    if (child.name !== name) {
+      building.problems.push(`${node.name}.${method} and ${child.name} have one path`);
+      continue;
+    }
+    node.children.set(part, child);
+    child.verbs.set(handler.verb, route);
+  }
+}
+
+interface Declaring {
+  readonly method: string;
+  readonly verb: Verb;
+  readonly extension: string | undefined;
+  readonly building: Building;
+}
+
+function buildRoute(
+  node: ClassNode,
+  controller: ControllerClass,
+  { method, verb, extension, building }: Declaring,
+): Route | undefined {
+  const { module, options, problems } = building;
+  const name = `${node.name}.${method}`;
+  const declared: unknown = Reflect.get(controller, method);
+  if (declared !== undefined && !isOp(declared)) {
+    problems.push(`${name}: the static ${method} is not made by op()`);
+    return undefined;
+  }
+  const xml = controller.xml === true;
+  const mediaType =
+    extension !== undefined && declared?.spec.returns !== undefined
+      ? mediaTypeOfName(extension)
+      : undefined;
+  try {
+    return {
+      verb,
+      name,
+      className: node.name,
+      module,
+      op: declared,
+      binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), options),
+      ...findGuards({
+        controller,
+        method,
+        within: building.within,
+        common: toGuards(options.guard, 'the application'),
+      }),
+      xml,
+      negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
+      mediaType,
+      call(context, args) {
+        const instance = new controller(context);
+        return (instance as unknown as Record<string, (...args: unknown[]) => unknown>)[method]?.(
+          ...args,
+        );
+      },
+    };
+  } catch (error) {
+    problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
+    return undefined;
+  }
+}
+
+/** Where nothing has a guard, nothing was forgotten, unless guards are required. */
+function findForgottenGuards(
+  root: ModuleNode,
+  problems: string[],
+  { requireGuards, warn }: TableOptions,
+): void {
+  const routes = listRoutes(root).map(({ route }) => route);
+  if (!requireGuards && !routes.some(({ guards }) => guards.some(authenticates))) return;
+  const forgotten = Map.groupBy(
+    routes.filter(({ isForgotten }) => isForgotten),
+    ({ className }) => className,
+  );
+  for (const [className, methods] of forgotten) {
+    const names = methods.map(({ name }) => name.slice(className.length + 1)).join(', ');
+    const text = `${className} has no guard for ${names}; give it one, or open() where everybody may call`;
+    if (requireGuards) problems.push(text);
+    else warn(text);
+  }
+}
+
+function createModuleNode(): ModuleNode {
+  return { modules: new Map(), classes: new Map(), fallback: undefined };
+}
+
+/** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules
+ * merge. */
+function merge(into: ModuleNode, from: ModuleNode): void {
+  const named = [...from.classes.keys(), ...(from.fallback?.children.keys() ?? [])];
+  for (const part of named) if (!from.modules.has(part)) into.modules.delete(part);
+  for (const part of [...named, ...from.modules.keys()]) into.classes.delete(part);
+  for (const [part, node] of from.modules) {
+    const mine = into.modules.get(part);
+    if (mine === undefined) into.modules.set(part, node);
+    else merge(mine, node);
+  }
+  for (const [part, node] of from.classes) into.classes.set(part, node);
+  into.fallback = from.fallback ?? into.fallback;
+}
+
+interface Clashes {
+  readonly problems: string[];
+  readonly warn: (text: string) => void;
+}
+
+/** A module goes before a class, as the path is read; two classes of one path are a mistake. */
+function findClashes(node: ModuleNode, path: string, clashes: Clashes): void {
+  for (const [part, { name }] of [...node.classes, ...(node.fallback?.children ?? [])]) {
+    if (!node.modules.has(part)) continue;
+    clashes.warn(`the module at ${path}/${part} hides the class ${name}, which has the same path`);
+  }
+  for (const [part, { name }] of node.fallback?.children ?? []) {
+    const other = node.classes.get(part)?.name;
+    if (other === undefined) continue;
+    clashes.problems.push(`${name} and ${other} have one path: ${path}/${part}`);
+  }
+  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, clashes);
+}
