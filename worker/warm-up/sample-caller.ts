@@ -51,7 +51,6 @@ export async function createSampleCaller(target: SampleTarget): Promise<SampleCa
   let unread: Buffer = Buffer.alloc(0);
   let streamId = -1;
   const closed = new Promise<void>((resolve) => socket.once('close', resolve));
-  socket.on('error', () => {});
   socket.on('close', () => waiting?.reject(new Error('the connection was closed')));
   socket.on('data', (chunk: Buffer) => {
     unread = unread.length === 0 ? chunk : Buffer.concat([unread, chunk]);
@@ -102,6 +101,8 @@ export async function postSample(
     certificate === undefined
       ? request(options)
       : requestTls({ ...options, ca: certificate, rejectUnauthorized: false });
+  // Also after its answer has begun, when nobody waits for the request any more.
+  posted.on('error', () => {});
   posted.end(body);
   const [response] = await once(posted, 'response');
   response.resume();
@@ -109,6 +110,7 @@ export async function postSample(
 }
 
 async function openSocket({ host, port, certificate, signal }: SampleTarget): Promise<Socket> {
+  signal.throwIfAborted();
   const socket =
     certificate === undefined
       ? connect({ host, port })
@@ -120,6 +122,8 @@ async function openSocket({ host, port, certificate, signal }: SampleTarget): Pr
           ca: certificate,
           rejectUnauthorized: false,
         });
+  // Also when nobody waits for it any more.
+  socket.on('error', () => {});
   const destroy = () => socket.destroy();
   signal.addEventListener('abort', destroy, { once: true });
   socket.once('close', () => signal.removeEventListener('abort', destroy));
