@@ -73,7 +73,7 @@ const tests = new Set(sample.flatMap(({ path }) => findTests(path).flat()));
 const startedMs = performance.now();
 const unchanged = await run([...tests], firstTimeoutMs);
 if (unchanged !== 'passes') throw new Error(`as they are, ${unchanged}: ${[...tests].join(' ')}`);
-timeoutMs = Math.max(timeoutMs, 2 * (performance.now() - startedMs));
+timeoutMs = Math.max(timeoutMs, Math.ceil(2 * (performance.now() - startedMs)));
 const survivors: string[] = [];
 for (const [index, { path, mutant }] of sample.entries()) {
   const outcome = await runTests(path, mutant);
