@@ -9,7 +9,7 @@ import type { ModuleTree } from '../../shared/router/table/module-tree.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
-import { itselfStatus, type PeerAnswer, type PeerQuestion } from '../peers/peers.ts';
+import { itselfStatus, type PeerAnswer, type PeerCall } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -198,14 +198,15 @@ export class AdminController extends Controller {
     path: string,
     schema: Schema,
     peer: string | undefined,
-    asked: Omit<PeerQuestion<Static<Schema>>, 'method' | 'path'> = {},
+    asked: Pick<PeerCall, 'body' | 'timeoutMs'> = {},
+    countWorkers?: (answer: Static<Schema>) => number,
   ): Promise<PeerAnswer<Static<Schema>>[]> {
     this.refuseItself(peer);
     const { peers } = this.api;
     if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
     const method = asked.body === undefined ? 'GET' : 'POST';
-    return peers.ask({ method, path, ...asked }, schema, token);
+    return peers.ask({ method, path, ...asked }, schema, token, countWorkers);
   }
 
   /** Throws 409 when the control plane has asked itself. */
@@ -218,7 +219,7 @@ export class AdminController extends Controller {
    * is asked for; a peer is told of its question's workers, even if there are none. */
   protected async askCounters(
     question: CountersQuestion,
-    { path, body }: Pick<PeerQuestion<CountersJson>, 'path' | 'body'>,
+    { path, body }: Pick<PeerCall, 'path' | 'body'>,
     peer: string | undefined,
   ): Promise<CountersJson> {
     const { fleet } = this.api;

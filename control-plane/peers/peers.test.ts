@@ -20,11 +20,8 @@ import type { PeerSource } from './peer-list.ts';
 import { createPeers, type Peers, type PeersDeps } from './peers.ts';
 
 const schema = Type.Object({ workers: Type.Array(Type.String()) });
-const question = {
-  method: 'GET' as const,
-  path: '/workers',
-  countWorkers: ({ workers }: Static<typeof schema>) => workers.length,
-};
+const call = { method: 'GET' as const, path: '/workers' };
+const count = ({ workers }: Static<typeof schema>) => workers.length;
 const token = 'token-of-a-caller-0001';
 const trusting: TlsMaterial = { ca: Buffer.from(authority), cert: undefined, key: undefined };
 const presenting = ({ cert, key }: TestCertificate): TlsMaterial => ({
@@ -89,7 +86,7 @@ function ofName(host: string, port: number, given: Partial<PeersDeps> = {}): Pee
 }
 
 async function askOne(peers: Peers) {
-  const [answer] = await peers.ask(question, schema, token);
+  const [answer] = await peers.ask(call, schema, token, count);
   if (answer === undefined) throw new Error('nobody was asked');
   return answer;
 }
@@ -176,7 +173,7 @@ test('a peer that left the list and comes back is asked as one that nobody knows
     },
   });
   const lasts = async () =>
-    (await peers.ask(question, schema, token)).map((answer) =>
+    (await peers.ask(call, schema, token, count)).map((answer) =>
       answer.value === undefined ? answer.last : 'answers',
     );
   t.deepEqual(await lasts(), ['answers', 'answers']);
@@ -216,7 +213,7 @@ test.serial('nothing is kept of the answers of thousands of addresses', async (t
   let before = 0;
   for (turn = 0; turn < turns.last; turn++) {
     if (turn === turns.first) before = used();
-    const answers = await peers.ask(question, schema, token);
+    const answers = await peers.ask(call, schema, token, count);
     t.true(answers.every(({ value }) => value?.workers.length === 500));
   }
   const grown = (used() - before) / 1024 / 1024;
@@ -251,7 +248,7 @@ test('an answer of another version is none', async (t) => {
   );
   const url = new URL(`http://127.0.0.1:${port}`);
   const peers = createPeers({ sources: [{ kind: 'url', url }], dnsProtocol: 'http:' });
-  const [answer] = await peers.ask(question, schema, undefined);
+  const [answer] = await peers.ask(call, schema, undefined);
   t.is(answer?.error, 'what it answers is not of this version');
 });
 
@@ -269,11 +266,11 @@ test('at most 32 addresses are asked, and a control plane that asks itself is no
     dnsProtocol: 'http:',
     lookup: async () => toAddresses(Array.from({ length: 40 }, (_, at) => `127.0.1.${at + 1}`)),
   });
-  const answers = await peers.ask({ ...question, path: '/workers?top=1' }, schema, token);
+  const answers = await peers.ask({ ...call, path: '/workers?top=1' }, schema, token, count);
   t.is(asked.length, 32);
   t.is(answers.length, 31);
   t.is(asked[0], `/workers?top=1&peer=${peers.id}`);
-  await peers.ask(question, schema, token);
+  await peers.ask(call, schema, token, count);
   t.is(asked.at(-1), `/workers?peer=${peers.id}`);
 });
 
@@ -292,6 +289,6 @@ test('what is no answer is told by its status', async (t) => {
 test('a question whose answer speaks of no workers is asked as well', async (t) => {
   const port = await listen(t, createHttpServer(answerOne));
   const peers = createPeers({ sources: [toUrl(`http://127.0.0.1:${port}`)], dnsProtocol: 'http:' });
-  const [answer] = await peers.ask({ method: 'GET', path: '/workers' }, schema, token);
+  const [answer] = await peers.ask(call, schema, token);
   t.deepEqual(answer?.value, { workers: ['a'] });
 });

@@ -24,21 +24,19 @@ export type PeerAnswer<Content> =
       readonly last: number | undefined;
     };
 
-export interface PeerQuestion<Content>
-  extends Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'> {
-  /** How many workers an answer speaks of, to be remembered for the time when there is none. */
-  readonly countWorkers?: ((answer: Content) => number) | undefined;
-}
+export type PeerCall = Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'>;
 
 export interface Peers {
   /** Id of this process: one of a name's addresses is its own. */
   readonly id: string;
-  /** Asks every peer at once, for at most two seconds or as long as the question says, with the caller's own token. The answers match the
-   * schema, in the order of the addresses, without this control plane. Never rejects. */
+  /** Asks every peer at once, for at most two seconds or as long as the call says, with the caller's own token. The
+   * answers match the schema, in the order of the addresses, without this control plane. `countWorkers`: how many
+   * workers an answer speaks of, to be remembered for the time when there is none. Never rejects. */
   ask<Schema extends TSchema>(
-    question: PeerQuestion<Static<Schema>>,
+    call: PeerCall,
     schema: Schema,
     token: string | undefined,
+    countWorkers?: (answer: Static<Schema>) => number,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
   /** For questions from now on; see `PeersSettings`. */
   replaceTls(material: TlsMaterial): void;
@@ -118,8 +116,16 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
 
   async function askOne<Schema extends TSchema>(
     { url, serverName, workerCounts }: PeerAddress,
-    { method, path, body, timeoutMs = answerMs, countWorkers }: PeerQuestion<Static<Schema>>,
-    { schema, token }: { schema: Schema; token: string | undefined },
+    { method, path, body, timeoutMs = answerMs }: PeerCall,
+    {
+      schema,
+      token,
+      countWorkers,
+    }: {
+      schema: Schema;
+      token: string | undefined;
+      countWorkers: ((answer: Static<Schema>) => number) | undefined;
+    },
   ): Promise<PeerAnswer<Static<Schema>> | undefined> {
     const client = createAdminClient({
       url,
@@ -141,7 +147,7 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
 
   return {
     id,
-    async ask(question, schema, token) {
+    async ask(call, schema, token, countWorkers) {
       const found = await Promise.all(known.map(findAddresses));
       const addresses = found.flatMap((each) => (each.ok ? each.addresses : []));
       const unknown = found.flatMap((each) =>
@@ -150,7 +156,7 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
       const answers = await Promise.all(
         addresses
           .slice(0, maxAddresses)
-          .map((address) => askOne(address, question, { schema, token })),
+          .map((address) => askOne(address, call, { schema, token, countWorkers })),
       );
       return [...answers.filter((answer) => answer !== undefined), ...unknown];
     },

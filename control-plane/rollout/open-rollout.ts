@@ -99,6 +99,6 @@ function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {
     }
     const path = `/rollouts/workers?record=${encodeURIComponent(record)}`;
     const countWorkers = ({ workers }: RolloutFacts) => workers.length;
-    return peers.ask({ method: 'GET', path, countWorkers }, factsJson, token?.value);
+    return peers.ask({ method: 'GET', path }, factsJson, token?.value, countWorkers);
   };
 }

@@ -117,9 +117,8 @@ export class Status extends AdminController {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
     // A peer follows its store by itself: a look could take longer than is waited for it.
     const path = `/status?look=false&workers=${workers}${query}`;
-    const answers = await this.askPeers(path, statusJson, peer, {
-      countWorkers: (status) => status.workers.connected,
-    });
+    const count = (status: StatusJson) => status.workers.connected;
+    const answers = await this.askPeers(path, statusJson, peer, {}, count);
     const own = await this.toOwn(look, revision, workers);
     if (this.api.peers === undefined || peer !== undefined) return own;
     return mergeStatus(own, answers, revision);

@@ -152,7 +152,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
     let at = lieAt;
     if (/ refuses it/.test(reason)) at = isAnyRefusing() ? Number.POSITIVE_INFINITY : refusedAt;
     if (/ gone/.test(reason)) at = leftAt;
-    const isTrue = at >= rolloutSince - slack - reportSeconds;
+    // One that had the record for itself may have given it to its workers before.
+    const earlier = connectedWhileAlone.count > 0 ? longestAbsence : 0;
+    const isTrue = at >= rolloutSince - earlier - slack - reportSeconds;
     return isTrue ? undefined : `content ${content} is good, and ${rollout.outcome}: ${reason}`;
   }
 
