@@ -21,6 +21,7 @@ import type { AdminApi } from './admin/admin-api.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
 import { createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
+import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
@@ -186,6 +187,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       fleet,
       marks,
       examine,
+      turns: createChangeTurns(clock),
       rollout,
       peers,
       allowsRemoval: settings.allowsRemoval,

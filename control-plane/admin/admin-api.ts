@@ -11,6 +11,7 @@ import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Audit } from './audit.ts';
 import type { Scope } from './authorize.ts';
+import type { ChangeTurns } from './change-turns.ts';
 import type { Events } from './events.ts';
 import type { Examine } from './examination.ts';
 
@@ -23,6 +24,7 @@ export interface AdminApi {
   /** What happened in the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
+  readonly turns: ChangeTurns;
   readonly rollout: Rollout;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;

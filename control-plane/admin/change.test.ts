@@ -139,6 +139,38 @@ for (const [name, open] of places) {
 }
 
 for (const [name, open] of places) {
+  test(`${name}: changes at the same moment all succeed where they do not contradict each other`, async (t) => {
+    t.timeout(120_000);
+    const place = await open(t);
+    place.put(good);
+    const { id } = await place.store.read();
+    const at = Array.from({ length: 30 }, (_, index) => index);
+    const lifted = { domain: 'a', reason: 'a demo', for: '1h' };
+    const created = at.map((each) =>
+      each % 2 === 0
+        ? post(place, '/domains', { yaml: ruleText(`new-${each}`, 1) })
+        : post(place, '/lifts', { ...lifted, descriptors: [[{ key: 'k', value: `u${each}` }]] }),
+    );
+    const replaced = at.slice(0, 2).map(() =>
+      post(place, '/revisions', {
+        files: [{ path: 'a.yaml', text: ruleText('a', 2) }],
+        expectedRevision: id,
+      }),
+    );
+    const statuses = (await Promise.all(created)).map(({ status }) => status);
+    t.deepEqual(
+      statuses,
+      at.map((each) => (each % 2 === 0 ? 201 : 200)),
+    );
+    t.deepEqual(
+      (await Promise.all(replaced)).map(({ status }) => status),
+      [412, 412],
+    );
+    const { texts } = await read(place);
+    t.is(Object.keys(texts).length, 17);
+    t.is(texts['a.yaml']?.match(/unlimited/g)?.length, 15);
+  });
+
   test(`${name}: a domain whose file cannot be read is neither created again nor deleted`, async (t) => {
     const place = await open(t);
     place.put({ 'shop.yaml': notText, 'other.yaml': ruleText('other', 1) });

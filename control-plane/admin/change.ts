@@ -17,6 +17,7 @@ import { applyChange } from '../store/changed-files.ts';
 import type { Revision } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
+import { busy, type ChangeTurns } from './change-turns.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
 import { toPrefixHint } from './revision-json.ts';
 
@@ -53,6 +54,7 @@ export interface ChangeDeps {
   readonly store: ConfigStore;
   readonly snapshots: Pick<SnapshotCache, 'ruleSet'>;
   readonly examine: Examine;
+  readonly turns: ChangeTurns;
   /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
 }
@@ -73,10 +75,11 @@ export interface PlannedChange {
 
 const maxAttempts = 3;
 
+type PlanDeps = Omit<ChangeDeps, 'turns'>;
 type ChangePlan = Omit<ChangeRequest, 'author' | 'message'>;
 
 /** Writes nothing. Rejects as `makeChange` would. */
-export async function planChange(deps: ChangeDeps, request: ChangePlan): Promise<PlannedChange> {
+export async function planChange(deps: PlanDeps, request: ChangePlan): Promise<PlannedChange> {
   const { store } = deps;
   const before = await store.read();
   const status = store.status();
@@ -90,7 +93,7 @@ export async function planChange(deps: ChangeDeps, request: ChangePlan): Promise
 /** The same, of a revision that is known, whether or not the store can be reached. */
 export async function planChangeOf(
   before: Revision,
-  { store, examine, snapshots, allowsRemoval }: ChangeDeps,
+  { store, examine, snapshots, allowsRemoval }: PlanDeps,
   request: ChangePlan,
 ): Promise<PlannedChange> {
   const { expectedRevision } = request;
@@ -113,7 +116,11 @@ export async function planChangeOf(
 }
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
-export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
+export function makeChange(deps: ChangeDeps, request: ChangeRequest): Promise<MadeChange> {
+  return deps.turns.take(() => makeInTurn(deps, request));
+}
+
+async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeChange> {
   const { store } = deps;
   const { author } = request;
   const message = toMessage(request);
@@ -129,7 +136,7 @@ export async function makeChange(deps: ChangeDeps, request: ChangeRequest): Prom
     if (result.reason === 'refused') throw new InvalidRules(result.problems);
     if (result.reason === 'busy') break;
   }
-  throw new HttpError(409, { detail: 'others are changing the rules at the same time; try again' });
+  throw busy();
 }
 
 /** What its author has said of the change travels with it. */

@@ -4,6 +4,7 @@ import type { ExecutionContext } from 'ava';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
+import { createChangeTurns } from '../../control-plane/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
@@ -119,6 +120,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         fleet,
         marks,
         examine: createExamine({ encode, options }),
+        turns: createChangeTurns(clock),
         rollout,
         peers:
           api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),
