@@ -1,0 +1,128 @@
+// CPU time a request: the router beside Fastify and Hono, with validation, in one run. Each round starts new
+// servers, in changing order; the load generator is a process of its own.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { median, medianRatio } from '../statistics.ts';
+import type { Load, LoadReport } from './load.ts';
+import { type Row, rows } from './rows.ts';
+import type { ServerReport } from './serve.ts';
+
+const usage = `Usage: npm run bench:router -- [flags]
+
+CPU time a request of the router, Fastify (Ajv) and Hono (zod, @hono/node-server) for the same work.
+
+  --rounds N      default 3
+  --requests N    measured in each round, of each row and server; default 20000
+  --row TEXT      only rows whose name has this in it
+`;
+
+const servers = ['router', 'fastify', 'hono'] as const;
+type ServerName = (typeof servers)[number];
+
+const deadlineMs = 150_000;
+/** So that a server's code is compiled before it is measured. */
+const warmUpPart = 0.75;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    requests: { type: 'string', default: '20000' },
+    row: { type: 'string', default: '' },
+    help: { type: 'boolean', default: false },
+  },
+});
+const rounds = Number(values.rounds);
+const requests = Number(values.requests);
+const chosen = rows.filter(({ name }) => name.includes(values.row));
+if (values.help || !(rounds >= 1) || !(requests >= 100) || chosen.length === 0) {
+  process.stdout.write(usage);
+  process.exit(values.help ? 0 : 2);
+}
+
+/** By row and server: microseconds a request in each round. */
+const results = new Map<string, Map<number, number>>();
+const load = start('load.ts');
+for (let round = 0; round < rounds; round += 1) {
+  for (let turn = 0; turn < servers.length; turn += 1) {
+    const name = servers[(round + turn) % servers.length] as ServerName;
+    await measure(name, round);
+  }
+}
+load.disconnect();
+print();
+
+async function measure(name: ServerName, round: number): Promise<void> {
+  const server = start(`servers/${name}.ts`);
+  const { port } = await hear<{ port: number }>(server);
+  for (const row of chosen) {
+    await put({ port, row, requests: Math.ceil(requests * warmUpPart) });
+    const before = await ask(server);
+    await put({ port, row, requests });
+    const cpuUs = ((await ask(server)) - before) / requests;
+    const key = `${row.name} ${name}`;
+    const ofRow = results.get(key) ?? new Map<number, number>();
+    results.set(key, ofRow.set(round, cpuUs));
+  }
+  server.disconnect();
+  await once(server, 'exit', { signal: AbortSignal.timeout(deadlineMs) });
+}
+
+function start(file: string): ChildProcess {
+  return fork(new URL(file, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+}
+
+async function hear<Message extends LoadReport | ServerReport>(
+  child: ChildProcess,
+): Promise<Message> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(deadlineMs)]);
+  const ended = once(child, 'exit', { signal }).then(([code]) => {
+    throw new Error(`${child.spawnargs.at(-1)} ended early: ${code}`);
+  });
+  ended.catch(() => {});
+  try {
+    const [message] = await Promise.race([once(child, 'message', { signal }), ended]);
+    return message as Message;
+  } finally {
+    over.abort();
+  }
+}
+
+async function put(order: Load): Promise<void> {
+  load.send(order);
+  const report = await hear<LoadReport>(load);
+  if ('failure' in report) throw new Error(`${order.row.name}: ${report.failure}`);
+}
+
+async function ask(server: ChildProcess): Promise<number> {
+  server.send('cpu');
+  return (await hear<{ cpuUs: number }>(server)).cpuUs;
+}
+
+function print(): void {
+  const ofRow = (row: Row, name: ServerName) => results.get(`${row.name} ${name}`) ?? new Map();
+  const lines = [
+    ['us of CPU a request', ...servers, 'of fastify', 'of hono'],
+    ...chosen.map((row) => [
+      row.name,
+      ...servers.map((name) => median([...ofRow(row, name).values()]).toFixed(1)),
+      medianRatio(ofRow(row, 'router'), ofRow(row, 'fastify')).toFixed(2),
+      medianRatio(ofRow(row, 'router'), ofRow(row, 'hono')).toFixed(2),
+    ]),
+  ];
+  process.stdout.write(
+    `Node ${process.versions.node}, ${['fastify', 'hono', '@hono/node-server', 'zod'].map(toVersion).join(', ')}; ` +
+      `medians of ${rounds} rounds of ${requests} requests\n\n`,
+  );
+  for (const line of lines) {
+    const cells = line.map((cell, at) => (at === 0 ? cell.padEnd(26) : cell.padStart(11)));
+    process.stdout.write(`${cells.join('')}\n`);
+  }
+}
+
+function toVersion(name: string): string {
+  const file = new URL(`../../../node_modules/${name}/package.json`, import.meta.url);
+  return `${name} ${(JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version}`;
+}

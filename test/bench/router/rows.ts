@@ -1,0 +1,53 @@
+// What is asked of every server in the comparison, and what each must answer.
+
+export interface Row {
+  readonly name: string;
+  readonly method: 'GET' | 'POST';
+  readonly target: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly status: number;
+  /** The JSON value of the answer; undefined where each server has its own words. */
+  readonly answer?: unknown;
+}
+
+export const order = {
+  customer: 'c-1042',
+  items: [
+    { sku: 'bolt-m4', count: 12, price: 0.25 },
+    { sku: 'nut-m4', count: 12, price: 0.1 },
+    { sku: 'washer-m4', count: 24, price: 0.05 },
+  ],
+  note: 'leave it at the door',
+  express: false,
+};
+
+/** About 10 kB of JSON. */
+export const catalogue = Array.from({ length: 100 }, (_, at) => ({
+  id: at,
+  name: `article number ${at}`,
+  tags: ['steel', 'm4', 'box of 100'],
+  price: at / 4 + 1,
+  available: at % 3 === 0,
+}));
+
+export const rows: readonly Row[] = [
+  {
+    name: 'path and query parameter',
+    method: 'GET',
+    target: '/users/7?limit=5',
+    status: 200,
+    answer: { id: 7, limit: 5 },
+  },
+  {
+    name: 'JSON body',
+    method: 'POST',
+    target: '/orders',
+    body: order,
+    status: 200,
+    answer: { customer: 'c-1042', items: 3 },
+  },
+  { name: '10 kB answer', method: 'GET', target: '/catalogue', status: 200, answer: catalogue },
+  { name: 'not found', method: 'GET', target: '/nothing/here', status: 404 },
+  { name: 'hello', method: 'GET', target: '/hello', status: 200, answer: { hello: 'world' } },
+];

@@ -1,0 +1,51 @@
+// Hono with zod by its validator, on its server for Node.
+import type { Server } from 'node:http';
+import { createAdaptorServer } from '@hono/node-server';
+import { zValidator } from '@hono/zod-validator';
+import { Hono } from 'hono';
+import { z } from 'zod';
+import { catalogue } from '../rows.ts';
+import { serve } from '../serve.ts';
+
+const app = new Hono();
+
+app.get(
+  '/users/:id',
+  zValidator('param', z.object({ id: z.coerce.number().int().min(1) })),
+  zValidator('query', z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })),
+  (context) => {
+    const { id } = context.req.valid('param');
+    const { limit } = context.req.valid('query');
+    return context.json({ id, limit });
+  },
+);
+
+app.post(
+  '/orders',
+  zValidator(
+    'json',
+    z.object({
+      customer: z.string().min(1).max(64),
+      items: z
+        .array(
+          z.object({
+            sku: z.string().max(64),
+            count: z.number().int().min(1),
+            price: z.number().min(0),
+          }),
+        )
+        .max(100),
+      note: z.string().max(200).optional(),
+      express: z.boolean().default(false),
+    }),
+  ),
+  (context) => {
+    const { customer, items } = context.req.valid('json');
+    return context.json({ customer, items: items.length });
+  },
+);
+
+app.get('/catalogue', (context) => context.json(catalogue));
+app.get('/hello', (context) => context.json({ hello: 'world' }));
+
+await serve(createAdaptorServer({ fetch: app.fetch }) as Server);
