@@ -160,11 +160,10 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
   return {
     choose(request, nowMs) {
       let isSampled: boolean[] | undefined;
-      const { domain, descriptors } = request;
-      const start = addToHash(hashStart, domain);
+      const { descriptors } = request;
       for (let index = 0; index < descriptors.length; index++) {
         const { entries } = descriptors[index] as RequestDescriptor;
-        if (hashEntries(start, entries) >= threshold) continue;
+        if (hashEntries(entries) >= threshold) continue;
         isSampled ??= new Array<boolean>(descriptors.length).fill(false);
         isSampled[index] = true;
       }
@@ -194,34 +193,37 @@ function hashValue(value: string, secret: string): string {
   return createHmac('sha256', secret).update(value).digest('hex').slice(0, hashLength);
 }
 
-const hashStart = 0x811c9dc5;
 const hashPrime = 0x01000193;
-/** Of longer texts only both ends count, as far as this: values of callers must not cost more. */
-const hashedEnd = 128;
+/** Of longer values only both ends count, as far as this: callers choose how long they are. */
+const hashedEnd = 64;
 
-/** From 0 to 2^32 - 1. The same on each worker and in each release, so that files go together. */
-function hashEntries(start: number, entries: readonly Entry[]): number {
-  let hash = start;
+/** From 0 to 2^32 - 1; in the manner of FNV-1a over the values, two characters at a time, and the lengths of the
+ * keys: each step is paid by every decision, and descriptors with equal values may well be in the sample
+ * together. The same on each worker and in each release, so that files go together. */
+function hashEntries(entries: readonly Entry[]): number {
+  let hash = 0x811c9dc5;
   for (let index = 0; index < entries.length; index++) {
     const { key, value } = entries[index] as Entry;
-    hash = addToHash(addToHash(hash, key), value);
+    const { length } = value;
+    hash = Math.imul(hash ^ (key.length << 16) ^ length, hashPrime);
+    if (length <= 2 * hashedEnd) hash = addToHash(hash, value, 0, length);
+    else {
+      hash = addToHash(hash, value, 0, hashedEnd);
+      hash = addToHash(hash, value, length - hashedEnd, length);
+    }
   }
-  // The bits of FNV-1a are not even enough to be cut by a threshold: mixed once more, as MurmurHash3 ends.
+  // A threshold needs bits that are even: mixed once more, as MurmurHash3 ends.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** FNV-1a, of the text's length and its characters. */
-function addToHash(start: number, text: string): number {
-  const { length } = text;
-  let hash = Math.imul(start ^ length, hashPrime);
-  const firstEnd = Math.min(length, hashedEnd);
-  for (let at = 0; at < firstEnd; at++) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), hashPrime);
+function addToHash(start: number, text: string, from: number, end: number): number {
+  let hash = start;
+  let at = from;
+  for (; at + 1 < end; at += 2) {
+    const two = text.charCodeAt(at) ^ (text.charCodeAt(at + 1) << 16);
+    hash = Math.imul(hash ^ two, hashPrime);
   }
-  for (let at = Math.max(firstEnd, length - hashedEnd); at < length; at++) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), hashPrime);
-  }
-  return hash;
+  return at < end ? Math.imul(hash ^ text.charCodeAt(at), hashPrime) : hash;
 }
