@@ -18,7 +18,6 @@ import { storeAbilities } from './counters/store-kinds.ts';
 import { type CounterAccess, createCounterAccess } from './decision/counter-access.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
-import type { HeaderOptions } from './decision/response-headers.ts';
 import {
   createShouldRateLimit,
   type DecisionRecorder,
@@ -33,6 +32,7 @@ import { letCallersLeave } from './listen/leaving.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
 import type { GoodLoad } from './rules-source/source.ts';
+import { toDecisionOptions } from './settings/decision-options.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
@@ -113,11 +113,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   let rules: RuleSet | undefined;
   const leases = countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
-  const keyOptions = {
-    weekResetDay: settings.limits.weekResetDay,
-    calendarMonths: settings.limits.calendarMonth,
-    cacheKeyPrefix: settings.counting.keyPrefix,
-  };
+  const options = toDecisionOptions(settings);
   const shouldRateLimit = createShouldRateLimit({
     rules: () => rules,
     store,
@@ -136,18 +132,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
         hasPerSecondStore: settings.perSecondStore.enabled,
       }),
     trail: createDecisionTrail(log),
-    options: {
-      ...keyOptions,
-      storeTimeoutMs: settings.store.timeoutMs,
-      nearLimitRatio: settings.limits.nearLimitRatio,
-      shadowMode: settings.limits.shadowMode,
-      quotaMode: settings.limits.quotaMode,
-      // The start logs where it has no effect.
-      stopIncrementWhenOver: settings.limits.stopIncrementWhenOverLimit && countsBeforeAnswer,
-      sanitizeMetricDots: settings.stats.sanitizeDots,
-      dynamicMetadata: settings.limits.responseDynamicMetadata,
-      headers: toHeaderOptions(settings.headers),
-    },
+    options,
   });
   const largeRequests = new LargeRequests(() => clock.monotonicMs());
   const http = createHttpServer(
@@ -181,7 +166,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       leases,
       overLimitCache,
       clock,
-      options: { ...keyOptions, shadowMode: settings.limits.shadowMode },
+      options,
     }),
     async listen(signal, { sharesSocket } = { sharesSocket: false }) {
       const serverTls = settings.grpc.tls.enabled
@@ -293,12 +278,4 @@ async function createStore(
     perSecond,
     goesOn: settings.counting.failureMode !== 'error',
   });
-}
-
-function toHeaderOptions({ response, request }: WorkerSettings['headers']): HeaderOptions {
-  return {
-    response: response.enabled ? response : undefined,
-    request: request.enabled ? request : undefined,
-    perUnit: response.perUnit ? response : undefined,
-  };
 }

@@ -17,6 +17,7 @@ import { addRollout } from './rollout.ts';
 import { addSchema } from './schema.ts';
 import { addServe } from './serve.ts';
 import { addStatus } from './status.ts';
+import { addTest } from './test.ts';
 import { addTop } from './top.ts';
 import { addWatch } from './watch.ts';
 
@@ -24,6 +25,7 @@ import { addWatch } from './watch.ts';
 const commands: readonly AddCommand[] = [
   addServe,
   addCheck,
+  addTest,
   addExplain,
   addDiff,
   addStatus,

@@ -1,23 +1,32 @@
-// `schema`: prints the JSON Schema of a rules document, with which editors complete and check rules.
+// `schema`: prints the JSON Schema of a kind of documents, with which editors complete and check them.
+import { Argument } from 'commander';
 import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
 import { type AddCommand, describeExitCodes } from './command-frame.ts';
+
+const schemas = {
+  rules: async () => formatRuleSchema(),
+  tests: async () => (await import('../../rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
+} as const satisfies Readonly<Record<string, () => Promise<string>>>;
 
 export const addSchema: AddCommand = (program, { io }) => {
   program
     .command('schema')
-    .summary('print the JSON Schema of a rules document, for editors')
+    .summary('print the JSON Schema of a kind of documents, for editors')
     .description(
-      'Prints the JSON Schema of a rules document. An editor with a YAML language server completes keys, says what they mean and marks mistakes while you write; `check` sees more.',
+      'Prints the JSON Schema of rules documents, or of their tests. An editor with a YAML language server completes keys, says what they mean and marks mistakes while you write; `check` and `test` see more.',
+    )
+    .addArgument(
+      new Argument('[kind]', 'of which documents').choices(Object.keys(schemas)).default('rules'),
     )
     .option('--json', 'the same: it is JSON already')
     .addHelpText(
       'after',
       `
-Save it, and name it at the top of a rules file:
+Save it, and name it at the top of a file:
   # yaml-language-server: $schema=rules.schema.json
 ${describeExitCodes('printed', 'not used', 'wrong usage')}`,
     )
-    .action(() => {
-      io.write(formatRuleSchema());
+    .action(async (kind: keyof typeof schemas) => {
+      io.write(await schemas[kind]());
     });
 };

@@ -24,7 +24,11 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
   let document: RuleDocument | undefined;
   const resource = root?.kind === 'map' ? findKubernetesKind(root) : undefined;
   if (root?.kind === 'map' && resource !== undefined) reportKubernetes(root, resource, reporter);
-  else if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
+  else if (root?.kind === 'map' && root.entries.has('tests') && root.entries.has('rules')) {
+    const message = 'the document has tests of rules, and no rules of its own';
+    const hint = 'keep tests in a folder beside the one of the rules';
+    reporter.error('foreign-document', root.offset, '', message, hint);
+  } else if (root?.kind === 'map') document = readRuleDocument(root, file, reporter);
   else if (root?.kind === 'null') {
     reporter.error('empty-domain', root.offset, 'domain', emptyDomain, nameDomain);
   } else if (root !== undefined && root.kind !== 'gap') {

@@ -79,6 +79,8 @@ const problemRules = {
   'metric-mapping': ['warning', 'A mapping of statistics cannot be used'],
   'unwritable-path': ['error', 'A change names a path that cannot be written'],
   'allow-comment': ['note', 'A comment allows what does not occur, or what cannot be allowed'],
+  'rule-test': ['error', 'A file of rule tests cannot be run'],
+  'failed-test': ['error', 'A test of rules expects another answer'],
   'program-defect': ['error', 'A defect of the program itself'],
   /** The kind that reports how many errors were left out. */
   other: ['error', 'Something else'],

@@ -1,5 +1,6 @@
 // All parts of documents that are made from the code.
 import { createControlPlaneSections } from '../../control-plane/document-sections.ts';
+import { testKeySection } from '../../rehearsal/rule-tests/key-documents.ts';
 import type { GeneratedSection } from '../../shared/generated-section.ts';
 import { adviceSection, ruleKeySection } from '../../shared/rules/key-documents.ts';
 import { workerSections } from '../../worker/document-sections.ts';
@@ -7,6 +8,7 @@ import { workerSections } from '../../worker/document-sections.ts';
 export const generatedSections: readonly GeneratedSection[] = [
   ruleKeySection,
   adviceSection,
+  testKeySection,
   ...workerSections,
   ...(await createControlPlaneSections()),
 ];

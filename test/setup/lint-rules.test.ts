@@ -57,13 +57,22 @@ test('a promise where a plain value belongs is found', (t) => {
   t.regex(output, /planted\.ts:5:\d+ lint\/nursery\/noMisusedPromises/);
 });
 
-test('the programs must not import each other, nor what is shared one of them', (t) => {
+test('imports go down the floors, and the programs do not import each other', (t) => {
   const output = lint(t, {
     'worker/a.ts': "import '../control-plane/b.ts';\n",
     'control-plane/b.ts': "import '../worker/a.ts';\n",
     'shared/c.ts': "import '../worker/a.ts';\n",
+    'worker/d.ts': "import '../rehearsal/e.ts';\n",
+    'rehearsal/e.ts': "import '../control-plane/b.ts';\n",
   });
-  for (const file of ['worker/a.ts', 'control-plane/b.ts', 'shared/c.ts']) {
+  const files = [
+    'worker/a.ts',
+    'control-plane/b.ts',
+    'shared/c.ts',
+    'worker/d.ts',
+    'rehearsal/e.ts',
+  ];
+  for (const file of files) {
     t.true(output.includes(`${file}:1:8 lint/style/noRestrictedImports`), `${file}: ${output}`);
   }
 });

@@ -43,6 +43,9 @@ export interface MemoryStoreDeps {
   readonly log: Log;
   /** Smaller limits than the default. */
   readonly maxCounters?: number;
+  /** Runs a task once the requests of now are there: in place of the next turn of the event loop, where time is
+   * turned by hand. */
+  readonly soon?: (task: () => void) => void;
 }
 
 export interface MemoryStore extends CounterStore {
@@ -53,6 +56,7 @@ export interface MemoryStore extends CounterStore {
 export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   const { clock, log } = deps;
   const counterLimit = deps.maxCounters ?? maxCounters;
+  const soon = deps.soon ?? setImmediate;
   const counters = new Map<string, Counter>();
   let characters = 0;
   /** By the second in which they expire, to find them without a scan. */
@@ -83,7 +87,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     waiting.push(request);
     if (scheduled) return;
     scheduled = true;
-    setImmediate(execute);
+    soon(execute);
   }
 
   function execute(): void {

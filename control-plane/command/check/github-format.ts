@@ -5,11 +5,11 @@ import { summarize } from './summary.ts';
 
 /** One line for each problem, then the summary. */
 export function formatGithub(rules: LoadedRules): string {
-  const lines = [...rules.problems.map(toCommand), escapeData(summarize(rules))];
+  const lines = [...rules.problems.map(toAnnotation), escapeData(summarize(rules))];
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function toCommand(problem: Problem): string {
+export function toAnnotation(problem: Problem): string {
   const { severity, rule, file, line, column, path, message, hint } = problem;
   const properties = [
     ['file', file],
@@ -25,7 +25,7 @@ function toCommand(problem: Problem): string {
   return `::${severity === 'note' ? 'notice' : severity} ${shown.join(',')}::${escapeData(text)}`;
 }
 
-function escapeData(text: string): string {
+export function escapeData(text: string): string {
   return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 }
 

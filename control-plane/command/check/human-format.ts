@@ -15,7 +15,7 @@ export interface HumanFormatOptions {
 export function formatHuman(rules: LoadedRules, options: HumanFormatOptions): string {
   const { withColour, withSummary } = options;
   const { problems } = rules;
-  const texts = problems.map(withColour ? colour : formatProblem);
+  const texts = problems.map(withColour ? formatInColour : formatProblem);
   if (withSummary) {
     const summary = summarize(rules);
     if (texts.length > 0) texts.push('');
@@ -24,7 +24,7 @@ export function formatHuman(rules: LoadedRules, options: HumanFormatOptions): st
   return texts.map((text) => `${text}\n`).join('');
 }
 
-type Colour = 'red' | 'yellow' | 'cyan' | 'green';
+export type Colour = 'red' | 'yellow' | 'cyan' | 'green';
 
 const colours = { error: 'red', warning: 'yellow', note: 'cyan' } as const;
 
@@ -33,7 +33,8 @@ function summaryColour(problems: readonly Problem[]): Colour {
   return problems.some(isWarning) ? 'yellow' : 'green';
 }
 
-function colour(problem: Problem): string {
+/** As `formatProblem`. */
+export function formatInColour(problem: Problem): string {
   const { severity } = problem;
   const [heading = '', ...rest] = formatProblem(problem).split('\n');
   const word = heading.indexOf(`: ${severity}: `);
@@ -46,6 +47,6 @@ function colour(problem: Problem): string {
   ].join('\n');
 }
 
-function styled(style: Colour, text: string): string {
+export function styled(style: Colour, text: string): string {
   return styleText(style, text, { validateStream: false });
 }

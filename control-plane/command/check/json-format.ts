@@ -1,6 +1,6 @@
 // Problems for programs. The shape is stable: fields may be added, but not changed or removed.
 
-import { isError, isWarning } from '../../../shared/rules/problem.ts';
+import { isError, isWarning, type Problem } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 /** One JSON object; `domains` and `limits` are null when there are errors. */
@@ -16,17 +16,21 @@ export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules
     errors,
     warnings,
     notes: problems.length - errors - warnings,
-    problems: problems.map((problem) => ({
-      severity: problem.severity,
-      rule: problem.rule,
-      file: problem.file,
-      line: problem.line ?? null,
-      column: problem.column ?? null,
-      path: problem.path,
-      message: problem.message,
-      hint: problem.hint ?? null,
-      sourceLine: problem.sourceLine ?? null,
-    })),
+    problems: problems.map(toProblemJson),
   };
   return `${JSON.stringify(json, undefined, 2)}\n`;
+}
+
+export function toProblemJson(problem: Problem) {
+  return {
+    severity: problem.severity,
+    rule: problem.rule,
+    file: problem.file,
+    line: problem.line ?? null,
+    column: problem.column ?? null,
+    path: problem.path,
+    message: problem.message,
+    hint: problem.hint ?? null,
+    sourceLine: problem.sourceLine ?? null,
+  };
 }

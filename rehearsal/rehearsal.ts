@@ -1,0 +1,110 @@
+// What a worker would decide: its own code over given rules, with counters in this process and a clock that
+// is turned to each request. For tests of rules and for recorded traffic.
+//
+// Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
+import type { Log } from '../shared/log.ts';
+import type { Match } from '../shared/rules/rule.ts';
+import { createMemoryStore } from '../worker/counters/memory-store.ts';
+import type { RateLimitRequest } from '../worker/decision/message.ts';
+import { createOverLimitCache } from '../worker/decision/over-limit-cache.ts';
+import {
+  createShouldRateLimit,
+  Decision,
+  type DecisionOutcome,
+} from '../worker/decision/should-rate-limit.ts';
+import { createUnmatchedSampler } from '../worker/decision/unmatched-sampler.ts';
+import { createRegistry } from '../worker/metrics/registry.ts';
+import { toDecisionOptions } from '../worker/settings/decision-options.ts';
+import type { WorkerSettings } from '../worker/settings.ts';
+import { createRuleFinder, type RuleFinder } from './matched-rule.ts';
+import type { RulesInTime, RulesNow } from './rules-in-time.ts';
+import { createTurnedClock } from './turned-clock.ts';
+
+export interface RehearsalDeps {
+  readonly rules: RulesInTime;
+  readonly settings: WorkerSettings;
+  /** Wall time in milliseconds at which it begins, with empty counters. The rules must be good then. */
+  readonly startMs: number;
+}
+
+export interface Rehearsal extends RuleFinder {
+  /** Decides at that wall time, in milliseconds. */
+  decide(request: RateLimitRequest, atMs: number): RehearsedDecision;
+  /** The statistics so far, by their full names. */
+  statistics(): ReadonlyMap<string, number>;
+  /** The rules of the last decision. */
+  rules(): RulesNow;
+}
+
+export interface RehearsedDecision {
+  readonly outcome: DecisionOutcome;
+  /** By descriptor; undefined where no limit applied. */
+  readonly matches: readonly (Match | undefined)[];
+}
+
+class OpenDecision extends Decision {
+  outcome: DecisionOutcome | undefined;
+
+  answer(outcome: DecisionOutcome): void {
+    this.outcome = outcome;
+  }
+}
+
+/** What a worker would log is in the outcomes. */
+const silent: Log = {
+  debug() {},
+  info() {},
+  notice() {},
+  warning() {},
+  error() {},
+  isDebug: false,
+};
+
+export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Rehearsal {
+  const clock = createTurnedClock(startMs);
+  const metrics = createRegistry({
+    runtimeNamesMax: settings.stats.runtimeMetricNames,
+    log: silent,
+  });
+  let now = rulesAt(startMs);
+  /** The store's work on the request under way. */
+  let counting: (() => void) | undefined;
+  const shouldRateLimit = createShouldRateLimit({
+    rules: () => now.ruleSet,
+    store: createMemoryStore({
+      clock,
+      log: silent,
+      soon(task) {
+        counting = task;
+      },
+    }),
+    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
+    metrics,
+    unmatched: createUnmatchedSampler(metrics, () => {}),
+    clock,
+    options: toDecisionOptions(settings),
+  });
+
+  function rulesAt(nowMs: number): RulesNow {
+    const result = rules(nowMs);
+    // As in a worker, what was in force stays so.
+    return result.ok ? result.rules : now;
+  }
+
+  return {
+    decide(request, atMs) {
+      clock.turnTo(atMs);
+      now = rulesAt(atMs);
+      const decision = new OpenDecision(request, clock.monotonicMs(), undefined, undefined);
+      shouldRateLimit(decision);
+      const task = counting;
+      counting = undefined;
+      task?.();
+      if (decision.outcome === undefined) throw new Error('a decision was left without an answer');
+      return { outcome: decision.outcome, matches: decision.matches };
+    },
+    statistics: () => metrics.snapshot(),
+    rules: () => now,
+    ...createRuleFinder(() => now),
+  };
+}

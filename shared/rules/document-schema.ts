@@ -1,0 +1,123 @@
+// The JSON Schema of a kind of documents, for editors, made from the rows that say which keys it has.
+
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+/** What a row says of the value of its key. */
+type SchemaValue<Place extends string> =
+  | {
+      readonly type: 'text';
+      /** The only words allowed, in any case of letters; without it, any text. */
+      readonly words?: readonly string[];
+      /** A regular expression that each text fits; numbers and booleans do not. */
+      readonly pattern?: string;
+    }
+  /** A whole number. */
+  | { readonly type: 'count'; readonly min: number; readonly max: number }
+  | { readonly type: 'flag' | 'limit_flag' }
+  /** A mapping, or a list of mappings, with keys of the place `holds`. */
+  | {
+      readonly type: 'map' | 'list';
+      readonly holds: Place;
+      /** Of a list that is given. */
+      readonly items?: readonly [least: number, most: number];
+    }
+  /** A mapping of anything. */
+  | { readonly type: 'data' }
+  /** None of these. */
+  | { readonly type: 'other'; readonly schema: JsonSchema };
+
+/** A key in the mappings of some places. */
+export type SchemaRow<Place extends string> = SchemaValue<Place> & {
+  readonly name: string;
+  readonly places: readonly Place[];
+  /** May have names in backquotes. */
+  readonly meaning: string;
+  readonly isRequired?: boolean;
+};
+
+export interface DocumentKind<Place extends string> {
+  readonly title: string;
+  readonly rows: readonly SchemaRow<Place>[];
+  readonly root: Place;
+  /** Keywords for the mappings of a place beyond those that the rows give. */
+  readonly refine?: (place: Place) => JsonSchema;
+}
+
+/** Draft 7, which every editor reads. */
+export function createDocumentSchema<Place extends string>(kind: DocumentKind<Place>): JsonSchema {
+  const places = new Set(kind.rows.flatMap((row) => ('holds' in row ? [row.holds] : [])));
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: kind.title,
+    ...describePlace(kind, kind.root),
+    definitions: Object.fromEntries(
+      [...places].map((place) => [place, describePlace(kind, place)]),
+    ),
+  };
+}
+
+function describePlace<Place extends string>(
+  { rows, refine }: DocumentKind<Place>,
+  place: Place,
+): JsonSchema {
+  const here = rows.filter(({ places }) => places.includes(place));
+  const required = here.filter(({ isRequired }) => isRequired);
+  return {
+    type: 'object',
+    additionalProperties: false,
+    ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+    properties: Object.fromEntries(
+      here.map((row) => [
+        row.name,
+        { description: row.meaning.replaceAll('`', ''), ...describeValue(row) },
+      ]),
+    ),
+    ...refine?.(place),
+  };
+}
+
+/** A key without a value counts as absent. */
+function describeValue<Place extends string>(row: SchemaRow<Place>): JsonSchema {
+  switch (row.type) {
+    case 'text':
+      if (row.words) return describeWords(row.words);
+      // Numbers and booleans are taken as the text they are written with.
+      return row.pattern
+        ? { type: 'string', pattern: row.pattern }
+        : {
+            type: ['string', 'integer', 'boolean', ...(row.isRequired ? [] : ['null'])],
+            ...(row.isRequired && { minLength: 1 }),
+          };
+    case 'count':
+      return { type: ['integer', 'null'], minimum: row.min, maximum: row.max };
+    case 'flag':
+    case 'limit_flag':
+      return { type: ['boolean', 'null'] };
+    case 'map':
+      // Beside a $ref all other keywords are ignored, even the description.
+      return { anyOf: [{ $ref: refOf(row.holds) }, { type: 'null' }] };
+    case 'list':
+      return {
+        type: row.isRequired ? 'array' : ['array', 'null'],
+        items: { $ref: refOf(row.holds) },
+        ...(row.items && { minItems: row.items[0], maxItems: row.items[1] }),
+      };
+    case 'data':
+      return { type: ['object', 'null'] };
+    case 'other':
+      return row.schema;
+  }
+}
+
+/** The words are suggested; other letter cases are accepted as well. */
+function describeWords(words: readonly string[]): JsonSchema {
+  const anyCase = words.map((word) =>
+    [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(''),
+  );
+  const pattern = `^(${anyCase.join('|')})?$`;
+  return { anyOf: [{ enum: words }, { type: 'string', pattern }, { type: 'null' }] };
+}
+
+function refOf(place: string): string {
+  return `#/definitions/${place}`;
+}

@@ -1,0 +1,32 @@
+// How decisions are made, by the worker's settings.
+import { storeAbilities } from '../counters/store-kinds.ts';
+import type { HeaderOptions } from '../decision/response-headers.ts';
+import type { DecisionOptions } from '../decision/should-rate-limit.ts';
+import type { WorkerSettings } from '../settings.ts';
+
+export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
+  const { limits, counting, store, stats } = settings;
+  return {
+    weekResetDay: limits.weekResetDay,
+    calendarMonths: limits.calendarMonth,
+    cacheKeyPrefix: counting.keyPrefix,
+    storeTimeoutMs: store.timeoutMs,
+    nearLimitRatio: limits.nearLimitRatio,
+    shadowMode: limits.shadowMode,
+    quotaMode: limits.quotaMode,
+    // The start logs where it has no effect.
+    stopIncrementWhenOver:
+      limits.stopIncrementWhenOverLimit && storeAbilities[counting.backend].countsBeforeAnswer,
+    sanitizeMetricDots: stats.sanitizeDots,
+    dynamicMetadata: limits.responseDynamicMetadata,
+    headers: toHeaderOptions(settings.headers),
+  };
+}
+
+function toHeaderOptions({ response, request }: WorkerSettings['headers']): HeaderOptions {
+  return {
+    response: response.enabled ? response : undefined,
+    request: request.enabled ? request : undefined,
+    perUnit: response.perUnit ? response : undefined,
+  };
+}
