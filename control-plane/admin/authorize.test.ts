@@ -21,7 +21,15 @@ function request(
   path: string,
   headers: Readonly<Record<string, string>>,
 ): RoutedRequest {
-  return { id: 'r', method, path, headers: new Headers(headers), remoteAddress: '10.0.0.1' };
+  const { signal } = new AbortController();
+  return {
+    id: 'r',
+    method,
+    path,
+    headers: new Headers(headers),
+    remoteAddress: '10.0.0.1',
+    signal,
+  };
 }
 
 async function statusOf(given: RoutedRequest, authorizer = guarded): Promise<number> {

@@ -6,8 +6,10 @@ import type { Cors } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
+import { createLiveConnections } from './live/live-connections.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener } from './mounts/node-http.ts';
+import { loadUpgrade, type Upgrade } from './mounts/upgrade.ts';
 import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
 import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
@@ -65,6 +67,10 @@ export interface App {
   /** Every method that is served. */
   readonly routes: readonly RouteEntry[];
   readonly limits: Limits;
+  /** Opens WebSockets; undefined where no class has CONNECT. */
+  readonly upgrade: Upgrade | undefined;
+  /** Ends events and WebSockets, and opens no other: for a server that is about to close. */
+  endLive(): void;
 }
 
 /** Rejects with a StartError that names every reason why it cannot serve. */
@@ -86,16 +92,21 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const kinds = options.bodyKinds ?? bodyKinds;
   const routes = listRoutes(table);
   const xml = routes.some(({ route }) => route.xml) ? await loadXml() : undefined;
+  const live = createLiveConnections(limits.liveConnections);
   const info = options.info ?? { title: 'API', version: '0.0.0' };
   let document: OpenApiDocument | undefined;
   const describe = () => {
     const { servers, otherPaths: paths } = options;
-    document ??= toOpenApi(routes, {
-      info,
-      bodyKinds: kinds,
-      ...(servers && { servers }),
-      ...(paths && { paths }),
-    });
+    // OpenAPI has no words for WebSockets.
+    document ??= toOpenApi(
+      routes.filter(({ route }) => route.verb !== 'CONNECT'),
+      {
+        info,
+        bodyKinds: kinds,
+        ...(servers && { servers }),
+        ...(paths && { paths }),
+      },
+    );
     return document;
   };
   const dispatch = createDispatch({
@@ -108,7 +119,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     missingVerb: options.missingVerb ?? 405,
     reportError: options.reportError ?? writeErrorReport,
     describe,
+    live,
   });
+  const hasSockets = routes.some(({ route }) => route.socket !== undefined);
   return {
     dispatch,
     listener: createListener(dispatch),
@@ -116,6 +129,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     describe,
     routes,
     limits,
+    upgrade: hasSockets ? await loadUpgrade(dispatch, limits) : undefined,
+    endLive: live.endAll,
   };
 }
 

@@ -1,6 +1,7 @@
 // The base class of all controllers. table.ts turns subclasses into paths.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
+import type { Socket } from './live/socket.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
 import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 
@@ -9,12 +10,15 @@ export interface ControllerContext {
   readonly response: ResponseDraft;
   /** The OpenAPI document of the application. */
   readonly describe: () => OpenApiDocument;
+  /** Of a class with CONNECT. */
+  readonly socket?: Socket;
 }
 
 /**
  * Methods are named after HTTP methods (`GET`, `POST`, `ANY`, `POST_reset_all`) and take the keyword
  * arguments as one object, then the positional ones; a static `op(...)` of the same name declares their
- * parameters. There is one instance per request.
+ * parameters. There is one instance per request, and one per WebSocket: a class with `CONNECT`, whose `MESSAGE` and
+ * `DISCONNECT` are called for what follows.
  */
 export class Controller {
   /** True on the class itself (not inherited): the class is not routed. */
@@ -31,10 +35,18 @@ export class Controller {
   readonly request: RoutedRequest;
   readonly response: ResponseDraft;
   readonly describe: () => OpenApiDocument;
+  readonly #socket: Socket | undefined;
 
-  constructor({ request, response, describe }: ControllerContext) {
+  constructor({ request, response, describe, socket }: ControllerContext) {
     this.request = request;
     this.response = response;
     this.describe = describe;
+    this.#socket = socket;
+  }
+
+  /** The WebSocket of this instance. Throws a TypeError in a class without CONNECT. */
+  get socket(): Socket {
+    if (this.#socket === undefined) throw new TypeError('only a class with CONNECT has a socket');
+    return this.#socket;
   }
 }

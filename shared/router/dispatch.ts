@@ -6,13 +6,18 @@ import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { setCommonHeaders, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
-import { corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
+import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
 import type { Limits } from './limits.ts';
+import { openEventStream } from './live/event-stream.ts';
+import type { LiveConnections } from './live/live-connections.ts';
+import { openSocket } from './live/open-socket.ts';
+import { refuseForeignOrigin } from './live/origin.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
 import type { BodyReader } from './request/body.ts';
 import { createKeywords, parseUrlencoded } from './request/keywords.ts';
-import type { RequestLike, ResponseDraft, ResponseLike, RoutedRequest } from './request/request.ts';
+import type { RequestLike, ResponseDraft, ResponseLike } from './request/request.ts';
+import { Routing } from './request/routed-request.ts';
 import { parseTarget, toPath } from './request/target.ts';
 import { resolvePath } from './table/resolve.ts';
 import type { ClassNode, ModuleNode, Route } from './table/table.ts';
@@ -32,27 +37,29 @@ export interface DispatchDeps {
   readonly missingVerb: 405 | 501;
   readonly reportError: ReportError;
   readonly describe: () => OpenApiDocument;
+  readonly live: LiveConnections;
 }
 
 type HeaderList = readonly (readonly [string, string])[];
 
 /** What is known so far of a request, for its answer and the log. */
 interface Progress {
-  request: RoutedRequest;
+  readonly request: Routing;
   /** Headers of every answer to it. */
   headers: HeaderList;
 }
 
+const eventStream = 'text/event-stream';
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
-  const { reportError, describe } = deps;
+  const { reportError, describe, live } = deps;
 
   async function answer(given: RequestLike, progress: Progress): Promise<ResponseLike> {
     const { method, headers } = given;
     const target = parseTarget(given.target, limits);
-    progress.request = { ...progress.request, path: toPath(target.parts) };
+    progress.request.path = toPath(target.parts);
     if (target.isServer) return answerServer(method);
     const match = resolvePath(table, target.parts, { strict: strictNames });
     if (match === undefined) throw isKnownMethod(method) ? notFound() : new NotImplemented();
@@ -61,15 +68,27 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       progress.headers = corsHeaders(node.cors, headers);
       if (isPreflight(method, headers)) return noContent(preflightHeaders(headers));
     }
-    const route = findRoute(node, method);
+    const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : findRoute(node, method);
     if (route === undefined) return answerWithoutRoute(node, method, positionals.length);
     if (route.negotiated) progress.headers = [...progress.headers, ['vary', 'Accept']];
-    return callRoute(route, { given, query: target.query, positionals, request: progress.request });
+    return callRoute(route, {
+      given,
+      query: target.query,
+      positionals,
+      request: progress.request,
+      cors: node.cors,
+    });
   }
 
   function answerWithoutRoute(node: ClassNode, method: string, partCount: number): ResponseLike {
     if (!isKnownMethod(method)) throw new NotImplemented();
-    const fitting = [...node.verbs].filter(([, { binder }]) => binder.fits(partCount));
+    const fitting = [...node.verbs].filter(
+      ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
+    );
+    if (fitting.length === 0 && node.verbs.get('CONNECT')?.binder.fits(partCount) === true) {
+      const headers = { upgrade: 'websocket', connection: 'Upgrade' };
+      throw new HttpError(426, { headers, detail: 'this is a WebSocket' });
+    }
     const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
     if (method === 'OPTIONS' && fitting.length > 0) {
       if (node.cors === undefined) return noContent([['allow', allow]]);
@@ -87,11 +106,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       query,
       positionals,
       request,
+      cors,
     }: {
       readonly given: RequestLike;
       readonly query: string;
       readonly positionals: readonly string[];
-      readonly request: RoutedRequest;
+      readonly request: Routing;
+      readonly cors: Cors | undefined;
     },
   ): Promise<ResponseLike> {
     const { mediaType } = route;
@@ -102,6 +123,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       ...(xml && { xml: { ...xml, asked: format === 'xml' } }),
     };
     const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
+    if (route.socket !== undefined) refuseForeignOrigin(given.headers, cors);
     try {
       for (const guard of route.guards) await guard.check(request);
       route.binder.refuseSurplus(positionals.length);
@@ -111,11 +133,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
         body: await bodies.readBody(given, { taken: route.binder.takesBody, xml }),
       });
-      return await encodeResult(
-        await route.call({ request, response, describe }, args),
-        response,
-        encoding,
-      );
+      const context = { request, response, describe };
+      if (route.socket !== undefined) {
+        const report = (status: number, error: unknown) => reportError({ request, status, error });
+        const session = await openSocket(route.socket, context, args, { live, limits, report });
+        return { status: 101, headers: response.headers, body: undefined, session };
+      }
+      const value = await route.call(context, args);
+      if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
+        return await sendEvents(value, request, response);
+      }
+      return await encodeResult(value, response, encoding);
     } catch (error) {
       if (error instanceof Redirect) return toRedirect(error, response.headers);
       if (!(error instanceof Stop)) throw error;
@@ -123,11 +151,32 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
+  async function sendEvents(
+    values: AsyncIterable<unknown>,
+    request: Routing,
+    { status, headers }: ResponseDraft,
+  ): Promise<ResponseLike> {
+    let stop = () => {};
+    const leave = live.enter(() => stop());
+    const stream = await openEventStream(values, {
+      heartbeatMs: limits.heartbeatMs,
+      onEnd() {
+        leave();
+        request.end();
+      },
+    });
+    stop = stream.end;
+    headers.set('content-type', eventStream);
+    // A proxy that buffers would keep the events from their reader.
+    headers.set('x-accel-buffering', 'no');
+    return { status: status ?? 200, headers, body: stream };
+  }
+
   return async (given) => {
-    const { method, headers, remoteAddress } = given;
+    const { method, headers } = given;
     const asked = headers.get('x-request-id') ?? '';
     const id = wellFormedId.test(asked) ? asked : randomUUID();
-    const request: RoutedRequest = { id, method, path: '', headers, remoteAddress };
+    const request = new Routing(given, id);
     const progress: Progress = { request, headers: [] };
     let response: ResponseLike;
     try {
@@ -152,6 +201,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const onError = (error: unknown) => reportError({ request: progress.request, status, error });
     return { status, headers: answered, body: watchStream(body, onError) };
   };
+}
+
+/** Not a stream, whose chunks are events already. */
+function isAsyncGenerator(value: unknown): value is AsyncGenerator {
+  return (
+    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
+  );
 }
 
 function findRoute(node: ClassNode, method: string): Route | undefined {
@@ -187,6 +243,7 @@ function toRedirect({ status, location }: Redirect, given: Headers): ResponseLik
 /** A status that cannot be sent is a defect of the method. */
 function checkStatus(response: ResponseLike): ResponseLike {
   const { status } = response;
+  if (response.session !== undefined) return response;
   if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
   throw new RangeError(`${status} is no status of an answer`);
 }

@@ -16,6 +16,14 @@ export interface Limits {
   /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit. */
   readonly bodyBytes: number;
   readonly multipartParts: number;
+  /** Open at a time: events and WebSockets together; more are 503. */
+  readonly liveConnections: number;
+  /** Of one message of a WebSocket; more closes it with 1009. */
+  readonly messageBytes: number;
+  /** That may wait for the reader of a WebSocket; one who is slower is cut off. */
+  readonly queuedBytes: number;
+  /** After this silence events send a comment, and WebSockets a ping; who does not answer until the next is cut off. */
+  readonly heartbeatMs: number;
   /** From the first wait for the body to its end; more is 408. */
   readonly bodyTimeoutMs: number;
 }
@@ -29,5 +37,9 @@ export const defaultLimits: Limits = {
   xmlNodes: 10_000,
   bodyBytes: 1024 * 1024,
   multipartParts: 20,
+  liveConnections: 1000,
+  messageBytes: 64 * 1024,
+  queuedBytes: 1024 * 1024,
+  heartbeatMs: 15_000,
   bodyTimeoutMs: 30_000,
 };

@@ -29,7 +29,7 @@ export async function startServing(app: App, address: ListenAddress): Promise<Se
     });
   }
   const { port } = server.address() as AddressInfo;
-  return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(server) };
+  return { url: `http://${toHostPort({ ...address, port })}`, stop: () => stop(app, server) };
 }
 
 /** Adds what to do about the most frequent mistakes; otherwise Node's own text. */
@@ -41,9 +41,10 @@ function toReason(cause: unknown): string {
   return cause.message;
 }
 
-async function stop(server: Server): Promise<void> {
+async function stop(app: App, server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
+  app.endLive();
   // A connection that was busy when the server closed becomes idle later, and would stay open.
   const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const grace = setTimeout(() => server.closeAllConnections(), graceMs);

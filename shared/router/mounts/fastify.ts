@@ -1,5 +1,6 @@
 // The application as a Fastify plugin: one route for everything below its prefix. The host's hooks
 // run; parsing, errors and limits are the application's own.
+import { randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
 import { Readable } from 'node:stream';
 import type {
@@ -10,6 +11,7 @@ import type {
   FastifyServerOptions,
 } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
+import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
@@ -17,9 +19,10 @@ import type { ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
 import { toRequestLike } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
-import { answerUnreadable, trackAnswer } from './unreadable-request.ts';
+import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
+import type { Upgrade } from './upgrade.ts';
 
-interface Mounted {
+interface Mounted extends Partial<Pick<App, 'upgrade' | 'endLive'>> {
   readonly dispatch: Dispatch;
   readonly limits: Limits;
 }
@@ -39,9 +42,11 @@ export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
 }
 
 /** `app.register(fastifyPlugin(application), { prefix: '/admin' })`. */
-export function fastifyPlugin({ dispatch }: Mounted): FastifyPluginAsync {
+export function fastifyPlugin({ dispatch, upgrade, endLive }: Mounted): FastifyPluginAsync {
   return async (instance) => {
     instance.server.on('request', trackAnswer);
+    if (upgrade !== undefined) addUpgrade(instance, upgrade);
+    if (endLive !== undefined) instance.addHook('preClose', async () => endLive());
     const given = new WeakMap<FastifyRequest, FastifyRequest['headers']>();
     for (const method of METHODS) {
       if (method !== 'CONNECT' && !instance.supportedMethods.includes(method)) {
@@ -78,7 +83,7 @@ async function handle(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const given = toRequestLike(request.raw);
+  const given = toRequestLike(request.raw, reply.raw);
   const target = belowPrefix(given.target, instance.prefix);
   const answer =
     target === undefined
@@ -86,6 +91,18 @@ async function handle(
       : await dispatch({ ...given, target });
   endUnread(request.raw, reply.raw);
   return send(answer, reply);
+}
+
+/** The host's hooks do not run for WebSockets: its server hands them over before its router. Those that are not
+ * below the prefix are left to others who listen for them, and refused where there are none. */
+function addUpgrade({ server, prefix }: FastifyInstance, upgrade: Upgrade): void {
+  server.on('upgrade', (request, socket, head) => {
+    const target = belowPrefix(request.url ?? '', prefix);
+    if (target !== undefined) upgrade(request, socket, head, target);
+    else if (server.listenerCount('upgrade') === 1) {
+      writeRaw(socket, toErrorResponse(new HttpError(404), randomUUID()));
+    }
+  });
 }
 
 /** Cut off after dot parts are resolved: `/admin/../ops` is not below `/admin`, although Fastify's

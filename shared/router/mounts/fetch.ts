@@ -16,6 +16,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
       headers: request.headers,
       body: request.body ?? undefined,
       remoteAddress: undefined,
+      signal: () => request.signal,
     });
     if (body === undefined || body instanceof Uint8Array) {
       // The type of a response's bytes excludes shared memory, which is never used here.

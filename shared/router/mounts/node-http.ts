@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
 import type { RequestLike } from '../request/request.ts';
 import { endUnread } from './unread-body.ts';
@@ -27,13 +28,19 @@ export function createListener(dispatch: Dispatch): Listener {
 }
 
 /** A server that is not listening yet. Unknown methods are 501, as everywhere. */
-export function createNodeServer(app: { readonly dispatch: Dispatch }): Server {
+export function createNodeServer(app: Pick<App, 'dispatch' | 'upgrade'>): Server {
   const server = createServer(
-    { headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs },
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      // What asks for another protocol than we speak is answered as if it had not.
+      shouldUpgradeCallback: isWebSocket,
+    },
     createListener(app.dispatch),
   );
   server.on('request', trackAnswer);
   server.on('clientError', answerUnreadable);
+  if (app.upgrade !== undefined) server.on('upgrade', app.upgrade);
   server.on('connect', (request: IncomingMessage, socket) => {
     app
       .dispatch({ ...toRequestLike(request), body: undefined })
@@ -43,7 +50,11 @@ export function createNodeServer(app: { readonly dispatch: Dispatch }): Server {
   return server;
 }
 
-export function toRequestLike(request: IncomingMessage): RequestLike {
+export function isWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {
   const headers = new Headers();
   const raw = request.rawHeaders;
   for (let at = 0; at < raw.length; at += 2) headers.append(raw[at] ?? '', raw[at + 1] ?? '');
@@ -55,7 +66,19 @@ export function toRequestLike(request: IncomingMessage): RequestLike {
     headers,
     body: hasBody ? request.iterator({ destroyOnReturn: false }) : undefined,
     remoteAddress: request.socket.remoteAddress,
+    ...(response && { signal: () => toGoneSignal(response) }),
   };
+}
+
+/** Aborted when the connection closes before the answer has been sent. */
+function toGoneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  const look = () => {
+    if (!response.writableFinished) gone.abort();
+  };
+  if (response.closed) look();
+  else response.once('close', look);
+  return gone.signal;
 }
 
 async function answer(
@@ -63,7 +86,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, headers, body } = await dispatch(toRequestLike(request));
+  const { status, headers, body } = await dispatch(toRequestLike(request, response));
   endUnread(request, response);
   response.writeHead(status, [...headers].flat());
   if (body === undefined || body instanceof Uint8Array) {

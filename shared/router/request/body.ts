@@ -69,7 +69,12 @@ function fromForm(keywords: Keywords): BodyArguments {
   return { keywords, positionals: [], from: 'text' };
 }
 
-function fromValue(value: unknown, from: 'json' | 'xml', { listItems }: Limits): BodyArguments {
+/** A JSON value, or XML as such: an object is keywords, anything else positional. */
+export function fromValue(
+  value: unknown,
+  from: 'json' | 'xml',
+  { listItems }: Limits,
+): BodyArguments {
   if (Array.isArray(value)) {
     if (value.length > listItems) {
       throw new BadRequest(`the body has more than ${listItems} items`);

@@ -1,4 +1,5 @@
 // Requests and responses, independent of the server that carries them.
+import type { Session } from '../live/socket.ts';
 
 /** A request as a mount hands it over. */
 export interface RequestLike {
@@ -11,6 +12,10 @@ export interface RequestLike {
   readonly body: AsyncIterable<Uint8Array> | undefined;
   /** The socket's peer; a forwarding header is never believed. */
   readonly remoteAddress: string | undefined;
+  /** Aborted when the client has gone before the end of its answer. Absent where the server does not tell. */
+  readonly signal?: () => AbortSignal;
+  /** The client asks for a WebSocket, which the mount can open. */
+  readonly isUpgrade?: boolean;
 }
 
 /** A response for a mount to send. */
@@ -19,6 +24,8 @@ export interface ResponseLike {
   readonly headers: Headers;
   /** The sender owns a stream: it reads it to its end, or returns its iterator. */
   readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
+  /** For the answer to `isUpgrade`: the mount opens a WebSocket for it. */
+  readonly session?: Session;
 }
 
 /** The request as controllers and guards see it: no body, no unparsed arguments. */
@@ -30,6 +37,8 @@ export interface RoutedRequest {
   readonly path: string;
   readonly headers: Headers;
   readonly remoteAddress: string | undefined;
+  /** Aborted when nobody waits for the answer any more: the client has gone, or its events or its socket have ended. */
+  readonly signal: AbortSignal;
 }
 
 /** What a method may set before it returns. */

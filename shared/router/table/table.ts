@@ -9,6 +9,7 @@ import type { Cors } from '../cors.ts';
 import { StartError } from '../errors.ts';
 import type { Guard } from '../guard.ts';
 import type { Limits } from '../limits.ts';
+import type { SocketClass } from '../live/open-socket.ts';
 import { isOp, type Op, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
 import {
@@ -58,6 +59,8 @@ export interface Route extends RouteGuards {
   readonly negotiated: boolean;
   /** Media type from the class's extension, where the method declares a result. */
   readonly mediaType: string | undefined;
+  /** Of a class with CONNECT, whose connections stay open. */
+  readonly socket?: SocketClass;
   /** Makes an instance and calls its method. */
   call(context: ControllerContext, args: readonly unknown[]): unknown;
 }
@@ -248,6 +251,7 @@ function buildRoute(
       xml,
       negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
+      ...(verb === 'CONNECT' && { socket: toSocketClass(controller, building.options) }),
       call(context, args) {
         const instance = new controller(context);
         return (instance as unknown as Record<string, (...args: unknown[]) => unknown>)[method]?.(
@@ -259,6 +263,18 @@ function buildRoute(
     problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
+}
+
+/** Its messages are declared like the fields of a POST. */
+function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
+  const names = methodNames(controller);
+  const declared: unknown = Reflect.get(controller, 'MESSAGE');
+  return {
+    message: names.has('MESSAGE')
+      ? compileBinder(isOp(declared) ? declared : anyFields, options)
+      : undefined,
+    create: (context) => new controller(context) as unknown as ReturnType<SocketClass['create']>,
+  };
 }
 
 /** Where nothing has a guard, nothing was forgotten, unless guards are required. */

@@ -9,9 +9,12 @@ export type Verb =
   | 'DELETE'
   | 'OPTIONS'
   | 'TRACE'
+  /** A WebSocket; never the HTTP method of this name. */
+  | 'CONNECT'
   | 'ANY';
 
-const handlerName = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?$/;
+const handlerName =
+  /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?|CONNECT)$/;
 
 const knownMethods: ReadonlySet<string> = new Set([
   'GET',
@@ -33,7 +36,7 @@ export function parseHandlerName(
   name: string,
 ): { readonly verb: Verb; readonly suffix: string | undefined } | undefined {
   const match = handlerName.exec(name);
-  return match === null ? undefined : { verb: match[1] as Verb, suffix: match[2] };
+  return match === null ? undefined : { verb: (match[1] ?? 'CONNECT') as Verb, suffix: match[2] };
 }
 
 export function isKnownMethod(method: string): boolean {
@@ -43,7 +46,8 @@ export function isKnownMethod(method: string): boolean {
 /** The verbs that may answer a method, best first. ANY never answers TRACE and CONNECT. */
 export function answeringVerbs(method: string): readonly string[] {
   if (method === 'HEAD') return ['HEAD', 'GET', 'ANY'];
-  if (method === 'TRACE' || method === 'CONNECT') return [method];
+  if (method === 'TRACE') return [method];
+  if (method === 'CONNECT') return [];
   return [method, 'ANY'];
 }
 
@@ -51,6 +55,7 @@ export function answeringVerbs(method: string): readonly string[] {
 export function allowedMethods(verbs: Iterable<string>): readonly string[] {
   const allowed = new Set<string>(['OPTIONS']);
   for (const verb of verbs) {
+    if (verb === 'CONNECT') continue;
     for (const method of verb === 'ANY' ? anyVerbs : [verb]) {
       allowed.add(method);
       if (method === 'GET') allowed.add('HEAD');

@@ -1,0 +1,30 @@
+// The connections that stay open, events and sockets: bounded in number, and ended with the application.
+import { HttpError } from '../errors.ts';
+
+export interface LiveConnections {
+  /** Returns what its owner calls when it has ended. Throws 503 where there are too many, or all were ended. */
+  enter(end: () => void): () => void;
+  /** Ends all, and lets no other in. */
+  endAll(): void;
+}
+
+export function createLiveConnections(max: number): LiveConnections {
+  const ends = new Set<() => void>();
+  let isOver = false;
+  return {
+    enter(end) {
+      if (isOver || ends.size >= max) {
+        const cause = new Error(isOver ? 'the application ends' : `${max} connections are open`);
+        throw new HttpError(503, { cause, headers: { 'retry-after': '1' } });
+      }
+      // Two connections may share a function.
+      const entry = () => end();
+      ends.add(entry);
+      return () => ends.delete(entry);
+    },
+    endAll() {
+      isOver = true;
+      for (const end of [...ends]) end();
+    },
+  };
+}

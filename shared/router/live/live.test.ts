@@ -1,0 +1,366 @@
+// Events and WebSockets over real connections, on the two kinds of server that have both.
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import Fastify from 'fastify';
+import Type from 'typebox';
+import { WebSocket } from 'ws';
+import type { ErrorReport } from '../answer/error-report.ts';
+import { type App, type AppOptions, createApp } from '../app.ts';
+import { Controller } from '../controller.ts';
+import { HttpError, StartError } from '../errors.ts';
+import { bearer } from '../guard.ts';
+import { fastifyPlugin } from '../mounts/fastify.ts';
+import { createNodeServer } from '../mounts/node-http.ts';
+import { type Fields, op } from '../op.ts';
+import { openEventStream } from './event-stream.ts';
+import { ServerEvent } from './server-event.ts';
+
+let ended = Promise.withResolvers<string>();
+
+class Ticks extends Controller {
+  static readonly GET = op({
+    produces: 'text/event-stream',
+    query: Type.Object({ kind: Type.String({ default: 'some' }) }),
+  });
+  async *GET({ kind }: Fields<typeof Ticks.GET>) {
+    if (kind === 'refused') throw new HttpError(409, { detail: 'not now' });
+    try {
+      yield { n: 1 };
+      yield new ServerEvent('two\nlines', { id: '2', name: 'tick', retryMs: 500 });
+      if (kind === 'broken') throw new Error('broken');
+      if (kind === 'silent') await once(this.request.signal, 'abort');
+      while (kind === 'endless') yield 'x'.repeat(10_000);
+    } finally {
+      ended.resolve(kind);
+    }
+  }
+}
+
+class Rooms extends Controller {
+  static readonly CONNECT = op({
+    path: [Type.String()],
+    query: Type.Object({ name: Type.String({ default: 'ann' }) }),
+  });
+  static readonly MESSAGE = op({ body: Type.Object({ text: Type.String({ maxLength: 1000 }) }) });
+  #name = '';
+  #count = 0;
+
+  CONNECT({ name }: Fields<typeof Rooms.CONNECT>, room: string) {
+    if (room === 'full') throw new HttpError(409, { detail: 'the room is full' });
+    this.#name = name;
+    this.response.headers.set('set-cookie', 'seat=1');
+    this.socket.send({ welcome: name, room });
+  }
+  async MESSAGE({ text }: Fields<typeof Rooms.MESSAGE>) {
+    if (text === 'defect') throw new Error('secret');
+    if (text === 'flood') for (let at = 0; at < 100; at += 1) this.socket.send('x'.repeat(100_000));
+    await Promise.resolve();
+    this.#count += 1;
+    return { from: this.#name, text, count: this.#count };
+  }
+  DISCONNECT({ code }: { code: number }) {
+    ended.resolve(`${this.#name} ${code}`);
+  }
+}
+
+class Closed extends Controller {
+  static override readonly guard = bearer((token) => token === 'right');
+  CONNECT() {
+    this.socket.send('in');
+  }
+}
+
+interface Mounted {
+  readonly port: number;
+  readonly app: App;
+  readonly reports: readonly ErrorReport[];
+}
+
+type Mount = (app: App) => Promise<{ readonly port: number; stop(): Promise<unknown> }>;
+
+const mounts: Readonly<Record<string, Mount>> = {
+  async 'node:http'(app) {
+    const server = createNodeServer(app).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    return {
+      port,
+      async stop() {
+        server.closeAllConnections();
+        app.endLive();
+        await once(server.close(), 'close');
+      },
+    };
+  },
+  async fastify(app) {
+    const fastify = Fastify({ forceCloseConnections: true });
+    await fastify.register(fastifyPlugin(app), { prefix: '/live' });
+    await fastify.listen({ port: 0, host: '127.0.0.1' });
+    return {
+      port: (fastify.server.address() as AddressInfo).port,
+      stop: () => fastify.close(),
+    };
+  },
+};
+
+/** The same on both; below `/live` on Fastify. */
+function onEach(
+  title: string,
+  run: (t: ExecutionContext, mounted: Mounted & { readonly prefix: string }) => Promise<unknown>,
+  limits: AppOptions['limits'] = {},
+): void {
+  for (const [name, mount] of Object.entries(mounts)) {
+    test.serial(`${name}: ${title}`, async (t) => {
+      ended = Promise.withResolvers();
+      const reports: ErrorReport[] = [];
+      const app = await createApp({
+        loadModules: () => new Map([['', { Ticks, Rooms, Closed }]]),
+        limits,
+        warn: () => {},
+        reportError: (report) => reports.push(report),
+      });
+      const { port, stop } = await mount(app);
+      try {
+        await run(t, { port, app, reports, prefix: name === 'fastify' ? '/live' : '' });
+      } finally {
+        await stop();
+      }
+    });
+  }
+}
+
+function get(port: number, path: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    httpRequest({ port, path }).on('response', resolve).on('error', reject).end();
+  });
+}
+
+async function readUntil(response: AsyncIterable<Buffer>, part: string): Promise<string> {
+  let text = '';
+  for await (const chunk of response) {
+    text += chunk;
+    if (text.includes(part)) return text;
+  }
+  return text;
+}
+
+/** Its messages as they come, from the first on. */
+function connect(port: number, path: string, headers = {}) {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers });
+  const messages: unknown[] = [];
+  const waiting: ((message: unknown) => void)[] = [];
+  socket.on('message', (data) => {
+    const message: unknown = JSON.parse(String(data));
+    const next = waiting.shift();
+    if (next === undefined) messages.push(message);
+    else next(message);
+  });
+  socket.on('error', () => {});
+  const read = async () =>
+    messages.length > 0 ? messages.shift() : new Promise((resolve) => waiting.push(resolve));
+  return { socket, read, closed: once(socket, 'close').then(([code]) => code as number) };
+}
+
+async function refusalOf(port: number, path: string, headers = {}) {
+  const { socket } = connect(port, path, headers);
+  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}
+
+onEach('what a generator yields is sent as events, and its end ends them', async (t, server) => {
+  const response = await get(server.port, `${server.prefix}/ticks`);
+  t.is(response.headers['content-type'], 'text/event-stream');
+  t.is(
+    await readUntil(response, 'never'),
+    'data:{"n":1}\n\nid:2\nevent:tick\nretry:500\ndata:"two\\nlines"\n\n',
+  );
+  t.is(await ended.promise, 'some');
+});
+
+onEach('what is thrown before the first event is answered as an error', async (t, server) => {
+  t.is((await get(server.port, `${server.prefix}/ticks?kind=refused`)).statusCode, 409);
+});
+
+onEach('what is thrown later breaks the events off, and is reported', async (t, server) => {
+  const response = await get(server.port, `${server.prefix}/ticks?kind=broken`);
+  await t.throwsAsync(readUntil(response, 'never'));
+  t.deepEqual(
+    server.reports.map(({ error }) => (error as Error).message),
+    ['broken'],
+  );
+});
+
+onEach('a reader who goes away ends a generator that waits', async (t, server) => {
+  const response = await get(server.port, `${server.prefix}/ticks?kind=silent`);
+  t.regex(await readUntil(response, 'two'), /"n":1/);
+  response.destroy();
+  t.is(await ended.promise, 'silent');
+  t.deepEqual(server.reports, []);
+});
+
+onEach('a reader who goes away ends a generator that sends', async (t, server) => {
+  const response = await get(server.port, `${server.prefix}/ticks?kind=endless`);
+  response.once('readable', () => response.destroy());
+  t.is(await ended.promise, 'endless');
+});
+
+test('a generator makes no event before there is room for it', async (t) => {
+  let made = 0;
+  async function* count() {
+    for (;;) {
+      made += 1;
+      yield made;
+    }
+  }
+  const stream = await openEventStream(count(), { heartbeatMs: 1000, onEnd() {} });
+  const reader = stream[Symbol.asyncIterator]();
+  for (const _ of [1, 2, 3]) await reader.next();
+  t.is(made, 3);
+  await reader.return?.();
+});
+
+onEach(
+  'silence is filled with comments',
+  async (t, server) => {
+    const response = await get(server.port, `${server.prefix}/ticks?kind=silent`);
+    t.regex(await readUntil(response, '\n\n:\n\n'), /two/);
+  },
+  { heartbeatMs: 20 },
+);
+
+onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port, prefix }) => {
+  const { socket, read, closed } = connect(port, `${prefix}/rooms/blue?name=bob`);
+  const [upgrade] = (await once(socket, 'upgrade')) as [IncomingMessage];
+  t.deepEqual(upgrade.headers['set-cookie'], ['seat=1']);
+  t.deepEqual(await read(), { welcome: 'bob', room: 'blue' });
+  for (const text of ['one', 'two']) socket.send(JSON.stringify({ text }));
+  t.deepEqual(await read(), { from: 'bob', text: 'one', count: 1 });
+  t.deepEqual(await read(), { from: 'bob', text: 'two', count: 2 });
+  socket.close(4000);
+  t.is(await closed, 4000);
+  t.is(await ended.promise, 'bob 4000');
+});
+
+onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
+  t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
+  t.is(await refusalOf(port, `${prefix}/rooms`), 404);
+  t.is(await refusalOf(port, `${prefix}/rooms/a?nme=b`), 400);
+  t.is(await refusalOf(port, '/elsewhere'), 404);
+});
+
+onEach('a guard is asked before the handshake', async (t, { port, prefix }) => {
+  t.is(await refusalOf(port, `${prefix}/closed`), 401);
+  const { read } = connect(port, `${prefix}/closed`, { authorization: 'Bearer right' });
+  t.is(await read(), 'in');
+});
+
+onEach('a page of another site cannot open a WebSocket', async (t, { port, prefix }) => {
+  t.is(await refusalOf(port, `${prefix}/rooms/a`, { origin: 'https://evil.example' }), 403);
+  t.is(await refusalOf(port, `${prefix}/rooms/a`, { origin: 'null' }), 403);
+  const { read } = connect(port, `${prefix}/rooms/a`, { origin: `http://127.0.0.1:${port}` });
+  t.deepEqual(await read(), { welcome: 'ann', room: 'a' });
+});
+
+onEach(
+  'a wrong message is told what is wrong, and the connection stays',
+  async (t, { port, prefix }) => {
+    const { socket, read } = connect(port, `${prefix}/rooms/a`);
+    await read();
+    for (const text of ['{"text":5,"more":1}', '{', '{"__proto__":1}', '{"text":"fine"}']) {
+      socket.send(text);
+    }
+    t.like(await read(), {
+      error: { status: 400, errors: [{ name: 'more', reason: 'is unknown' }] },
+    });
+    t.like(await read(), { error: { status: 400 } });
+    t.like(await read(), { error: { status: 400 } });
+    t.like(await read(), { text: 'fine' });
+  },
+);
+
+onEach('a defect ends the connection with 1011 and tells nothing', async (t, server) => {
+  const { socket, read, closed } = connect(server.port, `${server.prefix}/rooms/a`);
+  await read();
+  socket.send('{"text":"defect"}');
+  const told = await read();
+  t.like(told, { error: { status: 500 } });
+  t.notRegex(JSON.stringify(told), /secret/);
+  t.is(await closed, 1011);
+  t.deepEqual(
+    server.reports.map(({ error }) => (error as Error).message),
+    ['secret'],
+  );
+});
+
+onEach('what is no text, or too long, closes the connection', async (t, { port, prefix }) => {
+  const binary = connect(port, `${prefix}/rooms/a`);
+  await binary.read();
+  binary.socket.send(Buffer.from('{"text":"a"}'));
+  t.is(await binary.closed, 1003);
+  const long = connect(port, `${prefix}/rooms/a`);
+  await long.read();
+  long.socket.send('x'.repeat(64 * 1024 + 1));
+  t.is(await long.closed, 1009);
+});
+
+onEach('somebody who does not read his messages is cut off', async (t, { port, prefix }) => {
+  const { socket, read } = connect(port, `${prefix}/rooms/a`);
+  await read();
+  socket.pause();
+  socket.send('{"text":"flood"}');
+  t.is(await ended.promise, 'ann 1006');
+});
+
+onEach(
+  'somebody who answers no ping is cut off',
+  async (t, { port, prefix }) => {
+    const silent = new WebSocket(`ws://127.0.0.1:${port}${prefix}/rooms/a`, { autoPong: false });
+    await once(silent, 'close');
+    t.is(await ended.promise, 'ann 1006');
+  },
+  { heartbeatMs: 50 },
+);
+
+onEach(
+  'more connections than may be open are refused until one has ended',
+  async (t, { port, prefix }) => {
+    const { socket, read, closed } = connect(port, `${prefix}/rooms/a`);
+    await read();
+    t.is(await refusalOf(port, `${prefix}/rooms/a`), 503);
+    t.is((await get(port, `${prefix}/ticks`)).statusCode, 503);
+    socket.close();
+    await closed;
+    await ended.promise;
+    t.is((await get(port, `${prefix}/ticks`)).statusCode, 200);
+  },
+  { liveConnections: 1 },
+);
+
+onEach('the end of the application ends events and sockets', async (t, { port, prefix, app }) => {
+  const { read, closed } = connect(port, `${prefix}/rooms/a`);
+  await read();
+  const response = await get(port, `${prefix}/ticks?kind=silent`);
+  const all = readUntil(response, 'never');
+  app.endLive();
+  t.is(await closed, 1001);
+  t.regex(await all, /two/);
+});
+
+onEach('a WebSocket is told from the methods of its path', async (t, { port, prefix }) => {
+  t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
+  t.is(await refusalOf(port, `${prefix}/ticks`), 405);
+});
+
+test('a WebSocket without a guard does not start where guards are required', async (t) => {
+  const options = { loadModules: () => new Map([['', { Rooms }]]), requireGuards: true };
+  const error = await t.throwsAsync(createApp(options), { instanceOf: StartError });
+  t.regex(error?.message ?? '', /^:Rooms has no guard for CONNECT/);
+});
+
+test('an event whose name would end its line is refused', (t) => {
+  t.throws(() => new ServerEvent(1, { name: 'a\ndata:2' }), { instanceOf: TypeError });
+  t.throws(() => new ServerEvent(1, { id: 'a\rb' }), { instanceOf: TypeError });
+});

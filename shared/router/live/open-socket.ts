@@ -1,0 +1,68 @@
+// From a handshake to a session: CONNECT may still refuse it, with what it throws; after that MESSAGE gets each message
+// and DISCONNECT the end.
+import type { Binder } from '../arguments/bind.ts';
+import type { ControllerContext } from '../controller.ts';
+import type { Limits } from '../limits.ts';
+import { fromValue } from '../request/body.ts';
+import { parseJson } from '../request/json.ts';
+import { createKeywords } from '../request/keywords.ts';
+import type { Routing } from '../request/routed-request.ts';
+import type { LiveConnections } from './live-connections.ts';
+import { Session } from './socket.ts';
+
+/** What a class with CONNECT has beyond a method. */
+export interface SocketClass {
+  /** Of MESSAGE; undefined where the class does not have it: then messages are refused. */
+  readonly message: Binder | undefined;
+  /** Makes the instance of a connection. */
+  create(context: ControllerContext): SocketInstance;
+}
+
+interface SocketInstance {
+  CONNECT(...args: readonly unknown[]): unknown;
+  MESSAGE?(...args: readonly unknown[]): unknown;
+  DISCONNECT?(how: { readonly code: number; readonly reason: string }): unknown;
+}
+
+export interface SocketDeps {
+  readonly live: LiveConnections;
+  readonly limits: Limits;
+  readonly report: (status: number, error: unknown) => void;
+}
+
+/** Rejects with what CONNECT throws, or with 503 where too many connections are open. */
+export async function openSocket(
+  { message, create }: SocketClass,
+  context: Omit<ControllerContext, 'socket' | 'request'> & { readonly request: Routing },
+  args: readonly unknown[],
+  { live, limits, report }: SocketDeps,
+): Promise<Session> {
+  const { request } = context;
+  const session: Session = new Session({
+    requestId: request.id,
+    heartbeatMs: limits.heartbeatMs,
+    queuedBytes: limits.queuedBytes,
+    report,
+    async onMessage(text) {
+      if (message === undefined) return undefined;
+      const body = fromValue(parseJson(text, limits.jsonDepth), 'json', limits);
+      return instance.MESSAGE?.(...message.bind({ parts: [], query: createKeywords(), body }));
+    },
+    async onEnd(how) {
+      leave();
+      request.end();
+      await instance.DISCONNECT?.(how);
+    },
+  });
+  const leave = live.enter(() => session.endWithApplication());
+  let instance: SocketInstance;
+  try {
+    instance = create({ ...context, request, socket: session });
+    await instance.CONNECT(...args);
+  } catch (error) {
+    leave();
+    request.end();
+    throw error;
+  }
+  return session;
+}

@@ -1,0 +1,16 @@
+// Which pages may open a WebSocket. Browsers send cookies with a handshake of any site, and no preflight before it,
+// so another site could use a socket in its visitors' names (behaviour: sockets).
+import type { Cors } from '../cors.ts';
+import { HttpError } from '../errors.ts';
+
+/** Lets through the application's own pages, origins that `cors` lists, and programs, which send no origin. Throws
+ * 403. `cors: true` does not help: it admits all without credentials, which a handshake cannot be made without. */
+export function refuseForeignOrigin(headers: Headers, cors: Cors | undefined): void {
+  const origin = headers.get('origin');
+  if (origin === null) return;
+  if (typeof cors === 'object' && cors.origins.includes(origin)) return;
+  const page = URL.parse(origin);
+  const own = URL.parse(`${page?.protocol}//${headers.get('host')}`);
+  if (page !== null && own !== null && page.host === own.host) return;
+  throw new HttpError(403, { detail: 'sockets from this origin are refused' });
+}

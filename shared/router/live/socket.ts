@@ -1,0 +1,161 @@
+// A WebSocket as a class of controllers sees it, `this.socket`, and the life of its connection: one instance, whose
+// messages are handled one after another (behaviour: sockets). The socket itself is of the package `ws`.
+import type { RawData, WebSocket } from 'ws';
+import { toErrorResponse } from '../answer/problem.ts';
+import { Stop } from '../errors.ts';
+
+export interface Socket {
+  /** As JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
+   * slow that more than `limits.queuedBytes` wait for it is cut off. */
+  send(value: unknown): void;
+  /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
+  close(code?: number, reason?: string): void;
+}
+
+export interface SessionOptions {
+  /** Of the request, for the problems that it is told. */
+  readonly requestId: string;
+  readonly heartbeatMs: number;
+  readonly queuedBytes: number;
+  /** Calls MESSAGE with a JSON text; what it resolves to is sent. */
+  readonly onMessage: (text: string) => Promise<unknown>;
+  /** Calls DISCONNECT. */
+  readonly onEnd: (how: { readonly code: number; readonly reason: string }) => Promise<void>;
+  /** For what is thrown because of us. */
+  readonly report: (status: number, error: unknown) => void;
+}
+
+const wrongKind = 1003;
+const failed = 1011;
+const goingAway = 1001;
+
+/** From CONNECT to DISCONNECT. */
+export class Session implements Socket {
+  readonly #options: SessionOptions;
+  /** What is sent before the connection is open. */
+  #early: string[] = [];
+  #earlyBytes = 0;
+  #connection: WebSocket | undefined;
+  #messages: string[] = [];
+  #isHandling = false;
+  #isAlive = true;
+  #isOver = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  send(value: unknown): void {
+    const text: string | undefined = JSON.stringify(value);
+    if (text === undefined) throw new TypeError('a message has no value that JSON knows');
+    if (this.#isOver) return;
+    if (this.#connection !== undefined) {
+      this.#write(this.#connection, text);
+      return;
+    }
+    this.#earlyBytes += Buffer.byteLength(text);
+    if (this.#earlyBytes > this.#options.queuedBytes) {
+      throw new RangeError('CONNECT sends more than may wait for the connection');
+    }
+    this.#early.push(text);
+  }
+
+  close(code = 1000, reason = ''): void {
+    this.#messages = [];
+    this.#connection?.close(code, reason);
+  }
+
+  /** The application ends. */
+  endWithApplication(): void {
+    this.close(goingAway);
+  }
+
+  /** Once, when the handshake is done. */
+  open(connection: WebSocket): void {
+    this.#connection = connection;
+    const beat = setInterval(() => this.#beat(connection), this.#options.heartbeatMs);
+    connection.on('pong', () => {
+      this.#isAlive = true;
+    });
+    // Each ping is answered, also to somebody who reads no answers.
+    connection.on('ping', () => this.#cutSlowReader(connection));
+    connection.on('message', (data, isBinary) => this.#take(connection, data, isBinary));
+    // What the other side has sent wrong closes the connection by itself.
+    connection.on('error', () => {});
+    connection.once('close', (code, reason) => {
+      clearInterval(beat);
+      this.#end(code, reason.toString());
+    });
+    for (const text of this.#early) this.#write(connection, text);
+    this.#early = [];
+  }
+
+  /** Where there was no handshake after CONNECT. */
+  abandon(): void {
+    this.#end(1006, '');
+  }
+
+  #end(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#messages = [];
+    const { onEnd, report } = this.#options;
+    onEnd({ code, reason }).catch((error: unknown) => report(500, error));
+  }
+
+  #write(connection: WebSocket, text: string): void {
+    connection.send(text, () => {});
+    this.#cutSlowReader(connection);
+  }
+
+  #cutSlowReader(connection: WebSocket): void {
+    if (connection.bufferedAmount > this.#options.queuedBytes) connection.terminate();
+  }
+
+  #beat(connection: WebSocket): void {
+    // Nothing is read while a message is handled, so no answer either.
+    if (this.#isHandling) return;
+    if (!this.#isAlive) connection.terminate();
+    else connection.ping();
+    this.#isAlive = false;
+  }
+
+  /** While one message is handled no more bytes are read: those that wait are what was read at once. */
+  #take(connection: WebSocket, data: RawData, isBinary: boolean): void {
+    if (isBinary) connection.close(wrongKind, 'messages are texts');
+    else this.#messages.push(String(data));
+    if (isBinary || this.#isHandling) return;
+    this.#isHandling = true;
+    connection.pause();
+    void this.#handleAll(connection).finally(() => {
+      this.#isHandling = false;
+      this.#isAlive = true;
+      connection.resume();
+    });
+  }
+
+  async #handleAll(connection: WebSocket): Promise<void> {
+    for (let text = this.#messages.shift(); text !== undefined; text = this.#messages.shift()) {
+      try {
+        const answer = await this.#options.onMessage(text);
+        if (answer !== undefined) this.send(answer);
+      } catch (error) {
+        if (error instanceof Stop) this.send(error.value ?? null);
+        else this.#refuse(connection, error);
+      }
+    }
+  }
+
+  /** What is wrong with a message is told; what is wrong with us ends the connection. */
+  #refuse(connection: WebSocket, error: unknown): void {
+    const { requestId, report } = this.#options;
+    const { status, body } = toErrorResponse(error, requestId);
+    this.#write(
+      connection,
+      `{"error":${body instanceof Uint8Array ? new TextDecoder().decode(body) : 'null'}}`,
+    );
+    if (status < 500) return;
+    report(status, error);
+    this.close(failed);
+  }
+}

@@ -1,0 +1,64 @@
+// Handshakes of WebSockets on servers of node:http. The package `ws` speaks the protocol: Node has no server for it,
+// and ws is without dependencies, bounds messages, and is what other frameworks use. It is loaded where an
+// application has a class with CONNECT.
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Dispatch } from '../dispatch.ts';
+import type { Limits } from '../limits.ts';
+import { isWebSocket, toRequestLike } from './node-http.ts';
+import { writeRaw } from './unreadable-request.ts';
+
+/** For the server's `upgrade` event. `target` is the path below the mount; default: the request's. */
+export type Upgrade = (
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  target?: string,
+) => void;
+
+export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<Upgrade> {
+  const { WebSocketServer } = await import('ws');
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: limits.messageBytes,
+  });
+  const answers = new WeakMap<IncomingMessage, Headers>();
+  server.on('headers', (lines, request) => {
+    for (const [name, value] of answers.get(request) ?? []) lines.push(`${name}: ${value}`);
+  });
+
+  async function upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    target: string | undefined,
+  ): Promise<void> {
+    const gone = new AbortController();
+    socket.once('close', () => gone.abort());
+    const like = toRequestLike(request);
+    const answer = await dispatch({
+      ...like,
+      target: target ?? like.target,
+      body: undefined,
+      signal: () => gone.signal,
+      isUpgrade: isWebSocket(request),
+    });
+    const { session } = answer;
+    if (session === undefined) return writeRaw(socket, answer);
+    answers.set(request, answer.headers);
+    let isOpen = false;
+    server.handleUpgrade(request, socket, head, (connection) => {
+      isOpen = true;
+      session.open(connection);
+    });
+    if (!isOpen) session.abandon();
+  }
+
+  return (request, socket, head, target) => {
+    // Until the connection is open nobody else listens to it.
+    socket.on('error', () => socket.destroy());
+    upgrade(request, socket, head, target).catch(() => socket.destroy());
+  };
+}
