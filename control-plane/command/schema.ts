@@ -5,7 +5,7 @@ import { type AddCommand, describeExitCodes } from './command-frame.ts';
 
 const schemas = {
   rules: async () => formatRuleSchema(),
-  tests: async () => (await import('../../rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
+  tests: async () => (await import('../rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
 } as const satisfies Readonly<Record<string, () => Promise<string>>>;
 
 export const addSchema: AddCommand = (program, { io }) => {

@@ -1,6 +1,6 @@
 // All parts of documents that are made from the code.
 import { createControlPlaneSections } from '../../control-plane/document-sections.ts';
-import { testKeySection } from '../../rehearsal/rule-tests/key-documents.ts';
+import { testKeySection } from '../../control-plane/rehearsal/rule-tests/key-documents.ts';
 import type { GeneratedSection } from '../../shared/generated-section.ts';
 import { adviceSection, ruleKeySection } from '../../shared/rules/key-documents.ts';
 import { workerSections } from '../../worker/document-sections.ts';

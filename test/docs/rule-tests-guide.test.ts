@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
-import { formatTestSchema } from '../../rehearsal/rule-tests/test-keys.ts';
+import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
 import { runInProcess } from '../support/command-run.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 
@@ -16,7 +16,7 @@ const isValid = new Ajv({ allErrors: true, strictTypes: false }).compile(
 );
 const toData = (text: string) => JSON.parse(JSON.stringify(parse(text)));
 
-const blocks = findFencedBlocks(read('rehearsal/rule-tests/README.md'));
+const blocks = findFencedBlocks(read('control-plane/rehearsal/rule-tests/README.md'));
 const examples = blocks.filter(({ language }) => language === 'yaml');
 
 for (const example of examples) {
@@ -33,7 +33,7 @@ for (const example of examples) {
 }
 
 test('the schema of tests that is kept is the one that the code makes', (t) => {
-  const kept = JSON.parse(read('rehearsal/rule-tests/rule-tests.schema.json'));
+  const kept = JSON.parse(read('control-plane/rehearsal/rule-tests/rule-tests.schema.json'));
   t.deepEqual(kept, JSON.parse(formatTestSchema()), 'run npm run docs');
 });
 

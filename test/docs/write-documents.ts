@@ -1,7 +1,7 @@
 // Writes what documents take from the code: `npm run docs`. Tests beside this compare them.
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
-import { formatTestSchema } from '../../rehearsal/rule-tests/test-keys.ts';
+import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
 import { AppError } from '../../shared/errors.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
@@ -21,7 +21,10 @@ for (const { document, mark, text } of generatedSections) {
 
 // What follows is brought into form by Biome, which the script runs next.
 await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema());
-await writeFile(inProject('rehearsal/rule-tests/rule-tests.schema.json'), formatTestSchema());
+await writeFile(
+  inProject('control-plane/rehearsal/rule-tests/rule-tests.schema.json'),
+  formatTestSchema(),
+);
 const adminApp = await createAdminApp({ api: undefined, guard: bearer() });
 const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
 await writeFile(inProject('control-plane/admin/openapi.json'), description);

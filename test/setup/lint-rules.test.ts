@@ -62,15 +62,13 @@ test('imports go down the floors, and the programs do not import each other', (t
     'worker/a.ts': "import '../control-plane/b.ts';\n",
     'control-plane/b.ts': "import '../worker/a.ts';\n",
     'shared/c.ts': "import '../worker/a.ts';\n",
-    'worker/d.ts': "import '../rehearsal/e.ts';\n",
-    'rehearsal/e.ts': "import '../control-plane/b.ts';\n",
+    'control-plane/rehearsal/d.ts': "import '../command/e.ts';\n",
   });
   const files = [
     'worker/a.ts',
     'control-plane/b.ts',
     'shared/c.ts',
-    'worker/d.ts',
-    'rehearsal/e.ts',
+    'control-plane/rehearsal/d.ts',
   ];
   for (const file of files) {
     t.true(output.includes(`${file}:1:8 lint/style/noRestrictedImports`), `${file}: ${output}`);

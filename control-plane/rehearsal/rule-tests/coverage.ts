@@ -1,7 +1,7 @@
 // Which limits of rules no test reaches.
-import { compareFiles } from '../../shared/rules/file-order.ts';
-import { type PlacedRule, placeRules, toPlaceText } from '../../shared/rules/placed-rule.ts';
-import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { compareFiles } from '../../../shared/rules/file-order.ts';
+import { type PlacedRule, placeRules, toPlaceText } from '../../../shared/rules/placed-rule.ts';
+import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 
 export interface CoveredLimit {
   /** The domain, and the rule of each level, joined by dots. */

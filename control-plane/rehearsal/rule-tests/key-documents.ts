@@ -1,5 +1,5 @@
 // What documents get from the table of the keys of rule tests.
-import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
+import { type GeneratedSection, toTable } from '../../../shared/generated-section.ts';
 import { testKeys } from './test-keys.ts';
 
 export const testKeySection: GeneratedSection = {

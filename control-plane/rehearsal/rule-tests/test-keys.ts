@@ -4,8 +4,8 @@ import {
   createDocumentSchema,
   type JsonSchema,
   type SchemaRow,
-} from '../../shared/rules/document-schema.ts';
-import { workerTable } from '../../worker/settings/table.ts';
+} from '../../../shared/rules/document-schema.ts';
+import { workerTable } from '../../../worker/settings/table.ts';
 
 export type TestPlace = 'file' | 'test' | 'request' | 'status';
 

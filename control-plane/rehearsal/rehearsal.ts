@@ -2,20 +2,20 @@
 // is turned to each request. For tests of rules and for recorded traffic.
 //
 // Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
-import type { Log } from '../shared/log.ts';
-import type { Match } from '../shared/rules/rule.ts';
-import { createMemoryStore } from '../worker/counters/memory-store.ts';
-import type { RateLimitRequest } from '../worker/decision/message.ts';
-import { createOverLimitCache } from '../worker/decision/over-limit-cache.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Match } from '../../shared/rules/rule.ts';
+import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import type { RateLimitRequest } from '../../worker/decision/message.ts';
+import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
 import {
   createShouldRateLimit,
   Decision,
   type DecisionOutcome,
-} from '../worker/decision/should-rate-limit.ts';
-import { createUnmatchedSampler } from '../worker/decision/unmatched-sampler.ts';
-import { createRegistry } from '../worker/metrics/registry.ts';
-import { toDecisionOptions } from '../worker/settings/decision-options.ts';
-import type { WorkerSettings } from '../worker/settings.ts';
+} from '../../worker/decision/should-rate-limit.ts';
+import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.ts';
+import { createRegistry } from '../../worker/metrics/registry.ts';
+import { toDecisionOptions } from '../../worker/settings/decision-options.ts';
+import type { WorkerSettings } from '../../worker/settings.ts';
 import { createRuleFinder, type RuleFinder } from './matched-rule.ts';
 import type { RulesInTime, RulesNow } from './rules-in-time.ts';
 import { createTurnedClock } from './turned-clock.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { parseRuleDocument } from '../shared/rules/document.ts';
-import { codes } from '../worker/decision/message.ts';
-import { parseWorkerSettings } from '../worker/settings.ts';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { codes } from '../../worker/decision/message.ts';
+import { parseWorkerSettings } from '../../worker/settings.ts';
 import { createRehearsal } from './rehearsal.ts';
 import { createRulesInTime } from './rules-in-time.ts';
 

@@ -1,5 +1,5 @@
 // A clock that stands still between two requests, and is turned to the moment of each.
-import type { Clock } from '../shared/clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 
 export interface TurnedClock extends Clock {
   /** Milliseconds of wall time. Back, too, as a host's clock may be set: the monotonic time then stays. */

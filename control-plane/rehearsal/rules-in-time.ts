@@ -1,11 +1,15 @@
 // The rules of documents as they are at a moment: those that end are there only before (behaviour:
 // rules-that-end).
-import type { PlacedRule } from '../shared/rules/placed-rule.ts';
-import { placeRules } from '../shared/rules/placed-rule.ts';
-import type { RuleSet } from '../shared/rules/rule.ts';
-import type { RuleDocument } from '../shared/rules/rule-document.ts';
-import { documentsAt, nextEndOf } from '../shared/rules/rule-end.ts';
-import { type BuildResult, buildRuleSet, type RuleSetOptions } from '../shared/rules/rule-set.ts';
+import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import { placeRules } from '../../shared/rules/placed-rule.ts';
+import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { documentsAt, nextEndOf } from '../../shared/rules/rule-end.ts';
+import {
+  type BuildResult,
+  buildRuleSet,
+  type RuleSetOptions,
+} from '../../shared/rules/rule-set.ts';
 
 export interface RulesNow {
   readonly ruleSet: RuleSet;
