@@ -1,6 +1,9 @@
-// Plans one batch: turns the hits of many requests into operations, and the replies into each hit's
-// result. Pure; batching.ts decides when a batch is sent and where.
+// One batch: turns the hits of many requests into commands, and the replies into each hit's result. Exactly
+// the reference's INCRBY and EXPIRE on its keys, so that both count together (behaviour: redis-commands).
+// batching.ts decides when a batch is sent and where. In one file, because what a reply means depends on the
+// command, and a command on the hits that share it.
 
+import type { Clock } from '../../../shared/clock.ts';
 import {
   LimiterCounter,
   type LimiterReading,
@@ -9,9 +12,42 @@ import {
 import { AppError } from '../../../shared/errors.ts';
 import { takeHit } from '../limiter-hit.ts';
 import { type CountRequest, type Hit, type LimiterWindow, needsReading } from '../store.ts';
+import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
+import type { KnownExpiries } from './known-expiries.ts';
+import { limiterScripts } from './limiter-scripts.ts';
+import { toArguments, toLimiterText } from './limiter-text.ts';
+import { isLost, type RawReply } from './reply-reader.ts';
+import type { ScriptSupport } from './script-support.ts';
 
-/** An operation on one counter. */
-export interface Operation {
+/** What the batches of one server share. */
+export interface BatchDeps {
+  /** The store's name in errors. */
+  readonly name: string;
+  readonly knownExpiries: KnownExpiries;
+  readonly scripts: ScriptSupport;
+  readonly clock: Clock;
+  /** A counter's lifetime is its window plus a random whole number of seconds below this. */
+  readonly jitterMaxSeconds: number;
+}
+
+/**
+ * A refund (behaviour: refunds). KEYS[1]: the counter; ARGV[1]: hits to take back. Returns the counter
+ * afterwards, as text. Numbers are compared as decimal texts because Lua's numbers are not exact above
+ * 2^53, and subtracted by DECRBY, which keeps the expiry and rejects other values. Sent in full each time:
+ * the server caches the compiled script, and there is no "unknown script" error after a failover or SCRIPT
+ * FLUSH.
+ */
+const refundScript = [
+  "local c = redis.call('GET', KEYS[1])",
+  "if not c or c == '0' or string.sub(c, 1, 1) == '-' then return '0' end",
+  'local n = ARGV[1]',
+  'if #c < #n or (#c == #n and c < n) then n = c end',
+  "redis.call('DECRBY', KEYS[1], n)",
+  "return redis.call('GET', KEYS[1])",
+].join('\n');
+
+/** What is done to one counter by one command, or by two with its EXPIRE. */
+interface Operation {
   /**
    * - `read`: the counter as it is, 0 when there is none; creates nothing.
    * - `add`: adds, creating the counter with its lifetime, also when the amount is 0.
@@ -28,6 +64,10 @@ export interface Operation {
   hitCount: number;
   /** For `limit` only. */
   readonly takes: LimiterTakes | undefined;
+  /** The lifetime that is sent with it, in seconds; 0 for none. */
+  lifetime: number;
+  /** The counter after the operation, a limiter's as it was before it, or why there is none. */
+  reply: number | LimiterReading | Failure | undefined;
 }
 
 /** Hits on a limiter's counter, in their order. */
@@ -38,20 +78,27 @@ export interface LimiterTakes {
 }
 
 /** Why an operation has no result. Other operations of the batch are not affected. */
-export interface Failure {
+interface Failure {
   readonly error: AppError;
   /** The amount did not fit, so the counter was left as it was. */
   readonly overflow: boolean;
-  /** No answer: the connection was lost. */
-  readonly lost: boolean;
 }
 
-/** The counter after the operation, a limiter's as it was before it, or why there is none. */
-export type Reply = number | LimiterReading | Failure;
-
-export function isFailure(reply: Reply): reply is Failure {
-  return typeof reply !== 'number' && 'error' in reply;
+/** What a batch has to send after a reply; nothing where all is answered. */
+export interface Further {
+  /** Their replies are for `take`. */
+  readonly commands: readonly CommandText[];
+  /** Sent beside the batch, which does not wait for them: their replies are for `confirm`. */
+  readonly expiries: MissingExpiries | undefined;
 }
+
+/** EXPIRE commands of counters that had expired and were made anew without a lifetime. */
+export interface MissingExpiries {
+  readonly operations: readonly Operation[];
+  readonly commands: readonly CommandText[];
+}
+
+const none: readonly CommandText[] = [];
 
 /** Hits above this are never summed with others, so that an overflow affects no other request. */
 const maxSummedHits = 2 ** 31;
@@ -68,7 +115,7 @@ const counterBound = 2 ** 63;
 export class Batch {
   /** Undefined where the request was settled before the batch was answered. */
   readonly requests: (CountRequest | undefined)[] = [];
-  readonly operations: Operation[] = [];
+  readonly #operations: Operation[] = [];
   /** For each request, the index of its first hit in the two lists below. */
   readonly #firstHit: number[] = [];
   /** For each hit: its operation. */
@@ -78,6 +125,12 @@ export class Batch {
   /** By `mapKey`, the operation that later hits may join. */
   readonly #open = new Map<string, number>();
   readonly #counters: Counters | undefined;
+  readonly #deps: BatchDeps;
+  /** How many operations are answered; the commands in flight are those of the following ones. */
+  #answered = 0;
+  /** Replies that wait for those to scripts that the server did not know, and the indices of these among them. */
+  #unknownScripts: { readonly raw: RawReply[]; readonly places: readonly number[] } | undefined;
+  #hasScripts = false;
   /** By operation, the hits on limiters' counters. */
   #limited: Map<number, LimitedHits> | undefined;
 
@@ -85,8 +138,14 @@ export class Batch {
    * `counters`: the values read before, by which `add-unless-over` is decided; the map is updated as
    * requests are added. Undefined: such requests are planned as `add`.
    */
-  constructor(counters: Counters | undefined) {
+  constructor(deps: BatchDeps, counters: Counters | undefined) {
+    this.#deps = deps;
     this.#counters = counters;
+  }
+
+  /** How many counters' operations it has. */
+  get size(): number {
+    return this.#operations.length;
   }
 
   add(request: CountRequest): void {
@@ -109,11 +168,11 @@ export class Batch {
 
   #addSummed(hit: Hit, amount: number): void {
     let index = this.#open.get(hit.mapKey);
-    let operation = index === undefined ? undefined : this.operations[index];
+    let operation = index === undefined ? undefined : this.#operations[index];
     if (index === undefined || operation === undefined || operation.amount + amount >= sumBound) {
-      index = this.operations.length;
+      index = this.#operations.length;
       operation = toOperation('add', hit.key, hit.windowSeconds);
-      this.operations.push(operation);
+      this.#operations.push(operation);
       this.#open.set(hit.mapKey, index);
     }
     operation.amount += amount;
@@ -127,10 +186,10 @@ export class Batch {
     let index = this.#open.get(hit.mapKey);
     let limited = index === undefined ? undefined : this.#limited?.get(index);
     if (index === undefined || limited === undefined) {
-      index = this.operations.length;
+      index = this.#operations.length;
       const runs: number[] = [];
       limited = { limiter, runs, hits: [], isDecided: false };
-      this.operations.push(toLimitOperation(hit.key, limiter, runs));
+      this.#operations.push(toLimitOperation(hit.key, limiter, runs));
       this.#open.set(hit.mapKey, index);
       this.#limited ??= new Map();
       this.#limited.set(index, limited);
@@ -155,9 +214,9 @@ export class Batch {
     operation.amount = hit.hits;
     operation.exactAmount = hit.exactHits;
     operation.hitCount = 1;
-    this.#operationOf.push(this.operations.length);
+    this.#operationOf.push(this.#operations.length);
     this.#sumSoFar.push(hit.hits);
-    this.operations.push(operation);
+    this.#operations.push(operation);
     this.#open.delete(hit.mapKey);
     this.#track(hit.mapKey, kind === 'add' ? hit.hits : -hit.hits);
   }
@@ -169,23 +228,217 @@ export class Batch {
     this.#counters?.set(mapKey, Math.max(0, value + change));
   }
 
-  /**
-   * Increments whose sum would have overflowed the counter were not made. Returns their hits as separate
-   * increments to send next, so that those that fit are counted as if the requests had come one by one.
-   * Their replies are appended to `replies`.
-   */
-  splitOverflows(replies: readonly Reply[]): Operation[] {
-    const sumBefore = new Map<number, number>();
-    for (const [index, reply] of replies.entries()) {
-      if (isOverflow(reply) && this.operations[index]?.hitCount !== 1) {
-        sumBefore.set(index, 0);
+  /** Reads the counters of these hits, each once, for `counters` and `findFailure`. */
+  read(hits: readonly Hit[]): void {
+    for (const { key, mapKey, limiter } of hits) {
+      if (this.#open.has(mapKey)) continue;
+      this.#open.set(mapKey, this.#operations.length);
+      const read = limiter ? toLimitOperation(key, limiter, []) : toOperation('read', key, 0);
+      this.#operations.push(read);
+    }
+  }
+
+  /** What was read. */
+  counters(): Counters {
+    const counters: Counters = new Map();
+    for (const [mapKey, index] of this.#open) {
+      const { reply, takes } = this.#operations[index] as Operation;
+      if (typeof reply === 'number') counters.set(mapKey, reply);
+      else if (reply !== undefined && !isFailure(reply) && takes !== undefined) {
+        counters.set(mapKey, openLimiterCounter(takes.limiter, reply));
       }
     }
-    const split: Operation[] = [];
+    return counters;
+  }
+
+  /** Why a counter of these hits could not be read, if so. */
+  findFailure(hits: readonly Hit[]): AppError | undefined {
+    for (const { mapKey } of hits) {
+      const reply = this.#operations[this.#open.get(mapKey) ?? -1]?.reply;
+      if (reply !== undefined && isFailure(reply)) return reply.error;
+    }
+    return undefined;
+  }
+
+  /** Those of the operations that are not answered, to be sent in one piece. */
+  toCommands(): CommandText[] {
+    const now = this.#deps.clock.monotonicMs();
+    const commands: CommandText[] = [];
+    for (let index = this.#answered; index < this.#operations.length; index++) {
+      const operation = this.#operations[index] as Operation;
+      commands.push(this.#toCommand(operation));
+      if (operation.kind === 'add' && !this.#deps.knownExpiries.has(operation.key, now)) {
+        operation.lifetime = this.#drawLifetime(operation);
+        commands.push(toExpireText(operation, operation.lifetime));
+      }
+    }
+    return commands;
+  }
+
+  #toCommand(operation: Operation): CommandText {
+    const { kind, key, amount, exactAmount } = operation;
+    switch (kind) {
+      case 'read':
+        return toCommandText('GET', key);
+      case 'add':
+        return toIncrementText(key, String(exactAmount ?? amount));
+      case 'refund':
+        return toCommandText('EVAL', refundScript, 1, key, String(exactAmount ?? amount));
+      case 'limit':
+        this.#hasScripts = true;
+        return this.#toLimitText(operation, 'EVALSHA');
+    }
+  }
+
+  /** In the form that the scripts read (limiter-scripts.ts). */
+  #toLimitText({ key, takes }: Operation, verb: 'EVAL' | 'EVALSHA'): CommandText {
+    const { limiter, runs } = takes as LimiterTakes;
+    const jitter = this.#drawJitter();
+    if (verb === 'EVALSHA') return toLimiterText(limiter, key, jitter, runs);
+    const { text } = limiterScripts[limiter.algorithm];
+    return toCommandText('EVAL', text, 1, key, ...toArguments(limiter), jitter, ...runs);
+  }
+
+  #drawLifetime({ windowSeconds }: Operation): number {
+    return windowSeconds + this.#drawJitter();
+  }
+
+  #drawJitter(): number {
+    return Math.floor(Math.random() * this.#deps.jitterMaxSeconds);
+  }
+
+  /** Takes the replies to the commands that were sent last. */
+  take(raw: RawReply[]): Further {
+    const unknown = this.#unknownScripts;
+    if (unknown !== undefined) {
+      for (const [index, place] of unknown.places.entries()) {
+        unknown.raw[place] = raw[index] as RawReply;
+      }
+      this.#unknownScripts = undefined;
+      return this.#takeKnown(unknown.raw);
+    }
+    const scripts = this.#hasScripts ? this.#findUnknownScripts(raw) : none;
+    return scripts.length === 0 ? this.#takeKnown(raw) : { commands: scripts, expiries: undefined };
+  }
+
+  /** The scripts that the server did not know, now in full; it has executed none of them. */
+  #findUnknownScripts(raw: RawReply[]): readonly CommandText[] {
+    const commands: CommandText[] = [];
+    const places: number[] = [];
+    let place = 0;
+    for (let index = this.#answered; index < this.#operations.length; index++) {
+      const operation = this.#operations[index] as Operation;
+      if (operation.kind === 'limit' && isUnknownScript(raw[place])) {
+        commands.push(this.#toLimitText(operation, 'EVAL'));
+        places.push(place);
+      }
+      place += operation.lifetime > 0 ? 2 : 1;
+    }
+    if (places.length > 0) this.#unknownScripts = { raw, places };
+    return commands;
+  }
+
+  #takeKnown(raw: readonly RawReply[]): Further {
+    const { knownExpiries } = this.#deps;
+    const from = this.#answered;
+    const to = this.#operations.length;
+    let overflows = false;
+    let expiries: { operations: Operation[]; commands: CommandText[] } | undefined;
+    let next = 0;
+    for (let index = from; index < to; index++) {
+      const operation = this.#operations[index] as Operation;
+      let reply = this.#toReply(operation, raw[next++]);
+      if (operation.lifetime > 0) {
+        const expiry = raw[next++];
+        if (expiry instanceof Error) reply = this.#toFailure(operation, expiry);
+        else if (expiry === 1 && operation.amount > 0) this.#remember(operation);
+      } else if (operation.kind === 'add' && typeof reply !== 'number') {
+        // It may have created the counter all the same, which the next reply would not show.
+        knownExpiries.forget(operation.key);
+      } else if (operation.kind === 'add' && reply === operation.amount) {
+        knownExpiries.forget(operation.key);
+        expiries ??= { operations: [], commands: [] };
+        expiries.operations.push(operation);
+        expiries.commands.push(toExpireText(operation, this.#drawLifetime(operation)));
+      }
+      operation.reply = reply;
+      if (typeof reply !== 'number' && isOverflow(reply)) overflows = true;
+    }
+    this.#answered = to;
+    if (overflows) this.#splitOverflows(from);
+    return { commands: this.#operations.length > to ? this.toCommands() : none, expiries };
+  }
+
+  confirm({ operations }: MissingExpiries, raw: readonly RawReply[]): void {
+    for (const [index, operation] of operations.entries()) {
+      if (raw[index] === 1) this.#remember(operation);
+    }
+  }
+
+  /** Until the end of its window, after which nobody uses it. */
+  #remember({ key, windowSeconds }: Operation): void {
+    const { knownExpiries, clock } = this.#deps;
+    knownExpiries.remember(key, clock.monotonicMs() + windowSeconds * 1000);
+  }
+
+  #toReply(operation: Operation, raw: RawReply | undefined): NonNullable<Operation['reply']> {
+    if (typeof raw === 'number' && raw >= 0) return raw;
+    if (raw instanceof Error) return this.#toFailure(operation, raw);
+    if (operation.kind === 'limit') return this.#toReading(operation, raw);
+    const value = raw === null ? 0 : parseCounter(raw);
+    if (value !== undefined && value >= 0) return value;
+    const what = value === undefined ? 'is not a number' : `is negative: ${value}`;
+    return this.#toWrong(operation, what);
+  }
+
+  #toReading(operation: Operation, raw: RawReply | undefined): LimiterReading | Failure {
+    const reading = Array.isArray(raw) ? raw.map(Number) : [];
+    if (reading.length >= 2 && reading.every((number) => number >= 0)) {
+      this.#deps.scripts.worked();
+      return reading;
+    }
+    return this.#toWrong(operation, 'was answered with something else than a limiter');
+  }
+
+  /** The only place where a server's error becomes ours. */
+  #toFailure(operation: Operation, error: Error): Failure {
+    const { name, scripts } = this.#deps;
+    // The position in the script means nothing to the reader.
+    const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
+    const lost = isLost(error);
+    const algorithm = operation.takes?.limiter.algorithm;
+    const refused =
+      algorithm === undefined || lost
+        ? undefined
+        : scripts.refused(algorithm, showKey(operation), said);
+    const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
+    const text = lost ? 'the connection was lost before the answer came' : `${said}${ofCounter}`;
+    return {
+      error: refused ?? new AppError('store', `${name}: ${text}`),
+      overflow: said.includes('would overflow'),
+    };
+  }
+
+  #toWrong(operation: Operation, what: string): Failure {
+    const text = `${this.#deps.name}: counter ${showKey(operation)} ${what}`;
+    return { error: new AppError('store', text), overflow: false };
+  }
+
+  /**
+   * Increments whose sum would have overflowed the counter were not made. Adds their hits as separate
+   * increments, so that those that fit are counted as if the requests had come one by one.
+   */
+  #splitOverflows(from: number): void {
+    const sumBefore = new Map<number, number>();
+    for (let index = from; index < this.#operations.length; index++) {
+      const { reply, hitCount } = this.#operations[index] as Operation;
+      if (isOverflow(reply) && hitCount !== 1) sumBefore.set(index, 0);
+    }
+    if (sumBefore.size === 0) return;
     for (const [index, request] of this.requests.entries()) {
       const end = this.#firstHit[index + 1] ?? this.#operationOf.length;
       for (let place = this.#firstHit[index] ?? end; place < end; place++) {
-        const summed = this.operations[this.#operationOf[place] ?? -1];
+        const summed = this.#operations[this.#operationOf[place] ?? -1];
         const before = sumBefore.get(this.#operationOf[place] ?? -1);
         if (before === undefined || summed === undefined) continue;
         const sum = this.#sumSoFar[place] ?? 0;
@@ -194,13 +447,11 @@ export class Batch {
         const operation = toOperation('add', summed.key, summed.windowSeconds);
         operation.amount = sum - before;
         operation.hitCount = 1;
-        this.#operationOf[place] = this.operations.length;
+        this.#operationOf[place] = this.#operations.length;
         this.#sumSoFar[place] = operation.amount;
-        this.operations.push(operation);
-        split.push(operation);
+        this.#operations.push(operation);
       }
     }
-    return split;
   }
 
   /** The requests that are not settled yet; answers for them are ignored from now on. */
@@ -211,18 +462,18 @@ export class Batch {
   }
 
   /**
-   * Sets `after` of each counted hit of the request at `index` from the replies to all operations. Returns
-   * the first failure, if any: it fails exactly the requests with a hit in the failed operation.
+   * Sets `after` of each counted hit of the request at `index`, when all is answered. Returns the first
+   * failure, if any: it fails exactly the requests with a hit in the failed operation.
    */
-  complete(index: number, replies: readonly Reply[]): AppError | undefined {
+  complete(index: number): AppError | undefined {
     let place = this.#firstHit[index] ?? 0;
     const hits = this.requests[index]?.hits ?? [];
     let failure: AppError | undefined;
     for (let hitIndex = 0; hitIndex < hits.length; hitIndex++) {
       const hit = hits[hitIndex] as Hit;
       const operationIndex = this.#operationOf[place] ?? -1;
-      const operation = this.operations[operationIndex];
-      const reply = replies[operationIndex];
+      const operation = this.#operations[operationIndex];
+      const reply = operation?.reply;
       if (operation === undefined || reply === undefined) {
         return new AppError('internal', 'the store answered fewer operations than it was sent');
       }
@@ -277,15 +528,15 @@ function findSuppressedHits(request: CountRequest, counters: Counters): boolean[
   return request.hits.map((hit) => !isOver(hit));
 }
 
-export function isOverflow(reply: Reply): boolean {
-  return typeof reply !== 'number' && isFailure(reply) && reply.overflow;
+function isFailure(reply: NonNullable<Operation['reply']>): reply is Failure {
+  return typeof reply !== 'number' && 'error' in reply;
 }
 
-export function toOperation(
-  kind: Operation['kind'],
-  key: string,
-  windowSeconds: number,
-): Operation {
+function isOverflow(reply: Operation['reply']): boolean {
+  return reply !== undefined && isFailure(reply) && reply.overflow;
+}
+
+function toOperation(kind: Operation['kind'], key: string, windowSeconds: number): Operation {
   return {
     kind,
     key,
@@ -294,22 +545,35 @@ export function toOperation(
     exactAmount: undefined,
     hitCount: 0,
     takes: undefined,
+    lifetime: 0,
+    reply: undefined,
   };
 }
 
-/** Without `runs` it only reads. */
-export function toLimitOperation(
-  key: string,
-  limiter: LimiterWindow,
-  runs: number[] = [],
-): Operation {
-  return {
-    kind: 'limit',
-    key,
-    windowSeconds: limiter.windowSeconds,
-    amount: 0,
-    exactAmount: undefined,
-    hitCount: 0,
-    takes: { limiter, runs },
-  };
+/** With empty `runs` it only reads. */
+function toLimitOperation(key: string, limiter: LimiterWindow, runs: number[]): Operation {
+  return { ...toOperation('limit', key, limiter.windowSeconds), takes: { limiter, runs } };
+}
+
+function isUnknownScript(reply: RawReply | undefined): boolean {
+  return reply instanceof Error && reply.message.startsWith('NOSCRIPT');
+}
+
+/** Undefined for other values, set by another program. */
+function parseCounter(raw: RawReply | undefined): number | undefined {
+  if (typeof raw === 'number') return raw;
+  return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
+}
+
+function toExpireText({ key }: Operation, lifetime: number): CommandText {
+  return toCommandText('EXPIRE', key, lifetime);
+}
+
+/** Errors caused by one counter or its name; others affect all counters. */
+const ofOneCounter = /^(WRONGTYPE|NOPERM|ERR value is not|ERR increment or decrement)/;
+/** Characters of a key that an error shows: requests can make keys very long. */
+const shownKeyLength = 200;
+
+function showKey({ key }: Operation): string {
+  return JSON.stringify(key.length > shownKeyLength ? `${key.slice(0, shownKeyLength)}...` : key);
 }

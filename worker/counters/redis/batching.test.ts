@@ -1,12 +1,20 @@
 // How requests become batches and when they are given up, with lanes and time in the test's hands.
 import test, { type ExecutionContext } from 'ava';
-import { AppError } from '../../../shared/errors.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import type { CountMode, CountRequest, Hit } from '../store.ts';
-import { isFailure, type Operation, type Reply } from './batch.ts';
 import { type Batching, createBatching, type EmptyPoolRule, type Lane } from './batching.ts';
+import { createKnownExpiries } from './known-expiries.ts';
+import { isLost, type RawReply, ReplyError } from './reply-reader.ts';
+import { createScriptSupport } from './script-support.ts';
+
+/** A command, without the EXPIRE that may follow it. */
+interface Operation {
+  readonly command: string;
+  readonly key: string;
+  readonly amount: number;
+}
 
 interface FakeLane extends Lane {
   ready: boolean;
@@ -14,7 +22,7 @@ interface FakeLane extends Lane {
     operations: readonly Operation[];
     onAnswer: () => void;
     /** Calls `onAnswer` too, unless the connection was lost. */
-    done: (replies: Reply[]) => void;
+    done: (replies: RawReply[]) => void;
   }[];
   readonly resets: string[];
 }
@@ -26,18 +34,29 @@ function createFakeLane(): FakeLane {
     ready: true,
     sent,
     resets,
-    send: (operations, done, onAnswer) =>
+    send(commands, done, onAnswer = () => {}) {
+      const parsed = commands.map(parseCommand);
+      const isExpiry = parsed.map(({ command }) => command === 'EXPIRE');
       sent.push({
-        operations: [...operations],
+        operations: parsed.filter((_, index) => !isExpiry[index]),
         onAnswer,
         done(replies) {
           const [first] = replies;
-          if (first === undefined || !isFailure(first) || !first.lost) onAnswer();
-          done(replies);
+          if (!isLost(first)) onAnswer();
+          const rest = [...replies];
+          // An EXPIRE that is not confirmed is sent with each increment.
+          done(isExpiry.map((is) => (is ? 0 : (rest.shift() ?? null))));
         },
-      }),
+      });
+    },
     reset: (reason) => resets.push(reason),
   };
+}
+
+/** Of an array of texts: its length, and the length of each text before it. */
+function parseCommand(text: string): Operation {
+  const [, , command = '', , key = '', , amount] = text.split('\r\n');
+  return { command, key, amount: Number(amount) };
 }
 
 interface SetUpOptions {
@@ -53,6 +72,13 @@ function setUp(options: SetUpOptions = {}) {
   const log = createRecordedLog();
   const deps = {
     name: 'store',
+    batches: {
+      name: 'store',
+      knownExpiries: createKnownExpiries(),
+      scripts: createScriptSupport('store', 'REDIS_URL', log),
+      clock,
+      jitterMaxSeconds: 0,
+    },
     lanes,
     overflow: { ...createFakeLane(), ready: false },
     openOverflow: () => {
@@ -117,7 +143,11 @@ function hit(key: string, hits = 1, limit = 10): Hit {
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-function answer(t: ExecutionContext, lane: FakeLane, reply: (operation: Operation) => Reply): void {
+function answer(
+  t: ExecutionContext,
+  lane: FakeLane,
+  reply: (operation: Operation) => RawReply,
+): void {
   const batch = lane.sent.shift();
   t.truthy(batch);
   batch?.done(batch.operations.map(reply));
@@ -224,10 +254,10 @@ test('a cancelled request leaves the queue and the second round of its batch', a
   answer(t, lane, () => 1);
   await tick();
   t.deepEqual(
-    lane.sent[0]?.operations.map(({ kind, key }) => [kind, key]),
+    lane.sent[0]?.operations.map(({ command, key }) => [command, key]),
     [
-      ['read', 'b'],
-      ['read', 'c'],
+      ['GET', 'b'],
+      ['GET', 'c'],
     ],
   );
   read.request.cancelled = true;
@@ -243,9 +273,8 @@ test('a counter that cannot be read fails the requests that need it, which then 
   const bad = count(store, [hit('bad'), hit('x')], 10_000, 'add-unless-over');
   const good = count(store, [hit('x'), hit('y')], 10_000, 'add-unless-over');
   await tick();
-  const error = new AppError('store', 'broken');
-  answer(t, lane, ({ key }) => (key === 'bad' ? { error, overflow: false, lost: false } : 0));
-  t.deepEqual(bad.outcomes, ['broken']);
+  answer(t, lane, ({ key }) => (key === 'bad' ? new ReplyError('broken') : 0));
+  t.deepEqual(bad.outcomes, ['store: broken']);
   t.deepEqual(
     lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
     [
@@ -267,9 +296,8 @@ test('a failed operation fails the requests that have a hit in it, and no other'
       ).outcomes,
   );
   await tick();
-  const error = new AppError('store', 'broken');
-  answer(t, lane, ({ key }) => (key === 'a' ? { error, overflow: false, lost: false } : 5));
-  t.deepEqual(outcomes, [['broken'], ['broken'], ['ok']]);
+  answer(t, lane, ({ key }) => (key === 'a' ? new ReplyError('broken') : 5));
+  t.deepEqual(outcomes, [['store: broken'], ['store: broken'], ['ok']]);
 });
 
 test('while the breaker is open, requests fail at once with the reason', async (t) => {
@@ -325,9 +353,8 @@ test('a trial whose connection is lost leaves the breaker as it is', async (t) =
   deps.breaker.halfOpen();
   const { outcomes } = count(store, [hit('a')]);
   await tick();
-  const error = new AppError('store', 'lost');
-  lane.sent[0]?.done([{ error, overflow: false, lost: true }]);
-  t.deepEqual(outcomes, ['lost']);
+  lane.sent[0]?.done([new Error('the connection was closed')]);
+  t.deepEqual(outcomes, ['store: the connection was lost before the answer came']);
   t.is(deps.breaker.state, 'half-open');
 });
 
@@ -337,8 +364,7 @@ test('a refusal is an answer, and closes the breaker too', async (t) => {
   deps.breaker.halfOpen();
   count(store, [hit('a')]);
   await tick();
-  const error = new AppError('store', 'WRONGTYPE');
-  lane.sent[0]?.done([{ error, overflow: false, lost: false }]);
+  lane.sent[0]?.done([new ReplyError('WRONGTYPE')]);
   t.is(deps.breaker.state, 'closed');
 });
 
@@ -571,7 +597,7 @@ test('an increment that does not fit as a sum is made again hit by hit', async (
   const { store, lane } = setUp();
   const [first, second] = [count(store, [hit('a', 3), hit('b')]), count(store, [hit('a', 2)])];
   await tick();
-  const failure = { error: new AppError('store', 'would overflow'), overflow: true, lost: false };
+  const failure = new ReplyError('would overflow');
   answer(t, lane, ({ key }) => (key === 'a' ? failure : 1));
   t.deepEqual(
     lane.sent[0]?.operations.map(({ key, amount }) => [key, amount]),
@@ -581,7 +607,7 @@ test('an increment that does not fit as a sum is made again hit by hit', async (
     ],
   );
   answer(t, lane, ({ amount }) => (amount === 3 ? failure : 9));
-  t.deepEqual([...first.outcomes, ...second.outcomes], ['would overflow', 'ok']);
+  t.deepEqual([...first.outcomes, ...second.outcomes], ['store: would overflow', 'ok']);
   t.is(second.request.hits[0]?.after, 9);
 });
 

@@ -1,22 +1,14 @@
 // Gathers requests into batches, sends each over the next free lane, and settles every request once and by
 // its deadline. batch.ts plans the content of a batch.
 import type { Clock } from '../../../shared/clock.ts';
-import { openLimiterCounter } from '../../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Breaker } from '../failure/breaker.ts';
 import { type CountRequest, findUncountable, needsReading } from '../store.ts';
-import {
-  Batch,
-  type Counters,
-  isFailure,
-  isOverflow,
-  type Operation,
-  type Reply,
-  toLimitOperation,
-  toOperation,
-} from './batch.ts';
+import { Batch, type BatchDeps } from './batch.ts';
+import type { CommandText } from './command-text.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
+import type { RawReply } from './reply-reader.ts';
 import { createWaitingLine } from './waiting-line.ts';
 
 /** A batch of this many operations takes no further request: its size is bounded, and the next one can use
@@ -40,20 +32,20 @@ const trialMs = 100;
 /** Grace beyond the timeout before a connection without an answer is dropped. */
 const resetGraceMs = 25;
 
-/** Carries one batch at a time: turns operations into commands and keeps a connection. */
+/** Keeps a connection, and carries one batch at a time over it. */
 export interface Lane {
   /** Connected, so that a batch can be written now. */
   readonly ready: boolean;
   /**
-   * Writes the operations, in order. `done` is called exactly once, never from inside `send`, with one
-   * reply for each operation, also when the connection is lost. Nothing is ever sent twice. `onAnswer` is
-   * called before, when the server has answered; answers of servers to which it redirected commands may
-   * then still be missing.
+   * Writes the commands at once. `done` is called exactly once, never from inside `send`, with one reply for
+   * each command, an Error also when the connection is lost. Nothing is ever sent twice. `onAnswer` is called
+   * before, when the server has answered; answers of servers to which it redirected commands may then still be
+   * missing.
    */
   send(
-    operations: readonly Operation[],
-    done: (replies: Reply[]) => void,
-    onAnswer: () => void,
+    commands: readonly CommandText[],
+    done: (replies: RawReply[]) => void,
+    onAnswer?: () => void,
   ): void;
   /** Drops the connection, which does not answer, and reconnects. */
   reset(reason: string): void;
@@ -71,6 +63,8 @@ export interface EmptyPoolRule {
 export interface BatchingDeps {
   /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
+  /** What its batches share. */
+  readonly batches: BatchDeps;
   readonly lanes: readonly Lane[];
   /** The lane beyond `lanes`, ready only while it is open. */
   readonly overflow: Lane;
@@ -206,14 +200,24 @@ export function createBatching(deps: BatchingDeps): Batching {
     finishDraining();
   }
 
+  /** `done` is called when all of the batch is answered. */
   function write(
     slot: Slot,
-    operations: readonly Operation[],
-    done: (replies: Reply[]) => void,
+    batch: Batch,
+    commands: readonly CommandText[],
+    done: () => void,
   ): void {
+    const take = (raw: RawReply[]) => {
+      const { commands: more, expiries } = batch.take(raw);
+      if (expiries !== undefined) {
+        slot.lane.send(expiries.commands, (answers) => batch.confirm(expiries, answers));
+      }
+      if (more.length > 0) write(slot, batch, more, done);
+      else done();
+    };
     slot.writtenMs = clock.monotonicMs();
     slot.isAnswered = false;
-    slot.lane.send(operations, done, () => {
+    slot.lane.send(commands, take, () => {
       slot.isAnswered = true;
       heard = true;
       if (breaker.refusal !== undefined) breaker.close();
@@ -241,9 +245,9 @@ export function createBatching(deps: BatchingDeps): Batching {
   }
 
   function sendNextBatch(slot: Slot, now: number): void {
-    const batch = new Batch(undefined);
-    let reads: Map<string, Operation> | undefined;
-    while (batch.operations.length < maxOperations) {
+    const batch = new Batch(deps.batches, undefined);
+    let reads: Batch | undefined;
+    while (batch.size < maxOperations) {
       const request = waiting.shift();
       if (request === undefined) break;
       const reason = findReasonToLeave(request, now);
@@ -253,12 +257,8 @@ export function createBatching(deps: BatchingDeps): Batching {
       }
       batch.add(request);
       if (needsReading(request)) {
-        reads ??= new Map();
-        for (const { key, mapKey, limiter } of request.hits) {
-          if (reads.has(mapKey)) continue;
-          const read = limiter ? toLimitOperation(key, limiter) : toOperation('read', key, 0);
-          reads.set(mapKey, read);
-        }
+        reads ??= new Batch(deps.batches, undefined);
+        reads.read(request.hits);
       }
     }
     if (batch.requests.length === 0) return;
@@ -280,27 +280,16 @@ export function createBatching(deps: BatchingDeps): Batching {
     return error;
   }
 
-  /** First round of a batch with `add-unless-over`: reads the counters, by `mapKey`. The second is planned with them as
-   * if the requests came one by one. */
-  function sendReads(slot: Slot, batch: Batch, reads: ReadonlyMap<string, Operation>): void {
-    write(slot, [...reads.values()], (replies) => {
-      const counters: Counters = new Map();
-      const failures = new Map<string, AppError>();
-      let index = 0;
-      for (const [mapKey, { takes }] of reads) {
-        const reply = replies[index++];
-        if (reply === undefined) continue;
-        if (typeof reply === 'number') counters.set(mapKey, reply);
-        else if (isFailure(reply)) failures.set(mapKey, reply.error);
-        else if (takes !== undefined)
-          counters.set(mapKey, openLimiterCounter(takes.limiter, reply));
-      }
+  /** First round of a batch with `add-unless-over`: reads the counters. The second is planned with them as if
+   * the requests came one by one. */
+  function sendReads(slot: Slot, batch: Batch, reads: Batch): void {
+    write(slot, reads, reads.toCommands(), () => {
       const now = clock.monotonicMs();
-      const second = new Batch(counters);
+      const second = new Batch(deps.batches, reads.counters());
       for (const request of batch.requests) {
         if (request === undefined) continue;
         const reason = findReasonToLeave(request, now);
-        const failure = needsReading(request) ? findFailure(request, failures) : undefined;
+        const failure = needsReading(request) ? reads.findFailure(request.hits) : undefined;
         if (reason !== undefined) settle(request, reason);
         else if (failure !== undefined) fail(request, failure);
         else second.add(request);
@@ -315,19 +304,15 @@ export function createBatching(deps: BatchingDeps): Batching {
   }
 
   function send(slot: Slot, batch: Batch): void {
-    write(slot, batch.operations, (replies) => {
-      const again = replies.some(isOverflow) ? batch.splitOverflows(replies) : [];
-      if (again.length === 0) complete(slot, batch, replies);
-      else write(slot, again, (more) => complete(slot, batch, replies.concat(more)));
-    });
+    write(slot, batch, batch.toCommands(), () => complete(slot, batch));
   }
 
-  function complete(slot: Slot, batch: Batch, replies: readonly Reply[]): void {
+  function complete(slot: Slot, batch: Batch): void {
     const { requests } = batch;
     for (let index = 0; index < requests.length; index++) {
       const request = requests[index];
       if (request === undefined) continue;
-      const error = batch.complete(index, replies);
+      const error = batch.complete(index);
       if (error === undefined) settle(request, undefined);
       else fail(request, error);
     }
@@ -455,16 +440,4 @@ function toSlot(lane: Lane): Slot {
 
 function isFree({ lane, batch }: Slot): boolean {
   return batch === undefined && lane.ready;
-}
-
-function findFailure(
-  request: CountRequest,
-  failures: ReadonlyMap<string, AppError>,
-): AppError | undefined {
-  if (failures.size === 0) return undefined;
-  for (const hit of request.hits) {
-    const failure = failures.get(hit.mapKey);
-    if (failure !== undefined) return failure;
-  }
-  return undefined;
 }

@@ -2,33 +2,21 @@
 // clock that is turned by hand.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { createRecordedLog } from '../../../test/support/recorded-log.ts';
-import { toOperation } from './batch.ts';
+import { toCommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
-import { createKnownExpiries } from './known-expiries.ts';
-import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect } from './redis-lane.ts';
 import { ReplyError } from './reply-reader.ts';
-import { createScriptSupport } from './script-support.ts';
 
-const operation = { ...toOperation('add', 'a', 60), amount: 1, hitCount: 1 };
+const command = toCommandText('INCRBY', 'a', 1);
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
   const clock = createManualClock();
-  const knownExpiries = createKnownExpiries();
   let attempts = 0;
   let isReadonly = true;
   let isBroken = false;
   const lane = createRedisLane({
     clock,
-    codec: createOperationCodec({
-      name: 'store',
-      knownExpiries,
-      scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
-      clock,
-      jitterMaxSeconds: 0,
-    }),
     open: async () => {
       attempts++;
       return createConnection();
@@ -69,7 +57,7 @@ function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
     /** True when it was counted; waits for what becomes of the connection. */
     async count() {
       const replies = await new Promise<unknown[]>((resolve) =>
-        lane.send([operation], resolve, () => {}),
+        lane.send([command], resolve, () => {}),
       );
       await tick();
       return replies[0] === 1;
@@ -127,7 +115,7 @@ test('the answer of the server is told before those of the nodes that it names',
   lane.keepOpen();
   await tick();
   await new Promise<void>((onAnswer) =>
-    lane.send([operation], () => t.fail('nobody else has answered'), onAnswer),
+    lane.send([command], () => t.fail('nobody else has answered'), onAnswer),
   );
   t.pass();
 });
@@ -138,7 +126,7 @@ test('a connection that is lost is no answer', async (t) => {
   lane.keepOpen();
   await tick();
   await new Promise((resolve) =>
-    lane.send([operation], resolve, () => t.fail('the server has not answered')),
+    lane.send([command], resolve, () => t.fail('the server has not answered')),
   );
   t.pass();
 });

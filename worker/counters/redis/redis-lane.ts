@@ -1,13 +1,11 @@
-// A lane to Redis: keeps one connection open, reconnects when it ends, and sends operations over it as
-// commands. batching.ts decides when batches are sent.
+// A lane to Redis: keeps one connection open, reconnects when it ends, and sends commands over it.
+// batching.ts decides when batches are sent.
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { Operation, Reply } from './batch.ts';
 import type { Lane } from './batching.ts';
 import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
-import type { EncodedOperations, OperationCodec } from './operation-codec.ts';
 import { isLost, type RawReply } from './reply-reader.ts';
 
 const retries = {
@@ -23,7 +21,6 @@ const readonlyAgainMs = 1_000;
 
 export interface RedisLaneDeps {
   readonly clock: Clock;
-  readonly codec: OperationCodec;
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   /** Time limit of answers to commands beside a batch. */
   readonly timeoutMs: number;
@@ -65,7 +62,7 @@ export interface RedisLane extends Lane {
 }
 
 export function createRedisLane(deps: RedisLaneDeps): RedisLane {
-  const { clock, codec } = deps;
+  const { clock } = deps;
   let closed = false;
   /** Aborted to end attempts; later ones get a new one. */
   let attempts = new AbortController();
@@ -234,41 +231,22 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 
   function send(
-    operations: readonly Operation[],
-    done: (replies: Reply[]) => void,
-    onAnswer: () => void,
+    commands: readonly CommandText[],
+    done: (replies: RawReply[]) => void,
+    onAnswer?: () => void,
   ): void {
-    const encoded = codec.encode(operations);
     const carrier = connection;
     if (carrier === undefined) {
-      setImmediate(() => done(codec.decode(encoded, failAll(encoded)).replies));
+      setImmediate(() => done(commands.map(() => new Error('no connection'))));
       return;
     }
-    const finish = (raw: RawReply[]) => {
-      const unknown = encoded.hasScripts ? codec.findUnknownScripts(encoded, raw) : undefined;
-      if (unknown === undefined) {
-        finishKnown(raw);
-        return;
-      }
-      write(carrier, unknown.commands, deps.redirect, (answers) => {
-        for (const [index, place] of unknown.places.entries()) {
-          raw[place] = answers[index] as RawReply;
-        }
-        finishKnown(raw);
-      });
-    };
-    const finishKnown = (raw: RawReply[]) => {
-      const { replies, missingExpiries } = codec.decode(encoded, raw);
-      if (missingExpiries !== undefined) {
-        const confirm = (answers: RawReply[]) => codec.confirmExpiries(missingExpiries, answers);
-        write(carrier, missingExpiries.commands, deps.redirect, confirm);
-      }
+    const finish = (replies: RawReply[]) => {
       done(replies);
-      if (deps.closeOnReadonlyError && connection === carrier && raw.some(isReadonlyError)) {
+      if (deps.closeOnReadonlyError && connection === carrier && replies.some(isReadonlyError)) {
         endReadonly();
       }
     };
-    write(carrier, encoded.commands, deps.redirect, finish, onAnswer);
+    write(carrier, commands, deps.redirect, finish, onAnswer);
   }
 
   function sendCommands(
@@ -289,8 +267,4 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
 /** Also within the error of a script. */
 function isReadonlyError(reply: RawReply): boolean {
   return reply instanceof Error && /(^|[ -])READONLY /.test(reply.message);
-}
-
-function failAll({ commands }: EncodedOperations): Error[] {
-  return commands.map(() => new Error('no connection'));
 }

@@ -13,7 +13,6 @@ import type { CommandText } from './command-text.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
 import type { KnownExpiries } from './known-expiries.ts';
-import { createOperationCodec } from './operation-codec.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 import type { RawReply } from './reply-reader.ts';
 import { createScriptSupport, NoScripts } from './script-support.ts';
@@ -89,13 +88,6 @@ export interface RedisPool {
 export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): RedisPool {
   const { name, clock, log, totals } = deps;
   const scripts = createScriptSupport(name, deps.addressSetting, log);
-  const codec = createOperationCodec({
-    name,
-    knownExpiries: deps.knownExpiries,
-    scripts,
-    clock,
-    jitterMaxSeconds: options.jitterMaxSeconds,
-  });
   const connectionFailures = createRepeatedLog({
     clock,
     intervalMs: connectionFailureIntervalMs,
@@ -130,6 +122,13 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   });
   const batching = createBatching({
     name,
+    batches: {
+      name,
+      knownExpiries: deps.knownExpiries,
+      scripts,
+      clock,
+      jitterMaxSeconds: options.jitterMaxSeconds,
+    },
     lanes,
     overflow,
     openOverflow,
@@ -170,7 +169,6 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
   function createLane(stays: boolean): RedisLane {
     return createRedisLane({
       clock,
-      codec,
       open: deps.open,
       stays,
       timeoutMs: options.timeoutMs,
