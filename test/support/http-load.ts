@@ -37,7 +37,8 @@ export function startHttpLoad(
 ): HttpLoad {
   const answers: LoadAnswer[] = [];
   const open = new Set<Promise<void>>();
-  const agent = new Agent({ keepAlive, maxSockets: 100 });
+  // A request that waited for a connection would go to a server that was picked long before.
+  const agent = new Agent({ keepAlive });
   const everyMs = 1000 / perSecond;
   const beganMs = performance.now();
   let sent = 0;

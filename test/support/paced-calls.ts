@@ -7,6 +7,8 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 export interface PacedCall {
   /** When it was due, on performance.now(): a call that is sent late has waited. */
   readonly dueMs: number;
+  /** When it was sent. */
+  readonly askedMs: number;
   readonly answeredMs: number;
   readonly answer: 'OK' | 'OVER_LIMIT' | 'failed';
 }
@@ -54,7 +56,7 @@ export async function startPacedCalls(
         sessions.get(to) ?? connectTo(to),
         frames[sent % frames.length] ?? Buffer.of(),
       ).then((answer) => {
-        calls.push({ dueMs, answeredMs: performance.now(), answer });
+        calls.push({ dueMs, askedMs: now, answeredMs: performance.now(), answer });
         open.delete(asked);
       });
       open.add(asked);

@@ -17,6 +17,12 @@ function createPort(expectsCallers: boolean): Port & { turnedAway: number } {
   };
 }
 
+/** What is read after the timers has been read. */
+async function readOn(): Promise<void> {
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+}
+
 test('where nobody is expected, nothing is waited for', async (t) => {
   const clock = createManualClock();
   const ports = [createPort(false), createPort(false)];
@@ -43,7 +49,7 @@ for (const which of [0, 1]) {
       for (; !hasLeft && waitedMs < 5_000; waitedMs += 250) {
         if (waitedMs < quarters * 250) asked.asked++;
         clock.advance(250);
-        await new Promise(setImmediate);
+        await readOn();
       }
       await leaving;
       return waitedMs;
@@ -54,3 +60,19 @@ for (const which of [0, 1]) {
     t.true(ports.every(({ turnedAway }) => turnedAway === 3));
   });
 }
+
+test('requests that came while the process stood still are seen before it is quiet', async (t) => {
+  const clock = createManualClock();
+  const port = createPort(true);
+  let hasLeft = false;
+  const leaving = letCallersLeave([port], 2_000, clock).then(() => {
+    hasLeft = true;
+  });
+  setImmediate(() => port.asked++);
+  clock.stall(250);
+  await readOn();
+  t.false(hasLeft);
+  clock.advance(250);
+  await leaving;
+  t.true(hasLeft);
+});
