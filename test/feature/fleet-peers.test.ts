@@ -1,6 +1,6 @@
 // `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers that are
 // streams of the test's own.
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -260,48 +260,61 @@ test('a reset that is done in part is not written down as done', async (t) => {
   );
 });
 
-test('a peer that is away, silent or lies is named, and the others are shown', async (t) => {
-  const lying = createServer((_request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end('{"answers":[{}],"values":"all"}');
+async function startPeer(t: ExecutionContext, answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
   });
-  const silent = createServer(() => {});
-  const urls = await Promise.all(
-    [lying, silent].map(async (server) => {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      t.teardown(() => {
-        server.closeAllConnections();
-        server.close();
-      });
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    }),
-  );
-  const gone = `http://127.0.0.1:${await freePort()}`;
-  const a = await startPlane(
-    t,
-    [{ id: 'a', used: 3, limited: { ada: 7 } }],
-    [...urls, gone].map(peer),
-    { hasSilentPeer: true },
-  );
-  const [top, shown] = await Promise.all([a.run('top'), a.counters('get')]);
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What `top` and `counters get` say of peers that give no answer; what the others have they show. */
+async function readComplaints(
+  { run, counters }: Awaited<ReturnType<typeof startPlane>>,
+  t: ExecutionContext,
+) {
+  const [top, shown] = await Promise.all([run('top'), counters('get')]);
   t.regex(top.out, /^LIMITED .*\n7 .*\(k=ada\)\n/);
   t.is(top.code, 3);
   t.regex(shown.out, /\n3 +9 /);
   t.is(shown.code, 1);
-  for (const [{ err }, word] of [
-    [top, 'warning'],
-    [shown, 'error'],
-  ] as const) {
-    t.deepEqual(
-      err.split('\n').map((line) => line.replace(/\(.*: (no answer|connect).*\)/, '($1)')),
-      [
-        `${word}: peer ${urls[0]} gives no answer (what it answers is not of this version)`,
-        `${word}: peer ${urls[1]} gives no answer (no answer)`,
-        `${word}: peer ${gone} gives no answer (connect)`,
-        '',
-      ],
-    );
-  }
+  const read = (text: string, word: string) =>
+    text
+      .split('\n')
+      .map((line) =>
+        line.replace(`${word}: `, '').replace(/\(.*: (no answer|connect).*\)/, '($1)'),
+      );
+  const complaints = read(top.err, 'warning');
+  t.deepEqual(read(shown.err, 'error'), complaints);
+  return complaints;
+}
+
+test('a peer that is away or lies is named, and the others are shown', async (t) => {
+  const lying = await startPeer(t, (_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end('{"answers":[{}],"values":"all"}');
+  });
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const a = await startPlane(
+    t,
+    [{ id: 'a', used: 3, limited: { ada: 7 } }],
+    [lying, gone].map(peer),
+  );
+  t.deepEqual(await readComplaints(a, t), [
+    `peer ${lying} gives no answer (what it answers is not of this version)`,
+    `peer ${gone} gives no answer (connect)`,
+    '',
+  ]);
+});
+
+test('a peer that is silent is named, and the others are shown', async (t) => {
+  const silent = await startPeer(t, () => {});
+  const a = await startPlane(t, [{ id: 'a', used: 3, limited: { ada: 7 } }], [peer(silent)], {
+    hasSilentPeer: true,
+  });
+  t.deepEqual(await readComplaints(a, t), [`peer ${silent} gives no answer (no answer)`, '']);
 });
 
 test('a control plane among its own peers counts itself once, however long its answer takes', async (t) => {
