@@ -10,7 +10,8 @@ const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
 const walks = 200;
 
 test.serial('whatever happens to a fleet, no rollout does what it may never do', async (t) => {
-  t.timeout(5 * 60_000);
+  // Twenty other programs may want the processor.
+  t.timeout(20 * 60_000);
   const findings = await runWalks({
     firstSeed,
     walks,

@@ -97,7 +97,7 @@ function environmentOf(service: Service | undefined): Record<string, string> {
 
 async function readComposition(files: readonly string[]): Promise<Composition> {
   const args = ['-format', 'json', base, ...files];
-  const { code, output } = await runTool('compose-spec', args, 60_000, folder);
+  const { code, output } = await runTool('compose-spec', args, folder);
   if (code !== 0) throw new Error(output);
   return JSON.parse(output);
 }

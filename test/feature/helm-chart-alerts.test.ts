@@ -13,7 +13,6 @@ import {
 } from '../support/rendered-chart.ts';
 
 const testAlerts = testWith(test.serial, 'chart-check', 'promtool');
-const toolMs = 60_000;
 const observability = join(import.meta.dirname, '..', '..', 'compose', 'observability');
 const monitored = { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true } };
 
@@ -116,6 +115,6 @@ async function runRules(
     testFile,
     JSON.stringify({ rule_files: [rulesFile], evaluation_interval: '1m', tests }),
   );
-  const { code, output } = await runTool('promtool', ['test', 'rules', testFile], toolMs);
+  const { code, output } = await runTool('promtool', ['test', 'rules', testFile]);
   t.is(code, 0, output);
 }

@@ -6,14 +6,12 @@ import test, { type ExecutionContext } from 'ava';
 import type { GrpcTls } from '../../shared/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
-import { runTool, testWith } from '../support/installed-tool.ts';
+import { runTool, testWith, toolMs } from '../support/installed-tool.ts';
 
 /** As many as this release of h2spec has; fewer means that some were not run. */
 const caseCount = 146;
 /** How long h2spec waits for each answer; failing cases wait for all of it. */
 const answerSeconds = 15;
-/** Time for a few failing cases to be told; what fails altogether is ended. */
-const toolMs = 230_000;
 
 interface Report {
   readonly total: number;
@@ -36,16 +34,12 @@ async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-h2spec-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'report.xml');
-  const run = await runTool(
-    'h2spec',
-    [
-      '--strict',
-      ...['--host', '127.0.0.1', '--port', `${address.port}`],
-      ...['--timeout', `${answerSeconds}`, '--junit-report', file],
-      ...(tls === undefined ? [] : ['--tls', '--insecure']),
-    ],
-    toolMs,
-  );
+  const run = await runTool('h2spec', [
+    '--strict',
+    ...['--host', '127.0.0.1', '--port', `${address.port}`],
+    ...['--timeout', `${answerSeconds}`, '--junit-report', file],
+    ...(tls === undefined ? [] : ['--tls', '--insecure']),
+  ]);
   t.not(run.code, undefined, run.output);
   const report = parseReport(readFileSync(file, 'utf8'));
   t.deepEqual(report, { total: caseCount, skipped: 0, failures: [] }, run.output);

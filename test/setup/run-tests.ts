@@ -113,7 +113,7 @@ async function runTests(
   };
   print(`${name}: ${testFiles.length} files`);
   const timer = setInterval(() => print(summary()), progressEveryMs);
-  const flags = ['--concurrency', String(concurrency), '--timeout', '120s'];
+  const flags = ['--concurrency', String(concurrency), '--timeout', '200s'];
   const code = await run('ava', ['--tap', ...flags, ...testFiles], reader.readLine);
   clearInterval(timer);
   reader.end();

@@ -16,7 +16,7 @@ import { standStill } from './standstill.ts';
 const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
 /** The sources, on the Node of the tests. */
 const ownProgram = [process.execPath, mainFile];
-const readyMs = 60_000;
+const readyMs = 150_000;
 const stopMs = 30_000;
 const commandMs = 100_000;
 const answerMs = 30_000;

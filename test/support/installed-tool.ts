@@ -28,18 +28,20 @@ export function testWith<Test extends Pick<TestFn, 'skip'>>(
   return commands.every((command) => findTool(command) !== undefined) ? test : test.skip;
 }
 
-/** Kills the program after `timeoutMs`. Without `cwd` it runs where we do. */
+/** A tool that hangs is killed; one on a busy machine takes minutes for seconds of work. */
+export const toolMs = 230_000;
+
+/** Kills the program after `toolMs`. Without `cwd` it runs where we do. */
 export async function runTool(
   command: string,
   args: readonly string[],
-  timeoutMs: number,
   cwd?: string,
 ): Promise<ToolRun> {
   const path = findTool(command);
   if (path === undefined) throw new Error(`there is no ${command}`);
   const child = spawn(path, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: timeoutMs,
+    timeout: toolMs,
     ...(cwd !== undefined && { cwd }),
     killSignal: 'SIGKILL',
   });

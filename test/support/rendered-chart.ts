@@ -23,7 +23,7 @@ export function renderChart(
   writeFileSync(valuesFile, JSON.stringify(values));
   if (existing !== undefined) writeFileSync(existingFile, JSON.stringify(existing));
   const files = existing === undefined ? [valuesFile] : [valuesFile, existingFile];
-  return runTool('chart-check', [chartFolder, ...files], 60_000);
+  return runTool('chart-check', [chartFolder, ...files]);
 }
 
 export function readManifests(output: string): Manifest[] {

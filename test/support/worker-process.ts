@@ -20,7 +20,7 @@ export const workerNodeFlags: readonly string[] =
 /** The sources, on the Node of the tests. */
 const ownProgram = [process.execPath, ...workerNodeFlags, mainFile];
 const outputLimit = 4_000_000;
-const readyMs = 60_000;
+const readyMs = 150_000;
 /** More than the worker allows itself, so that it is seen to end by itself. */
 const stopGraceMs = 25_000;
 /** Of one look whether it answers. */
