@@ -38,6 +38,8 @@ interface CheckOptions extends RuleInputOptions {
   readonly envoy?: readonly string[];
   readonly strict?: boolean;
   readonly allow?: ReadonlySet<string>;
+  readonly replay?: readonly string[];
+  readonly against?: string;
 }
 
 export const addCheck: AddCommand = (program, { io, finish, fail }) => {
@@ -80,6 +82,15 @@ export const addCheck: AddCommand = (program, { io, finish, fail }) => {
       '--strict',
       'warnings fail too; with --envoy, a descriptor that no rule matches is an error',
     )
+    .option(
+      '--replay <file>',
+      'tell what the rules would change for decisions that a worker recorded; repeat it for several files',
+      (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
+    )
+    .option(
+      '--against <path>',
+      'with --replay: compare with these rules, not with the recorded answers',
+    )
     .option('--config_dir <dir>', "check one directory as the reference's config check does")
     .option('--merge_domain_configs', 'with --config_dir: the same as --merge-domains')
     .addHelpText(
@@ -91,6 +102,8 @@ sarif is SARIF 2.1.0, for code scanning; github is annotations of a GitHub workf
 -config_dir and -merge_domain_configs may have one dash.
 With --envoy, warnings also report actions whose descriptors match no rule, rules that no action can
 reach, and domains that only one side has. What comes over LDS, RDS, VHDS or ECDS is reported as unchecked.
+With --replay, the decisions that a worker recorded (RECORD_DECISIONS) are made again under the rules, at the times
+when they were: who would newly be limited or freed. With --strict a value that is newly limited fails.
 ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or with --strict warnings', 'wrong usage, or an input that cannot be read')}`,
     )
     .action(async (paths: string[], options: CheckOptions) => {
@@ -99,9 +112,14 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
       if (options.json && options.format !== undefined && options.format !== 'json') {
         refuse(`--json and --format ${options.format} exclude each other`);
       }
-      const { config_dir: directory } = options;
+      const { config_dir: directory, replay, against } = options;
+      if (against !== undefined && replay === undefined) refuse('--against needs --replay FILE');
+      if (replay !== undefined && ['sarif', 'github'].includes(options.format ?? '')) {
+        refuse(`--replay and --format ${options.format} exclude each other`);
+      }
       if (directory !== undefined) {
         if (options.envoy !== undefined) refuse('-config_dir excludes --envoy');
+        if (replay !== undefined) refuse('-config_dir excludes --replay');
         if (paths.length > 0 || options.git !== undefined) {
           refuse('-config_dir excludes PATH and --git');
         }
@@ -140,8 +158,28 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
         [...read.input.files, ...files],
         options,
       );
-      print(rules, options);
-      finish(toExitCode(rules, options));
+      if (replay === undefined || rules.ruleSet === undefined) {
+        print(rules, options);
+        finish(toExitCode(rules, options));
+        return;
+      }
+      const { replayDecisions } = await import('./check/replay.ts');
+      const { documents } = rules;
+      const replayed = await replayDecisions(
+        { files: replay, against, documents, mergeDomains },
+        io,
+      );
+      if (!replayed.ok) return fail(replayed.message);
+      const { formatReplay, toReplayJson } = await import('./check/replay-format.ts');
+      const { report } = replayed;
+      if (options.json || options.format === 'json') {
+        io.write(formatJson(rules, { replay: toReplayJson(report) }));
+      } else {
+        print(rules, options);
+        io.write(`\n${formatReplay(report)}`);
+      }
+      const limits = report.summary.requests.newlyLimited > 0;
+      finish(strict && limits ? exitCodes.no : toExitCode(rules, options));
     });
 
   function addAllowed(name: string, earlier: ReadonlySet<string> | undefined): ReadonlySet<string> {
@@ -163,7 +201,7 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
 
   const formatters: Readonly<Record<Format, (rules: LoadedRules) => string>> = {
     human: (rules) => formatHuman(rules, { withColour: hasColour(), withSummary: true }),
-    json: formatJson,
+    json: (rules) => formatJson(rules),
     sarif: formatSarif,
     github: formatGithub,
   };

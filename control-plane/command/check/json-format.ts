@@ -3,8 +3,11 @@
 import { isError, isWarning, type Problem } from '../../../shared/rules/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
-/** One JSON object; `domains` and `limits` are null when there are errors. */
-export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules): string {
+/** One JSON object; `domains` and `limits` are null when there are errors. `more` has further members. */
+export function formatJson(
+  { fileCount, commit, ruleSet, problems }: LoadedRules,
+  more: Readonly<Record<string, unknown>> = {},
+): string {
   const errors = problems.filter(isError).length;
   const warnings = problems.filter(isWarning).length;
   const json = {
@@ -17,6 +20,7 @@ export function formatJson({ fileCount, commit, ruleSet, problems }: LoadedRules
     warnings,
     notes: problems.length - errors - warnings,
     problems: problems.map(toProblemJson),
+    ...more,
   };
   return `${JSON.stringify(json, undefined, 2)}\n`;
 }
