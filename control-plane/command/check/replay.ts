@@ -1,13 +1,13 @@
 // `check --replay`: recorded decisions under the rules that are checked, and what becomes of them.
 
-import { createReplay, type ReplaySummary } from '../../../rehearsal/replay/replay.ts';
-import { createRulesInTime, type RulesInTime } from '../../../rehearsal/rules-in-time.ts';
 import type { RecordHeader } from '../../../shared/decision-record.ts';
 import { type PlacedRule, placeRules } from '../../../shared/rules/placed-rule.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblem, formatProblems } from '../../../shared/rules/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
+import { createReplay, type ReplaySummary } from '../../rehearsal/replay/replay.ts';
+import { createRulesInTime, type RulesInTime } from '../../rehearsal/rules-in-time.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readPathInput } from '../input/path-input.ts';
 import { openRecordedDecisions, type RecordReading } from '../input/recorded-decisions.ts';

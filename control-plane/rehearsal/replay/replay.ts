@@ -1,9 +1,9 @@
 // Recorded decisions under other rules: who would be refused that was not, and who would no longer be. tally.ts
 // counts.
-import type { RecordedDecision, RecordHeader } from '../../shared/decision-record.ts';
-import type { Entry } from '../../shared/rules/rule.ts';
-import { codes, type RateLimitRequest } from '../../worker/decision/message.ts';
-import { parseWorkerSettings, type WorkerSettings } from '../../worker/settings.ts';
+import type { RecordedDecision, RecordHeader } from '../../../shared/decision-record.ts';
+import type { Entry } from '../../../shared/rules/rule.ts';
+import { codes, type RateLimitRequest } from '../../../worker/decision/message.ts';
+import { parseWorkerSettings, type WorkerSettings } from '../../../worker/settings.ts';
 import { createRehearsal, type Rehearsal } from '../rehearsal.ts';
 import type { RulesInTime } from '../rules-in-time.ts';
 import { createTally, type ReplayTally } from './tally.ts';

@@ -1,6 +1,6 @@
 // Counts refusals under two sets of rules: of all requests, by rule, and by value, in bounded memory.
-import type { Entry } from '../../shared/rules/rule.ts';
-import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { Entry } from '../../../shared/rules/rule.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 
 export interface Refusals {
   readonly before: number;
