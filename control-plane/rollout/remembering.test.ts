@@ -100,7 +100,7 @@ function createHarness({
     givenWay: [] as string[],
     /** A look: what is in force on record then, the newest first. */
     async look(): Promise<string> {
-      remembering.remember();
+      remembering.remember(true);
       await Promise.resolve();
       await Promise.resolve();
       return known.record.inForce.map(({ revision }) => revision).join();

@@ -5,7 +5,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import { inForceOf, type NewOutcome } from './outcomes.ts';
+import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
   noteOutcome,
   openRolloutOf,
@@ -18,8 +18,8 @@ import {
 import type { ChangeRecord, RecordKeeper } from './record-keeper.ts';
 
 export interface Remembering {
-  /** Writes at most one change. */
-  remember(): void;
+  /** Writes at most one change, and none unless `mayWrite`: the one before is being written. */
+  remember(mayWrite: boolean): void;
   /** Whether this content in force is not on record yet, and will be. */
   isUnwritten(content: string): boolean;
 }
@@ -41,6 +41,8 @@ export function createRemembering(deps: RememberingDeps): Remembering {
   const { rollsOut, isTold, snapshots, keeper, write, clock } = deps;
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
+  /** Invalid revisions that are to be written, the oldest first: they may have been mended meanwhile. */
+  let invalid: readonly NewOutcome[] = [];
 
   /** Where nobody else needs it, the record stays in the state directory. */
   function isShared({ verdicts, inForce }: RolloutRecord): boolean {
@@ -94,35 +96,51 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     return true;
   }
 
-  function toInvalid({ newest }: SnapshotState): NewOutcome | undefined {
-    if (newest === undefined || newest.valid || newest.content !== undefined) return undefined;
+  function seeInvalid({ newest }: SnapshotState, record: RolloutRecord): void {
+    invalid = invalid.filter((each) => !isNoted(record, each));
+    if (newest === undefined || newest.valid || newest.content !== undefined) return;
     const { revision, problems } = newest;
+    if (invalid.at(-1)?.revision === revision.id) return;
     const reason = toErrorsText(problems);
-    return { ...unsaid, revision: revision.id, kind: 'invalid', reason, atMs: clock.wallMs() };
+    const now = { ...unsaid, revision: revision.id, reason, atMs: clock.wallMs() };
+    const outcome = { ...now, kind: 'invalid' } as const;
+    if (!isNoted(record, outcome)) invalid = [...invalid, outcome].slice(-maxOutcomes);
   }
 
-  /** For the history: what has come into force without a change for the workers, or is invalid. */
-  function noteOutcomeOf(state: SnapshotState, record: RolloutRecord): void {
-    const outcome = toInvalid(state) ?? (isWanted(state) ? toInForce(state, record) : undefined);
-    if (outcome === undefined || isNoted(record, outcome)) return;
+  /** For the history. True when it is being written. */
+  function noteOutcomeOf(outcome: NewOutcome | undefined, record: RolloutRecord): boolean {
+    if (outcome === undefined || isNoted(record, outcome)) return false;
     const change: ChangeRecord = (before) =>
       isNoted(before, outcome) ? undefined : noteOutcome(before, outcome);
-    if (!isShared(record)) keeper.keepHere(change);
+    if (!isShared(record)) {
+      keeper.keepHere(change);
+      return false;
+    }
     // The one that leads a rollout goes on leading it.
-    else if (openRolloutOf(record) === undefined || keeper.leads) void write(change);
+    if (openRolloutOf(record) !== undefined && !keeper.leads) return false;
+    void write(change);
+    return true;
   }
 
   return {
-    remember() {
-      if (keeper.trouble !== undefined) return;
+    remember(mayWrite) {
       const { record } = keeper;
       const state = snapshots.state();
+      seeInvalid(state, record);
+      if (!mayWrite || keeper.trouble !== undefined) return;
       const open = openRolloutOf(record);
       if (open !== undefined && (!rollsOut || open.revision === state.withdrawn?.revision)) {
         void deps.giveWay(open, state.newest?.revision.id ?? '');
-      } else if (!noteInForce(state, record)) {
-        if (!noteHeldBack(state, record)) noteOutcomeOf(state, record);
+        return;
       }
+      // What came first is first in the history.
+      const [first] = invalid;
+      const isBefore = first !== undefined && first.atMs < (state.inForce?.sinceMs ?? 0);
+      if (isBefore && noteOutcomeOf(first, record)) return;
+      if (noteInForce(state, record) || noteOutcomeOf(first, record)) return;
+      if (noteHeldBack(state, record)) return;
+      // What has come into force without a change for the workers.
+      if (isWanted(state)) noteOutcomeOf(toInForce(state, record), record);
     },
     isUnwritten: (content) => content !== noted,
   };

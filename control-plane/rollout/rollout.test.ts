@@ -679,6 +679,43 @@ test('an invalid revision is on record also when it is mended at once', async (t
   );
 });
 
+test('an invalid revision is on record also when it is mended while something else is being written', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const wrong = { ...revisionOf(3), files: [{ path: 'a.yaml', text: 'domain: [' }] };
+  // Its rollout is being put on record.
+  fleet.store.publish(revisionOf(2));
+  fleet.store.publish(wrong);
+  fleet.store.publish(revisionOf(4));
+  await fleet.pass(2);
+  t.deepEqual(
+    fleet.plane.rollout.memory().outcomes.map(({ revisions, kind }) => [revisions[0], kind]),
+    [
+      [wrong.id, 'invalid'],
+      [revisionOf(1).id, 'in_force'],
+    ],
+  );
+});
+
+test('an invalid revision is on record before what mended it, also when neither could be written for a while', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const wrong = { ...revisionOf(2), files: [{ path: 'a.yaml', text: 'domain: [' }] };
+  fleet.text.mode = 'away';
+  fleet.store.publish(wrong);
+  await fleet.pass(5);
+  fleet.store.publish(revisionOf(3, 'mended\n\nRollout: now'));
+  await fleet.pass(5);
+  fleet.text.mode = 'fine';
+  await fleet.pass(5);
+  t.deepEqual(
+    fleet.plane.rollout.memory().outcomes.map(({ revisions, kind }) => [revisions[0], kind]),
+    [
+      [revisionOf(3).id, 'in_force'],
+      [wrong.id, 'invalid'],
+      [revisionOf(1).id, 'in_force'],
+    ],
+  );
+});
+
 test('what became of each revision is on record, with the figures and who decided', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
   await fleet.pass(80);

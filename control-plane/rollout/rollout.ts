@@ -131,7 +131,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   function look(): void {
     following.follow();
-    if (!isWriting) remembering.remember();
+    remembering.remember(!isWriting);
     const { trial, newest } = snapshots.state();
     keeper.tend(trial !== undefined || newest?.isHeldBack === true || isOpen());
     tellPeers();
