@@ -1,14 +1,17 @@
 // The token that a command sends. No message quotes it: it may be a misplaced secret.
-import { readFile } from 'node:fs/promises';
 import { errorText } from '../../shared/errors.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 
 export type TokenResult =
   | { readonly ok: true; readonly value: string }
   | { readonly ok: false; readonly message: string };
 
+/** No header may be longer. */
+const maxTokenBytes = 16 * 1024;
+
 export async function readTokenFile(path: string): Promise<TokenResult> {
   try {
-    return checkToken((await readFile(path, 'utf8')).trim(), path);
+    return checkToken((await readSmallFile(path, maxTokenBytes)).trim(), path);
   } catch (error) {
     return { ok: false, message: `the token cannot be read: ${errorText(error)}` };
   }

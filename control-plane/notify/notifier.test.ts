@@ -159,7 +159,7 @@ test('a server that is gone or silent and a secret that cannot be read are said 
   await passUntil('it is said', () => said().length === 2);
   unread.stop();
   t.regex(said()[0] ?? '', /takes none \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
-  t.regex(said()[1] ?? '', /takes none \(\S+secret does not hold a secret\)/);
+  t.regex(said()[1] ?? '', /takes none \(--notify-secret-file: \S+secret does not hold a secret\)/);
   t.false(said().some((line) => /the-secret-path|the-shared-secret/.test(line)));
 });
 

@@ -1,7 +1,7 @@
 // Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
 import { createHmac } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 import { readTokenFile } from '../command/token.ts';
 import type { NotifySettings } from '../settings/notify.ts';
 import type { Notification } from './notification.ts';
@@ -23,7 +23,7 @@ export interface NotifyTarget {
   toRequest(notification: Notification): Promise<NotifyRequest>;
 }
 
-const maxSecretLength = 4096;
+const maxSecretBytes = 4096;
 
 export function toTargets({ url, secretFile, commitStatus }: NotifySettings): NotifyTarget[] {
   const targets: NotifyTarget[] = [];
@@ -59,17 +59,15 @@ function sign(body: string, secret: string): string {
 /** Undefined without a file. */
 async function readSecret(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
+  const setting = '--notify-secret-file';
   let text: string;
   try {
-    text = (await readFile(path, 'utf8')).trim();
+    text = (await readSmallFile(path, maxSecretBytes)).trim();
   } catch (error) {
-    throw new AppError(
-      'cannot_start',
-      `the secret of notifications cannot be read: ${errorText(error)}`,
-    );
+    throw new AppError('cannot_start', `${setting} cannot be read: ${errorText(error)}`);
   }
-  if (text !== '' && text.length <= maxSecretLength) return text;
-  throw new AppError('cannot_start', `${path} does not hold a secret`);
+  if (text !== '') return text;
+  throw new AppError('cannot_start', `${setting}: ${path} does not hold a secret`);
 }
 
 const states = {

@@ -1,7 +1,7 @@
 // The password or token for a Git repository.
-import { readFile } from 'node:fs/promises';
 import { AppError } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 import type { GitCredentials } from './git-address.ts';
 
@@ -40,7 +40,7 @@ export function createCredentialReader(
 
 async function readPassword(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return await readSmallFile(path, maxLength);
   } catch (error) {
     throw new AppError('store', `the Git password cannot be read from ${path} (${codeOf(error)})`);
   }

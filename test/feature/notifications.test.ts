@@ -166,7 +166,12 @@ const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][
   [
     'a secret that cannot be read',
     ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/nowhere/secret'],
-    /the secret of notifications cannot be read: ENOENT/,
+    /--notify-secret-file cannot be read: ENOENT/,
+  ],
+  [
+    'a secret that has no end',
+    ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/dev/zero'],
+    /--notify-secret-file cannot be read: \/dev\/zero has more than 4096 bytes/,
   ],
 ];
 for (const [what, flags, said] of mistakes) {
