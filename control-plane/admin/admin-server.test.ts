@@ -434,6 +434,21 @@ test('a webhook call whose body cannot be read gets a problem document as well',
   t.notRegex(answer, /FST_/);
 });
 
+test('while no revision is in force the control plane is not ready, and says so', async (t) => {
+  const { ask, rules } = await run(t, { 'shop.yaml': wrongUnit });
+  const before = await ask('GET', '/healthcheck');
+  t.is(before.status, 503);
+  t.deepEqual(before.body, { status: 'starting', detail: 'a revision that can be in force' });
+  rules.write('shop.yaml', ruleText('shop', 1));
+  await eventually('it is ready', async () => (await ask('GET', '/healthcheck')).status === 200);
+  rules.write('shop.yaml', wrongUnit);
+  await eventually('the invalid one is seen', async () => {
+    const { stale } = (await ask('GET', '/status')).body;
+    return stale?.reason === 'newest_invalid';
+  });
+  t.is((await ask('GET', '/healthcheck')).status, 200, 'what is in force stays so');
+});
+
 test('every path is served under the version as well, the webhook too', async (t) => {
   const { ask } = await run(t, { 'a.yaml': ruleText('a', 1) });
   for (const path of ['/status', '/domains/a', '/revisions?limit=1', '/healthcheck']) {

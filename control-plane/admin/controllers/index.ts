@@ -18,13 +18,16 @@ const health = Type.Object({ status: Type.String(), detail: Type.String() }, { t
 export class Healthcheck extends AdminController {
   static override readonly guard = open();
   static readonly GET = op({
-    summary: 'Whether workers are served, or what the start waits for',
-    description: 'An unreachable store does not matter while an earlier revision is served.',
+    summary: 'Whether workers are served, or what that waits for',
+    description:
+      'For a readiness probe. 503 also while no revision could be in force yet: workers go to another control plane then. An unreachable store does not matter while an earlier revision is served.',
     returns: { 200: health, 503: health },
   });
 
   GET() {
-    const awaited = this.api.awaited();
+    const { api } = this;
+    const hasRules = api.snapshots.ruleSet !== undefined;
+    const awaited = api.awaited() ?? (hasRules ? undefined : 'a revision that can be in force');
     if (awaited === undefined) return { status: 'ok', detail: 'workers are served' };
     this.response.status = 503;
     return { status: 'starting', detail: awaited };
