@@ -11,9 +11,9 @@ import {
 import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import type { RolloutOnRecord } from './record.ts';
-import type { Gone, Member, View } from './view.ts';
+import type { Gone, Member, Seen } from './view.ts';
 
-export interface Look extends Pick<View, 'trial' | 'newer' | 'leads' | 'isVacant' | 'isLed'> {
+export interface Look {
   /** That of the revision on trial; undefined before it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
@@ -25,7 +25,7 @@ export interface Look extends Pick<View, 'trial' | 'newer' | 'leads' | 'isVacant
 }
 
 export interface FleetView {
-  see(look: Look): View;
+  see(look: Look): Seen;
   /** For the time without a rollout: only how many workers are connected. */
   noteCount(count: number): void;
   /** Whether the workers that reconnect after a start have come, as far as one can tell. */
@@ -210,10 +210,7 @@ export function createFleetView(clock: Clock): FleetView {
       const hasShare = open !== undefined && isGiven(open);
       if (chosen.length > 0 || !hasShare) chosenSeenMs = watchedMs;
       forgetOthers(byKey);
-      const { trial, newer, leads, isVacant, isLed } = look;
       return {
-        trial,
-        newer,
         members,
         connected: byKey.size,
         gone: {
@@ -229,9 +226,6 @@ export function createFleetView(clock: Clock): FleetView {
         isGathered: isGathered(),
         isAwaited: hasShare && chosen.length === 0 && watchedMs - chosenSeenMs < gatherMs,
         heldMs: step.heldMs,
-        leads,
-        isVacant,
-        isLed,
       };
     },
   };

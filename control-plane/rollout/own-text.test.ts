@@ -26,18 +26,11 @@ test('the newest text of a store is found again, and no other store finds it', a
   t.is(statSync(folder).mode & 0o777, 0o700);
 });
 
-test('a text from before it was known who wrote it is one of a control plane alone', async (t) => {
-  const { path } = createRulesFolder(t);
-  writeFileSync(join(path, 'rollout.json'), '{"store":"a store","text":"old"}');
-  const own = openOwnText(path, 'a store', createRecordedLog());
-  t.deepEqual(await own.read(), { text: 'old', plane: '', isAlone: true });
-});
-
 for (const content of [
   '{"format":1',
   '{"store":"a store","text":1}',
   '7',
-  `{"store":"a store","text":"","plane":"${'x'.repeat(65)}"}`,
+  `{"plane":"${'x'.repeat(65)}","store":"a store","text":"","isAlone":true}`,
 ]) {
   test(`what is damaged is said, and done without: ${content.slice(0, 40)}`, async (t) => {
     const log = createRecordedLog();

@@ -13,17 +13,12 @@ const fileJson = Type.Object({
   /** The description of the revision's store. */
   store: Type.String(),
   text: Type.String(),
-  plane: Type.Optional(Type.String({ maxLength: 64 })),
+  /** Identifies this control plane, the same over restarts. */
+  plane: Type.String({ maxLength: 64 }),
   /** Whether nothing beside the rules had it when it was written. */
-  isAlone: Type.Optional(Type.Boolean()),
+  isAlone: Type.Boolean(),
 });
-
-export interface KeptText {
-  readonly text: string;
-  /** Identifies this control plane, the same over restarts; '' where that is not known. */
-  readonly plane: string;
-  readonly isAlone: boolean;
-}
+export type KeptText = Readonly<Omit<Type.Static<typeof fileJson>, 'store'>>;
 
 /** What cannot be read or written is logged: no call rejects. */
 export interface OwnText {
@@ -63,8 +58,8 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
       try {
         const content: unknown = JSON.parse(await readFile(path, 'utf8'));
         if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
-        const { text, plane = '', isAlone = true } = content;
-        return content.store === store ? { text, plane, isAlone } : undefined;
+        const { store: of, ...kept } = content;
+        return of === store ? kept : undefined;
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') {
           log.warning(`${path} cannot be read (${errorText(error)}): it is done without`);

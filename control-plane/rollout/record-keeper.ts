@@ -280,12 +280,11 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     return false;
   }
 
-  function tellOutcome({ outcomes: before = [] }: RolloutRecord, now: RolloutRecord): void {
-    const { outcomes = [] } = now;
-    const keys = [before, outcomes].map(
+  function tellOutcome(before: RolloutRecord, { outcomes }: RolloutRecord): void {
+    const [was, is] = [before.outcomes, outcomes].map(
       ([last]) => last && `${last.revisions[0]} ${last.kind} ${last.atMs}`,
     );
-    if (keys[1] !== undefined && keys[0] !== keys[1]) deps.onOutcome?.(outcomes);
+    if (is !== undefined && is !== was) deps.onOutcome?.(outcomes);
   }
 
   function goAlone(reason: string): void {
@@ -316,7 +315,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   async function readOwn(): Promise<void> {
     const kept = await own.read();
     const parsed = kept && parseRecord(kept.text);
-    plane = kept?.plane || plane;
+    plane = kept?.plane ?? plane;
     isForgetful = !parsed?.ok;
     if (!parsed?.ok) return;
     known = toKnown(undefined, parsed.record);

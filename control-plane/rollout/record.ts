@@ -63,8 +63,8 @@ const recordJson = Type.Object({
   inForce: Type.Array(Type.Object({ revision: revisionId, content }), { maxItems: 20 }),
   /** The last word about a content, the newest first. */
   verdicts: Type.Array(verdictJson, { maxItems: 50 }),
-  /** What became of the last revisions, the newest first; undefined before the first. */
-  outcomes: Type.Optional(Type.Array(outcomeOnRecord, { maxItems: 100 })),
+  /** What became of the last revisions, the newest first. */
+  outcomes: Type.Array(outcomeOnRecord, { maxItems: 100 }),
   /** The control plane that decides. */
   leader: Type.Object({
     /** Of the process. */
@@ -93,6 +93,7 @@ export const emptyRecord: RolloutRecord = {
   rollout: null,
   inForce: [],
   verdicts: [],
+  outcomes: [],
   leader: { id: '', plane: '', name: '', hasLeft: true },
   after: '',
   beat: 0,
@@ -139,7 +140,7 @@ export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRec
 
 /** Something became of a revision. */
 export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): RolloutRecord {
-  return { ...record, outcomes: withOutcome(record.outcomes ?? [], outcome) };
+  return { ...record, outcomes: withOutcome(record.outcomes, outcome) };
 }
 
 function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
@@ -238,10 +239,7 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const told = ours.verdicts
     .filter(({ content }) => !known.has(content))
     .reduceRight(addVerdict, merged);
-  const { outcomes } = ours;
-  return outcomes === undefined
-    ? told
-    : { ...told, outcomes: mergeOutcomes(told.outcomes ?? [], outcomes) };
+  return { ...told, outcomes: mergeOutcomes(told.outcomes, ours.outcomes) };
 }
 
 export function toRecordText(record: RolloutRecord): string {
@@ -265,7 +263,6 @@ export function parseRecord(text: string): RecordReading {
     return { ok: true, record };
   }
   const { format } = Object(given) as { format?: unknown };
-  if (format === 2) return { ok: true, record: emptyRecord };
   const isNewer = typeof format === 'number' && format > 3;
   return {
     ok: false,

@@ -157,10 +157,7 @@ function toInForce({ inForce }: SnapshotState, record: RolloutRecord): NewOutcom
   return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
 }
 
-function isNoted(
-  { outcomes = [] }: RolloutRecord,
-  { revision, content, kind }: NewOutcome,
-): boolean {
+function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOutcome): boolean {
   if (kind !== 'in_force') {
     return outcomes.find(({ revisions }) => revisions.includes(revision))?.kind === kind;
   }

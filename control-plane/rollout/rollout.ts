@@ -191,22 +191,25 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const open = openRolloutOf(record);
     const { revision, content, supersedes, plan, pools } = now;
     noteLeader();
-    view = fleet.see({
-      trial: { revision, content, supersedes },
-      newer:
-        newest && newest.revision.id !== revision
-          ? { revision: newest.revision.id, isWaiting: newest.isWaiting }
-          : undefined,
+    const seen = fleet.see({
       open: open?.revision === revision ? open : undefined,
       pools,
       overLimitPoints: plan.overLimitPoints,
       own: readOwnFacts(deps, pools, clock.monotonicMs()),
       peers: readPeers(),
       hasOthers: deps.askPeers !== undefined && !asksPeers(),
+    });
+    view = {
+      ...seen,
+      trial: { revision, content, supersedes },
+      newer:
+        newest && newest.revision.id !== revision
+          ? { revision: newest.revision.id, isWaiting: newest.isWaiting }
+          : undefined,
       leads: keeper.leads,
       isVacant: keeper.isVacant,
       isLed: clock.monotonicMs() - ledAtMs < ledMs,
-    });
+    };
     const { change, phase, text } = decide(view, record, { plan, pools });
     if (phase === 'indivisible' && decision.phase !== phase) say(now, log.warning, text);
     const { takenBack } = now;
@@ -416,7 +419,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
       trouble: keeper.trouble,
       isForgetful: keeper.isForgetful,
       words: keeper.record.verdicts,
-      outcomes: keeper.record.outcomes ?? [],
+      outcomes: keeper.record.outcomes,
     }),
     act,
     async approve(revision, reason, by) {

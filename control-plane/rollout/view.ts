@@ -1,4 +1,4 @@
-// What a control plane knows when it decides on a rollout. Plain data, made by fleet-view.ts.
+// What a control plane knows when it decides on a rollout. Plain data; fleet-view.ts sees the workers.
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 
@@ -22,16 +22,9 @@ export interface Gone {
   readonly mayBeElsewhere: boolean;
 }
 
-/** Times are counted while this process watches: what passed while it stood still is no evidence. */
-export interface View {
-  readonly trial: {
-    readonly revision: string;
-    readonly content: string;
-    readonly supersedes: boolean;
-  };
-  /** The newest revision, where that is another one: it waits for the end of this rollout, or is invalid or held
-   * back. */
-  readonly newer: { readonly revision: string; readonly isWaiting: boolean } | undefined;
+/** What is seen of the workers. Times are counted while this process watches: what passed while it stood still is no
+ * evidence. */
+export interface Seen {
   readonly members: readonly Member[];
   /** Those that get the same with or without the revision, too. */
   readonly connected: number;
@@ -48,6 +41,17 @@ export interface View {
   readonly isAwaited: boolean;
   /** How long all workers of the step have had it. */
   readonly heldMs: number;
+}
+
+export interface View extends Seen {
+  readonly trial: {
+    readonly revision: string;
+    readonly content: string;
+    readonly supersedes: boolean;
+  };
+  /** The newest revision, where that is another one: it waits for the end of this rollout, or is invalid or held
+   * back. */
+  readonly newer: { readonly revision: string; readonly isWaiting: boolean } | undefined;
   /** Whether this control plane wrote the record. */
   readonly leads: boolean;
   /** Whether nobody decides on the record. */
