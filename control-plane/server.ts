@@ -17,9 +17,11 @@ import {
 import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadFleetLink } from '../shared/wire/fleet.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
+import { createActivity } from './activity/activity.ts';
+import { openKeptActivity } from './activity/kept-activity.ts';
 import type { AdminApi } from './admin/admin-api.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
-import { createAudit } from './admin/audit.ts';
+import { type Audit, createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
@@ -84,7 +86,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     rollsOut: settings.rollout !== undefined,
   };
   const { stateDirectory } = settings;
-  const audit = createAudit(deps.auditLog);
+  const activity = createActivity(clock);
+  const auditToLog = createAudit(deps.auditLog);
+  const audit: Audit = (change) => {
+    auditToLog(change);
+    activity.note(change);
+  };
   const peers = settings.peers && createPeers(settings.peers);
   const examine = createExamine({ encode, options: build });
   const notifying = createNotifying({
@@ -112,6 +119,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     list: () => ads?.workers.list() ?? [],
     vanished: () => ads?.workers.vanished() ?? [],
   };
+  const keptActivity = openKeptActivity({
+    ...deps,
+    stateDirectory,
+    store: store.description,
+    activity,
+  });
   const history = createTrafficHistory(clock);
   const marks = createMarks(clock);
   const keptHour = openKeptHour({
@@ -179,12 +192,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     const tokens = await openTokens('--admin-tokens-file', tokensFile);
     const { peersTokenFile } = settings;
     const peerToken = await openTokens('--peers-token-file', peersTokenFile, parsePeerToken);
-    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit });
+    const authorizer = createAuthorizer({ tokens, peerToken, isLoopback, audit: auditToLog });
     const api: AdminApi = {
       store,
       snapshots,
       workers,
       fleet,
+      activity,
       marks,
       examine,
       turns: createChangeTurns(clock),
@@ -252,11 +266,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       if (signal.aborted) return undefined;
       await notifying?.check();
       await opened.read();
+      await keptActivity.read();
       const servedBefore = await keptHour.read();
       await snapshots.start();
       open.push({ close: markRevisions(snapshots, marks, servedBefore) });
       rollout.start();
       keptHour.start();
+      keptActivity.start();
       awaited = 'the xDS port';
       if (signal.aborted) return undefined;
       const xds = await startAds();
@@ -276,6 +292,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       fleet.stop();
       await ads?.stop(stopGraceMs);
       await keptHour.stop();
+      await keptActivity.stop();
       await opened.close();
       await snapshots.close();
       await store.close();

@@ -2,6 +2,7 @@
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/request/request.ts';
+import type { Activity } from '../activity/activity.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Marks } from '../last-hour/marks.ts';
 import type { Peers } from '../peers/peers.ts';
@@ -21,6 +22,8 @@ export interface AdminApi {
   readonly workers: ConnectedWorkers;
   /** What the workers report of themselves. */
   readonly fleet: Fleet;
+  /** What people and this control plane did lately. */
+  readonly activity: Pick<Activity, 'read'>;
   /** What happened in the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;

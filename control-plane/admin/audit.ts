@@ -37,14 +37,15 @@ export function createAudit(log: Log): Audit {
 function shorten(change: AuditedChange): AuditedChange {
   const entries = Object.entries(change).map(([name, text]: [string, string | undefined]) => [
     name,
-    text === undefined ? undefined : withoutMiddle(text),
+    text === undefined ? undefined : withoutMiddle(text, maxEndLength),
   ]);
   return Object.fromEntries(entries) as AuditedChange;
 }
 
-function withoutMiddle(text: string): string {
-  const leftOut = text.length - 2 * maxEndLength;
+/** The beginning and the end of a longer text, each of `endLength` characters: what was asked for, and its reason. */
+export function withoutMiddle(text: string, endLength: number): string {
+  const leftOut = text.length - 2 * endLength;
   if (leftOut <= 0) return text;
-  const end = text.slice(-maxEndLength);
-  return `${text.slice(0, maxEndLength)} ... (${leftOut} characters left out) ... ${end}`;
+  const end = text.slice(-endLength);
+  return `${text.slice(0, endLength)} ... (${leftOut} characters left out) ... ${end}`;
 }

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
 import { addApprove } from './approve.ts';
+import { addAudit } from './audit.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import { addCompletion } from './completion.ts';
@@ -36,6 +37,7 @@ const commands: readonly AddCommand[] = [
   addApprove,
   addRollout,
   addHistory,
+  addAudit,
   addWatch,
   addSchema,
   addCompletion,

@@ -1,15 +1,11 @@
-// The last hour in the state directory, so that charts go on after a restart of the control plane: written every half
-// minute while there is news, and at the end. What a killed process had seen since is a gap.
-import { mkdir, readFile, stat } from 'node:fs/promises';
+// The last hour in the state directory, so that charts go on after a restart of the control plane. What a killed process
+// had seen since it was written last is a gap.
 import { join } from 'node:path';
-import Type from 'typebox';
-import { Value } from 'typebox/value';
-import { type Clock, repeatAfter } from '../../shared/clock.ts';
-import { errorText } from '../../shared/errors.ts';
+import Type, { type Static } from 'typebox';
+import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import { codeOf } from '../../shared/rules-directory.ts';
 import type { TrafficHistory } from '../fleet/traffic-history.ts';
-import { writeFileAtomically } from '../store/atomic-file.ts';
+import { openKeptFile } from '../kept-file.ts';
 import { type Marks, markKind, maxMarks, maxMarkTextLength } from './marks.ts';
 
 const count = Type.Number({ minimum: 0 });
@@ -53,85 +49,57 @@ export interface KeptHourDeps {
   readonly clock: Clock;
 }
 
-export const keepMs = 30_000;
 /** 720 slots and 100 marks take a tenth of it. */
 const maxFileBytes = 1_000_000;
 
 export function openKeptHour(deps: KeptHourDeps): KeptHour {
   const { stateDirectory, store, history, marks, log, clock } = deps;
-  const path = join(stateDirectory, 'last-hour.json');
-  let written = '';
-  let hasFailed = false;
-  let writing: Promise<void> = Promise.resolve();
-  let stopWriting = () => {};
 
-  function toText(): string | undefined {
+  function toContent(): Static<typeof fileJson> | undefined {
     const slots = history
       .read()
-      .map(({ atMs, ...counts }) => [
+      .map(({ atMs, ...counts }): [number, number, number, number] => [
         atMs,
-        ...[counts.decisions, counts.overLimit, counts.errors].map(toThousandths),
+        toThousandths(counts.decisions),
+        toThousandths(counts.overLimit),
+        toThousandths(counts.errors),
       ]);
-    const happened = marks.read();
+    const happened = marks
+      .read()
+      .map(({ revision, ...mark }) => ({ ...mark, ...(revision !== undefined && { revision }) }));
     if (slots.length + happened.length === 0) return undefined;
-    const inForce = deps.readInForce() ?? null;
-    return JSON.stringify({ format: 1, store, inForce, slots, marks: happened });
+    return { format: 1, store, inForce: deps.readInForce() ?? null, slots, marks: happened };
   }
 
-  async function write(): Promise<void> {
-    const text = toText();
-    if (text === undefined || text === written) return;
-    try {
-      await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeFileAtomically(path, text, 0o600);
-      written = text;
-      hasFailed = false;
-    } catch (error) {
-      if (!hasFailed) {
-        log.warning(
-          `${path} cannot be written (${errorText(error)}): after a restart the charts begin anew`,
-        );
-      }
-      hasFailed = true;
-    }
-  }
-
-  function keep(): Promise<void> {
-    writing = writing.then(write);
-    return writing;
-  }
+  const file = openKeptFile({
+    path: join(stateDirectory, 'last-hour.json'),
+    schema: fileJson,
+    maxBytes: maxFileBytes,
+    what: 'the last hour of charts',
+    without: 'the charts begin anew',
+    refuse: (content) => (content.store === store ? undefined : `it is about ${content.store}`),
+    toContent,
+    log,
+    clock,
+  });
 
   return {
     async read() {
-      try {
-        if ((await stat(path)).size > maxFileBytes) throw new Error('it is too large');
-        const content: unknown = JSON.parse(await readFile(path, 'utf8'));
-        if (!Value.Check(fileJson, content)) throw new Error('it is not the last hour of charts');
-        if (content.store !== store) throw new Error(`it is about ${content.store}`);
-        history.restore(
-          content.slots.map(([atMs, decisions, overLimit, errors]) => ({
-            atMs,
-            decisions,
-            overLimit,
-            errors,
-          })),
-        );
-        marks.restore(content.marks.map((mark) => ({ revision: undefined, ...mark })));
-        return content.inForce ?? undefined;
-      } catch (error) {
-        if (codeOf(error) !== 'ENOENT') {
-          log.warning(`${path} cannot be read (${errorText(error)}): the charts begin anew`);
-        }
-        return undefined;
-      }
+      const content = await file.read();
+      if (content === undefined) return undefined;
+      history.restore(
+        content.slots.map(([atMs, decisions, overLimit, errors]) => ({
+          atMs,
+          decisions,
+          overLimit,
+          errors,
+        })),
+      );
+      marks.restore(content.marks.map((mark) => ({ revision: undefined, ...mark })));
+      return content.inForce ?? undefined;
     },
-    start() {
-      stopWriting = repeatAfter(clock, keepMs, keep);
-    },
-    stop() {
-      stopWriting();
-      return keep();
-    },
+    start: file.start,
+    stop: file.stop,
   };
 }
 

@@ -1,8 +1,9 @@
 // The admin API over a real socket and a real store, without workers.
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
+import { createActivity } from '../../control-plane/activity/activity.ts';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
-import { createAudit } from '../../control-plane/admin/audit.ts';
+import { type Audit, createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createChangeTurns } from '../../control-plane/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
@@ -103,7 +104,12 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     clock,
   });
   const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
-  const audit = createAudit(log);
+  const activity = createActivity(clock);
+  const auditToLog = createAudit(log);
+  const audit: Audit = (change) => {
+    auditToLog(change);
+    activity.note(change);
+  };
   const authorizer = createAuthorizer({
     tokens: toTokens(api.tokens),
     peerToken: undefined,
@@ -118,6 +124,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         snapshots,
         workers,
         fleet,
+        activity,
         marks,
         examine: createExamine({ encode, options }),
         turns: createChangeTurns(clock),

@@ -1,0 +1,64 @@
+// `audit`: what people and the programs did.
+import { parseDuration } from '../../shared/duration.ts';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { DeedJson } from '../admin/activity-json.ts';
+import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
+import { formatRefusal } from './admin/answer-text.ts';
+import { type AddCommand, exitCodes } from './command-frame.ts';
+
+interface AuditOptions extends AdminOptions {
+  readonly who?: string;
+  readonly object?: string;
+  readonly since?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+export const addAudit: AddCommand = (program, { io, finish, fail }) => {
+  const command = program
+    .command('audit')
+    .summary('list what people and the programs did')
+    .description(
+      'Lists pushes, rollbacks, approvals, resets, lifts, pauses, what was taken back and who leads a rollout, the newest first, with who did it and why.',
+    );
+  addAdminOptions(command)
+    .option('--who <name>', 'of whom: part of a name')
+    .option(
+      '--object <text>',
+      'about what: part of a domain, a descriptor or a reason, or the beginning of a revision',
+    )
+    .option('--since <duration>', 'in the last time, such as 1h')
+    .option('--limit <number>', 'how many, up to 1000', '50')
+    .addHelpText(
+      'after',
+      '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
+    )
+    .action(async ({ who, object, since, limit, ...options }: AuditOptions) => {
+      const span = since === undefined ? undefined : parseDuration(since);
+      if (span?.ok === false) return fail(`--since ${escapeText(since ?? '')}: ${span.reason}`);
+      const opened = await openAdminClient(options, io.environment);
+      if (!opened.ok) return fail(opened.message);
+      const query = new URLSearchParams({
+        limit,
+        ...(who !== undefined && { who }),
+        ...(object !== undefined && { object }),
+        ...(span !== undefined && { since: new Date(io.clock.wallMs() - span.ms).toISOString() }),
+      });
+      const result = await opened.client.call({ method: 'GET', path: `/activity?${query}` });
+      if (!result.ok) return fail(result.message);
+      if (result.answer.status !== 200) {
+        io.writeError(formatRefusal(result.answer));
+        finish(exitCodes.trouble);
+        return;
+      }
+      const { deeds } = result.answer.value as { readonly deeds: readonly DeedJson[] };
+      if (options.json) io.write(`${JSON.stringify({ deeds }, undefined, 2)}\n`);
+      else if (deeds.length === 0) io.write('nothing was done that is known\n');
+      else io.write(deeds.map(formatDeed).join(''));
+    });
+};
+
+/** Such as `2026-11-24T10:00:00.000Z  ann: roll back to 0123456789ab: too many  [done]`. */
+function formatDeed({ at, who, what, outcome }: DeedJson): string {
+  return `${at}  ${escapeText(`${who ?? 'somebody'}: ${what}`)}  [${escapeText(outcome)}]\n`;
+}
