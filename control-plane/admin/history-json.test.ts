@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { MarkKind } from '../last-hour/marks.ts';
-import { mergeHistories, mergeSeries, toHistoryJson } from './history-json.ts';
+import { mergeHistories, mergeSeries, toHistoryJson, withReasons } from './history-json.ts';
 
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;
@@ -104,4 +104,23 @@ test('the series of a rule add up, and others stay apart', (t) => {
     { rule: 'a', hits: [1, 6], overLimit: [0], nearLimit: [2] },
     { rule: 'b', hits: [1], overLimit: [0], nearLimit: [1] },
   ]);
+});
+
+test('a mark of a revision that was taken back says by whom and why, where that is on record', (t) => {
+  const mark = {
+    atMs: 1,
+    kind: 'taken_back',
+    revision: 'r',
+    text: 'Revision r is taken back',
+  } as const;
+  const outcome = { revisions: ['r'], content: '', kind: 'taken_back', atMs: 1 } as const;
+  const outcomes = [{ ...outcome, revisions: ['r'], reason: 'errors 4 % where it is', by: 'bob' }];
+  const textOf = (marks: readonly { text: string }[]) => marks.map(({ text }) => text);
+  t.deepEqual(textOf(withReasons([mark], outcomes)), [
+    'Revision r is taken back by bob: errors 4 % where it is',
+  ]);
+  const replaced = { ...mark, text: 'Revision r is taken back: revision s has taken its place' };
+  for (const same of [{ ...mark, revision: 'other' }, replaced]) {
+    t.deepEqual(withReasons([same], outcomes), [same]);
+  }
 });

@@ -5,6 +5,7 @@ import type { RuleSeries } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../last-hour/marks.ts';
+import type { Outcomes } from '../rollout/outcomes.ts';
 import { toTime } from './revision-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -103,6 +104,22 @@ export function toHistoryJson(
       .map(({ atMs, kind, revision = null, text }) => ({ at: toTime(atMs), kind, revision, text })),
   };
 }
+
+/** Those of revisions that were taken back say why, where that is on record. */
+export function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
+  return marks.map((mark) => {
+    const { kind, revision = '', text } = mark;
+    if (kind !== 'taken_back' || !text.endsWith(bare)) return mark;
+    const isOfMark = (each: Outcomes[number]) =>
+      each.kind === 'taken_back' && each.revisions.includes(revision);
+    const { reason = '', by = '' } = outcomes.find(isOfMark) ?? {};
+    const who = by === '' ? '' : ` by ${by}`;
+    return { ...mark, text: `${text}${who}${reason === '' ? '' : `: ${reason}`}` };
+  });
+}
+
+/** How the mark ends that says no more. */
+const bare = 'is taken back';
 
 /** `own` with what other control planes say of the same span, until the time of which all of them know: one that was asked
  * a moment earlier has a slot less. */

@@ -9,6 +9,7 @@ import {
   mergeSeries,
   ruleSeriesJson,
   toHistoryJson,
+  withReasons,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
 import { nameRules, ruleOwners } from '../rule-owners.ts';
@@ -25,7 +26,8 @@ export class Default extends AdminController {
   async GET({ span = '15m', peer }: Fields<typeof Default.GET>) {
     const answers = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
     const { fleet, marks, clock } = this.api;
-    const known = { slots: fleet.history(), marks: marks.read() };
+    const { outcomes } = this.api.rollout.memory();
+    const known = { slots: fleet.history(), marks: withReasons(marks.read(), outcomes) };
     const own = toHistoryJson(known, span, clock.wallMs());
     return mergeHistories(
       own,
@@ -34,19 +36,24 @@ export class Default extends AdminController {
   }
 
   static readonly GET_rules = op({
-    summary: 'Hits per second of the rules of a domain in each slot of the last minute',
+    summary:
+      'Hits per second of the rules of a domain in each slot of five seconds of the last minute, or of a minute of the last quarter of an hour',
     query: Type.Object({
       domain: Type.String({ minLength: 1, maxLength: 1024 }),
+      span: Type.Union([Type.Literal('minute'), Type.Literal('quarter')], { default: 'minute' }),
       peer: askingPeer,
     }),
     returns: { 200: ruleSeriesJson },
     failures: { 409: undefined },
   });
 
-  async GET_rules({ domain, peer }: Fields<typeof Default.GET_rules>) {
-    const path = `/traffic/rules?domain=${encodeURIComponent(domain)}`;
+  async GET_rules({ domain, span, peer }: Fields<typeof Default.GET_rules>) {
+    const path = `/traffic/rules?domain=${encodeURIComponent(domain)}&span=${span}`;
     const answers = await this.askPeers(path, ruleSeriesJson, peer);
-    const known = [this.api.fleet.ruleSeries(domain), ...answers.map(({ value }) => value?.rules)];
+    const known = [
+      this.api.fleet.ruleSeries(domain, span),
+      ...answers.map(({ value }) => value?.rules),
+    ];
     const named = nameRules(
       known.flatMap((each) => each ?? []),
       ruleOwners(this.api.snapshots.documents),
