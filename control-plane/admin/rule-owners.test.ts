@@ -6,6 +6,7 @@ const row = (rule: string, modes: string[] = []) => ({
   rule,
   entries: [],
   limits: [],
+  perMinute: null,
   modes,
   until: null,
   owner: null,

@@ -1,6 +1,6 @@
 // The rules of a domain as rows for people: a parent before its children. Pure.
 import Type from 'typebox';
-import { describeShape } from '../../shared/rules/limit-shape.ts';
+import { describeShape, windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeRules } from '../../shared/rules/placed-rule.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
@@ -15,6 +15,10 @@ export const ruleRowJson = Type.Object(
       description: 'From the top to the rule; a value is empty where the rule is for every value',
     }),
     limits: Type.Array(Type.String(), { description: 'In words; empty for a rule without one' }),
+    perMinute: Type.Union([Type.Number(), Type.Null()], {
+      description:
+        'How many hits a minute its first limit lets pass, of a rule with one counter; null where each value has its own',
+    }),
     modes: Type.Array(Type.String(), { description: 'Such as shadow_mode' }),
     until: Type.Union([Type.String(), Type.Null()], {
       description:
@@ -89,6 +93,8 @@ function addRows(
       rule,
       entries,
       limits: rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe),
+      perMinute:
+        rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
       modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
       until,
       owner,
@@ -102,6 +108,15 @@ function addRows(
 function describe(block: RateLimitBlock): string {
   const named = block.name === '' ? '' : ` (${block.name})`;
   return `${block.unlimited ? 'unlimited' : describeShape(block)}${named}`;
+}
+
+function toPerMinute(
+  { requestsPerUnit, unit, unitMultiplier }: RateLimitBlock,
+  entries: RuleRow['entries'],
+): number | null {
+  const hasOneCounter = entries.every(({ value }) => value !== '' && !value.includes('*'));
+  if (!hasOneCounter) return null;
+  return (requestsPerUnit * 60) / windowSecondsOf({ unit, unitMultiplier });
 }
 
 function textOf(value: unknown): string | undefined {

@@ -32,7 +32,7 @@ import {
   toTextStart,
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
-import { createRuleRates, type RuleRate, type RuleSeries } from './rule-rates.ts';
+import { createRuleRates, type RuleRate, type RuleSeries, type SeriesSpan } from './rule-rates.ts';
 import { createTally, type Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
@@ -83,7 +83,7 @@ export interface Fleet {
   /** Of the last minute, without an order. */
   rules(): readonly RuleRate[];
   /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
-  ruleSeries(domain: string): readonly RuleSeries[];
+  ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
   /** What all workers together decided in the last hour, without the time that no report covers. */
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
@@ -267,7 +267,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     limited: (wanted, most) => runInSlices(sumLimited(wanted, most)),
     askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
-    ruleSeries: (domain) => ruleRates.readSeries(domain),
+    ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
     history: history.read,
     unmatched: unmatched.read,
     stop() {

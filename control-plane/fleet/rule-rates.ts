@@ -1,4 +1,5 @@
-// What the workers count by rule, as rates over the last minute of the whole fleet. Memory goes by the number
+// What the workers count by rule, as rates over the last minute and by the minute over a quarter of an hour, of the whole
+// fleet. Memory goes by the number
 // of rules, not of workers. When there are too many, those of the link that tells the most are left out.
 import type { Clock } from '../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../shared/wire/fleet-messages.ts';
@@ -15,8 +16,11 @@ export interface RuleRate {
   readonly nearLimitPerSecond: number;
 }
 
-/** Hits per second in each slot of five seconds of a minute, or since the start, the oldest first, without those that
- * reports may still add to. */
+/** `minute`: in slots of five seconds. `quarter`: of an hour, in slots of a minute. */
+export type SeriesSpan = 'minute' | 'quarter';
+
+/** Hits per second in each slot of a span, or since the start, the oldest first, without those that reports may still add
+ * to. */
 export interface RuleSeries {
   /** The metric key. */
   readonly rule: string;
@@ -33,12 +37,25 @@ export interface RuleRates {
   /** Of the rules that had hits in the last minute. */
   read(): RuleRate[];
   /** Of one domain. */
-  readSeries(domain: string): RuleSeries[];
+  readSeries(domain: string, span: SeriesSpan): RuleSeries[];
 }
 
 /** A minute. */
 const shownSlots = 60_000 / slotMs;
-const keptSlots = shownSlots + openSlots;
+/** A ring of counts; a slot of it is several of those that reports are shared among. */
+interface Ring {
+  readonly per: number;
+  readonly shown: number;
+  readonly kept: number;
+}
+const rings: Readonly<Record<SeriesSpan, Ring>> = {
+  minute: { per: 1, shown: shownSlots, kept: shownSlots + openSlots },
+  quarter: { per: shownSlots, shown: 15, kept: 17 },
+};
+const spans = ['minute', 'quarter'] as const;
+const keptSlots = rings.minute.kept;
+/** After which a rule without hits is forgotten. */
+const rememberedSlots = rings.quarter.kept * shownSlots;
 const fields = 3;
 const maxRules = 20_000;
 const maxRulesPerReport = 2_000;
@@ -47,7 +64,7 @@ const longestSeconds = 30;
 
 interface Row {
   /** Three numbers for each slot, to seven digits. */
-  readonly counts: Float32Array;
+  readonly counts: Readonly<Record<SeriesSpan, Float32Array>>;
   /** Number of the last slot with hits. */
   last: number;
 }
@@ -59,21 +76,30 @@ export function createRuleRates(clock: Clock): RuleRates {
   let current = slots.now();
   const firstWhole = current + 1;
 
-  function placeOf(slot: number): number {
-    return (slot % keptSlots) * fields;
+  /** Of a slot of this ring. */
+  function placeOf({ kept }: Ring, slot: number): number {
+    return (slot % kept) * fields;
+  }
+
+  function toRing({ per }: Ring, slot: number): number {
+    return Math.floor(slot / per);
   }
 
   function moveOn(): void {
     const now = slots.now();
-    const passed = Math.min(now - current, keptSlots);
-    if (passed <= 0) return;
+    if (now <= current) return;
     for (const [rule, { counts, last }] of rows.entries()) {
-      if (now - last >= keptSlots) {
+      if (now - last >= rememberedSlots) {
         rows.remove(rule);
         continue;
       }
-      for (let slot = now - passed + 1; slot <= now; slot++) {
-        counts.fill(0, placeOf(slot), placeOf(slot) + fields);
+      for (const span of spans) {
+        const ring = rings[span];
+        const end = toRing(ring, now);
+        const begin = Math.max(toRing(ring, current), end - ring.kept) + 1;
+        for (let slot = begin; slot <= end; slot++) {
+          counts[span].fill(0, placeOf(ring, slot), placeOf(ring, slot) + fields);
+        }
       }
     }
     current = now;
@@ -82,16 +108,27 @@ export function createRuleRates(clock: Clock): RuleRates {
   function rowOf(link: object, rule: string): Row | undefined {
     const known = rows.find(link, rule);
     if (known !== undefined || rule.length > maxNameLength) return known;
-    const row = { counts: new Float32Array(keptSlots * fields), last: current };
+    const counts = {
+      minute: new Float32Array(rings.minute.kept * fields),
+      quarter: new Float32Array(rings.quarter.kept * fields),
+    };
+    const row = { counts, last: current };
     return rows.add(link, rule, row) ? row : undefined;
   }
 
-  /** Of one field, in the minute that ends with this slot, the oldest first. */
-  function minuteOf({ counts }: Row, field: number, last: number): number[] {
+  /** Of one field, in the span that ends with this slot of its ring, the oldest first. */
+  function spanOf({ counts }: Row, span: SeriesSpan, field: number, last: number): number[] {
+    const ring = rings[span];
     return Array.from(
-      { length: shownSlots },
-      (_, index) => counts[placeOf(last - shownSlots + 1 + index) + field] ?? 0,
+      { length: ring.shown },
+      (_, index) => counts[span][placeOf(ring, last - ring.shown + 1 + index) + field] ?? 0,
     );
+  }
+
+  /** Those that had hits in the span. */
+  function lately(span: SeriesSpan): (readonly [string, Row])[] {
+    const most = span === 'minute' ? keptSlots : rememberedSlots;
+    return [...rows.entries()].filter(([, { last }]) => current - last < most);
   }
 
   return {
@@ -103,13 +140,15 @@ export function createRuleRates(clock: Clock): RuleRates {
         const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
         const row = rowOf(link, rule);
         if (row === undefined) continue;
-        const { counts } = row;
         row.last = current;
-        for (const { slot, share } of shares) {
-          const at = placeOf(slot);
-          counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
-          counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
-          counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
+        for (const span of spans) {
+          const counts = row.counts[span];
+          for (const { slot, share } of shares) {
+            const at = placeOf(rings[span], toRing(rings[span], slot));
+            counts[at] = (counts[at] ?? 0) + toCount(hits) * share;
+            counts[at + 1] = (counts[at + 1] ?? 0) + toCount(overLimit) * share;
+            counts[at + 2] = (counts[at + 2] ?? 0) + toCount(nearLimit) * share;
+          }
         }
       }
     },
@@ -119,9 +158,9 @@ export function createRuleRates(clock: Clock): RuleRates {
       // The slot of now is not over.
       const spanMs = shownSlots * slotMs - slots.leftMs();
       const seconds = Math.max(slotMs, Math.min(spanMs, clock.monotonicMs() - startMs)) / 1000;
-      return [...rows.entries()].map(([rule, row]) => {
+      return lately('minute').map(([rule, row]) => {
         const rate = (field: number) =>
-          minuteOf(row, field, current).reduce((sum, count) => sum + count, 0) / seconds;
+          spanOf(row, 'minute', field, current).reduce((sum, count) => sum + count, 0) / seconds;
         return {
           rule,
           hitsPerSecond: rate(0),
@@ -130,17 +169,21 @@ export function createRuleRates(clock: Clock): RuleRates {
         };
       });
     },
-    readSeries(domain) {
+    readSeries(domain, span) {
       moveOn();
       const start = `${domain}.`;
-      return [...rows.entries()]
+      const { per, shown } = rings[span];
+      // The last slot of the ring that is over, and the first one that was seen from its start.
+      const last = Math.floor((current - openSlots + 1) / per) - 1;
+      const known = Math.min(shown, Math.max(0, last - Math.ceil(firstWhole / per) + 1));
+      const seconds = (per * slotMs) / 1000;
+      return lately(span)
         .filter(([rule]) => rule.startsWith(start))
         .map(([rule, row]) => {
-          const known = Math.min(shownSlots, Math.max(0, current - openSlots - firstWhole + 1));
           const series = (field: number) =>
-            minuteOf(row, field, current - openSlots)
-              .slice(shownSlots - known)
-              .map((count) => count / (slotMs / 1000));
+            spanOf(row, span, field, last)
+              .slice(shown - known)
+              .map((count) => count / seconds);
           return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
         });
     },

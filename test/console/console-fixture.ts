@@ -9,6 +9,7 @@ import {
 } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRulesFolder, type RulesFolder } from '../support/rules-folder.ts';
+import { connectStreamWorker } from '../support/stream-worker.ts';
 import { startWorker, type WorkerInProcess } from '../support/worker-in-process.ts';
 
 export const sampleRules = `domain: d
@@ -98,4 +99,32 @@ export async function shows(page: Page, text: RegExp): Promise<void> {
       throw new Error(`${error.message}; it shows: ${await readPage(page)}`);
     },
   );
+}
+
+export interface Trial extends Place {
+  /** One of them has the revision on trial. */
+  readonly workers: readonly WorkerInProcess[];
+}
+
+/** Two workers, of which one has a revision first, and one that died before. */
+export async function startTrial(t: ExecutionContext, more = ''): Promise<Trial> {
+  const base = `${sampleRules}${more}`;
+  const place = await startPlace(t, { 'd.yaml': base }, '--rollout', 'canary=50%,hold=1h');
+  const { plane, rules } = place;
+  const doomed = connectStreamWorker(t, { address: plane.xdsAddress, id: 'doomed' });
+  const workers = [await startFed(t, place, 'w-1'), await startFed(t, place, 'w-2')];
+  await eventually('it has its rules', () => doomed.has('customer'));
+  doomed.vanish();
+  for (const worker of workers) {
+    for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+  }
+  rules.replace('d.yaml', base.replace('per_unit: 3', 'per_unit: 4'));
+  await eventually('one has it', async () => {
+    const { rollout } = (await plane.fetch('/status')).body;
+    return rollout?.workers.having === 1;
+  });
+  await eventually('ada is told', async () => {
+    return (await plane.fetch('/top')).body.values.length > 0;
+  });
+  return { ...place, workers };
 }

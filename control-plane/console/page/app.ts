@@ -2,6 +2,7 @@
 import { html } from 'htm/preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
+import { ActivityPage } from './activity-page.ts';
 import { ask, keepToken, readToken } from './api.ts';
 import { FleetPage } from './fleet-page.ts';
 import { toClock, toSentence, toShortId, toShown } from './format.ts';
@@ -12,11 +13,15 @@ import { Badge, Notice, Page, Skeleton, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
+import { RulePage } from './rule-page.ts';
 import { RulesPage } from './rules-page.ts';
+import { SearchButton } from './search.ts';
 import { type Session, SessionContext } from './session.ts';
 import { ThemeSwitch } from './theme.ts';
 import { TryPage } from './try-page.ts';
 import { UnmatchedPage } from './unmatched-page.ts';
+import { WhyPage } from './why-page.ts';
+import { WorkerPage } from './worker-page.ts';
 
 const pages = [
   { name: 'fleet', title: 'Fleet', component: FleetPage },
@@ -24,8 +29,19 @@ const pages = [
   { name: 'limited', title: 'Who is limited', component: LimitedPage },
   { name: 'unmatched', title: 'Unmatched', component: UnmatchedPage },
   { name: 'revisions', title: 'Revisions', component: RevisionsPage },
+  { name: 'activity', title: 'Activity', component: ActivityPage },
   { name: 'try', title: 'Try a request', component: TryPage },
 ] as const;
+
+/** About one thing, below the page that lists it. */
+const details = [
+  { name: 'worker', within: 'fleet', component: WorkerPage },
+  { name: 'rule', within: 'rules', component: RulePage },
+  { name: 'why', within: 'limited', component: WhyPage },
+] as const;
+
+/** These show workers one by one. */
+const pagesWithWorkers = ['fleet', 'worker', 'revisions'];
 
 const tones: Readonly<Record<StatusJson['verdict'], Tone>> = {
   in_force: 'good',
@@ -112,7 +128,7 @@ interface FrameProps {
 function Frame({ session, leave }: FrameProps) {
   const { page, params } = useRoute();
   // One answer for the line above and the workers below it: they never contradict each other.
-  const withWorkers = page === 'fleet';
+  const withWorkers = pagesWithWorkers.includes(page);
   const whole = useResource<StatusJson>(
     withWorkers ? 'status?workers=true' : undefined,
     'state',
@@ -131,7 +147,8 @@ function Frame({ session, leave }: FrameProps) {
   useEffect(() => {
     if (isShutOut) leave();
   }, [isShutOut]);
-  const current = pages.find(({ name }) => name === page);
+  const detail = details.find(({ name }) => name === page);
+  const current = detail ?? pages.find(({ name }) => name === page);
   return html`
     <a class="skip" href="#main" onClick=${(event: Event) => {
       event.preventDefault();
@@ -143,7 +160,7 @@ function Frame({ session, leave }: FrameProps) {
         <nav aria-label="Pages">
           ${pages.map(
             ({ name, title }) =>
-              html`<a href=${hrefOf(name)} aria-current=${name === page ? 'page' : undefined}>${title}</a>`,
+              html`<a href=${hrefOf(name)} aria-current=${name === page ? 'page' : name === detail?.within ? 'true' : undefined}>${title}</a>`,
           )}
         </nav>
         <div class="foot">
@@ -167,7 +184,8 @@ function Frame({ session, leave }: FrameProps) {
                 ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(toHeadline(value))}</span>`
                 : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(toHeadline(value))}</span>`
           }
-          ${value !== undefined && detailsOf(value) !== page && html`<a href=${hrefOf(detailsOf(value))}>Details</a>`}
+          ${value !== undefined && detailsOf(value) !== page && html`<a class="details" href=${hrefOf(detailsOf(value))}>Details</a>`}
+          <${SearchButton} />
         </div>
         <main id="main" tabindex="-1">
           ${

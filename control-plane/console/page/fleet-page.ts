@@ -17,36 +17,23 @@ import {
   toRateCell,
   toReporting,
   toSentence,
-  toShortId,
   toShown,
 } from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
+import { RevisionName, WorkerName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import {
-  Badge,
-  Empty,
-  NothingMatches,
-  Notice,
-  Page,
-  ReadingState,
-  Search,
-  Table,
-  Tile,
-  type Tone,
-} from './parts.ts';
+import { Badge, Empty, NothingMatches, Notice, Page, ReadingState, Search, Tile } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf, replaceRoute, withParams } from './route.ts';
 import { SessionContext } from './session.ts';
+import { type Column, Table } from './table.ts';
+import { workerStates } from './worker-states.ts';
 
 /** The group of nodes that no other one names. */
 const everybody = 'default';
 
-const states: Readonly<Record<WorkerJson['state'], readonly [Tone, string, number]>> = {
-  refused: ['bad', 'refused', 0],
-  pending: ['wait', 'pending', 1],
-  on_trial: ['wait', 'on trial', 2],
-  in_force: ['good', 'in force', 3],
-};
+/** What is wrong comes first. */
+const order: readonly WorkerJson['state'][] = ['refused', 'pending', 'on_trial', 'in_force'];
 
 export function FleetPage({ params, status }: PageProps) {
   const span = params.get('span') === '1h' ? '1h' : '15m';
@@ -139,14 +126,19 @@ function Warnings({ status }: StatusProps) {
 
 function ControlPlanes({ status }: StatusProps) {
   return html`<h2>Control planes</h2>
-    <${Table} caption="Control planes" columns=${['Address', 'State', 'Serves', '#Workers']} rows=${status.controlPlanes.map(
-      ({ url, connected, inForce, trial, error }) => html`<tr key=${url}>
+    <${Table} caption="Control planes" columns=${[{ name: 'Address' }, { name: 'State' }, { name: 'Serves' }, { name: 'Workers', isNumber: true }]} items=${status.controlPlanes}
+      toRow=${({
+        url,
+        connected,
+        inForce,
+        trial,
+        error,
+      }: StatusJson['controlPlanes'][number]) => html`<tr key=${url}>
         <td>${url === 'this' ? 'this one' : url}</td>
         <td>${error === null ? html`<${Badge} tone="good">answers<//>` : html`<${Badge} tone="bad">no answer<//> ${error}`}</td>
-        <td>${error === null && (inForce === null ? 'nothing' : html`<code>${toShortId(inForce)}</code>`)}${trial !== null && html`, <code>${toShortId(trial)}</code> on trial`}</td>
+        <td>${error === null && (inForce === null ? 'nothing' : html`<${RevisionName} id=${inForce} />`)}${trial !== null && html`, <${RevisionName} id=${trial} /> on trial`}</td>
         <td class="number">${connected ?? '–'}</td>
-      </tr>`,
-    )} />`;
+      </tr>`} />`;
 }
 
 interface LinksProps {
@@ -155,14 +147,13 @@ interface LinksProps {
 
 function Links({ links }: LinksProps) {
   return html`<h2>Links that no rollout is judged by</h2>
-    <${Table} caption="Links" columns=${['Worker', 'Instance', 'Address', 'Why']} rows=${links.map(
-      ({ id, instance, address, problem }) => html`<tr key=${instance}>
+    <${Table} caption="Links" columns=${[{ name: 'Worker' }, { name: 'Instance' }, { name: 'Address' }, { name: 'Why' }]} items=${links}
+      toRow=${({ id, instance, address, problem }: LinkJson) => html`<tr key=${instance}>
         <td><strong>${toShown(id)}</strong></td>
         <td><code>${toShown(instance.slice(0, 8))}</code></td>
         <td>${address}</td>
         <td>${toShown(problem)}</td>
-      </tr>`,
-    )} />`;
+      </tr>`} />`;
 }
 
 interface WorkersProps {
@@ -189,7 +180,7 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
     .filter(({ name, address, group }) => isFound(name, address, group ?? ''))
     .toSorted(
       (a, b) =>
-        states[a.state][2] - states[b.state][2] ||
+        order.indexOf(a.state) - order.indexOf(b.state) ||
         (b.figures?.decisionsPerSecond ?? 0) - (a.figures?.decisionsPerSecond ?? 0) ||
         compareNames(a.name, b.name),
     );
@@ -208,10 +199,43 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
     ${
       found.length + left.length === 0
         ? html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '', state: '' })} />`
-        : html`<${Table} caption="Workers" rows=${[...found.map(toRow), ...left.map(toGoneRow)]}
-            columns=${['Worker', 'Rules', 'Revision', '#Decisions', '#Over limit', '#Errors', '#p99', 'Store', 'Connected']} />`
+        : html`<${Table} caption="Workers" items=${[...found, ...left]} columns=${columns}
+            toRow=${(each: Shown) => ('at' in each ? toGoneRow(each) : toRow(each))} />`
     }`;
 }
+
+type Shown = WorkerJson | GoneWorkerJson;
+
+/** Null of one that is gone, or does not report. */
+function figureOf(
+  each: Shown,
+  field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond',
+) {
+  return 'figures' in each ? (each.figures?.[field] ?? null) : null;
+}
+
+const columns: readonly Column<Shown>[] = [
+  { name: 'Worker', value: (each) => ('name' in each ? each.name : each.id) },
+  { name: 'Rules', value: (each) => ('state' in each ? workerStates[each.state][1] : 'gone') },
+  { name: 'Revision', value: (each) => ('revision' in each ? each.revision : null) },
+  { name: 'Decisions', isNumber: true, value: (each) => figureOf(each, 'decisionsPerSecond') },
+  { name: 'Over limit', isNumber: true, value: (each) => figureOf(each, 'overLimitPerSecond') },
+  { name: 'Errors', isNumber: true, value: (each) => figureOf(each, 'errorsPerSecond') },
+  {
+    name: 'p99',
+    isNumber: true,
+    value: (each) =>
+      'figures' in each ? (each.figures?.p99AboveMs ?? each.figures?.p99Ms ?? null) : null,
+  },
+  {
+    name: 'Store',
+    value: (each) => ('figures' in each ? (each.figures?.store.kind ?? null) : null),
+  },
+  {
+    name: 'Connected',
+    value: (each) => ('connectedSince' in each ? each.connectedSince : each.at),
+  },
+];
 
 /** As workers of this machine or network reach it, unless there is a proxy before the console. */
 function xdsAddress(port: number | null): string {
@@ -229,12 +253,12 @@ function toGoneRow({ id, instance, address, at }: GoneWorkerJson) {
 
 function toRow(worker: WorkerJson) {
   const { id, name, address, group, state, acked, nacked, figures, connectedSince } = worker;
-  const [tone, text] = states[state];
+  const [tone, text] = workerStates[state];
   return html`<tr key=${`${id} ${address}`}>
-    <td><strong>${toShown(name)}</strong><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
+    <td><${WorkerName} name=${name} /><div class="quiet">${address}${group !== null && group !== everybody && `, group ${toShown(group)}`}</div></td>
     <td><${Badge} tone=${tone}>${text}<//>${state === 'refused' && nacked !== null && html`<div class="why">${toShown(nacked.text)}</div>`}</td>
-    <td>${worker.revision === null ? html`<span class="quiet">${acked === null ? '–' : 'an earlier one'}</span>` : html`<code>${toShortId(worker.revision)}</code>`}
-      ${worker.gets !== null && worker.gets !== worker.revision && html`<div class="quiet">gets <code>${toShortId(worker.gets)}</code></div>`}
+    <td>${worker.revision === null ? html`<span class="quiet">${acked === null ? '–' : 'an earlier one'}</span>` : html`<${RevisionName} id=${worker.revision} />`}
+      ${worker.gets !== null && worker.gets !== worker.revision && html`<div class="quiet">gets <${RevisionName} id=${worker.gets} /></div>`}
       ${acked !== null && html`<div class="quiet">${toAgo(acked.at)}</div>`}</td>
     ${
       figures === null

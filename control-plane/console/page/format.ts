@@ -113,6 +113,12 @@ export function toPairs(entries: readonly Pair[]): string {
     .join(', ');
 }
 
+/** As the API names rules: `shop.customer`, `shop.plan_free.user`. */
+export function toRuleName(domain: string, entries: readonly Pair[]): string {
+  const parts = entries.map(({ key, value }) => (value === '' ? key : `${key}_${value}`));
+  return [domain, ...parts].join('.');
+}
+
 /** As the page `try` reads them: `key=value`, each in a line. */
 export function toLines(entries: readonly Pair[]): string {
   return entries.map(({ key, value }) => `${key}=${value}`).join('\n');

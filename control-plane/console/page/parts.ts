@@ -1,7 +1,7 @@
 // The parts that all pages are made of.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { toClock, toSentence, toShown } from './format.ts';
 import type { Resource } from './resource.ts';
 
@@ -108,37 +108,6 @@ export function Tile({ name, value, detail, tone = 'plain' }: TileProps) {
   </div>`;
 }
 
-interface TableProps {
-  readonly caption: string;
-  /** Names of the columns; those that begin with `#` hold numbers. */
-  readonly columns: readonly string[];
-  readonly rows: readonly ComponentChildren[];
-  /** How many rows are shown at first, and how many more at a time. */
-  readonly atOnce?: number;
-}
-
-/** Only the first rows until somebody asks for more: thousands would make every update slow. */
-export function Table({ caption, columns, rows, atOnce = 100 }: TableProps) {
-  const [most, setMost] = useState(atOnce);
-  const left = rows.length - most;
-  return html`<div class="table" role="region" aria-label=${caption} tabindex="0">
-      <table>
-        <caption class="unseen">${caption}</caption>
-        <thead><tr>${columns.map((column) =>
-          column.startsWith('#')
-            ? html`<th scope="col" class="number">${column.slice(1)}</th>`
-            : html`<th scope="col">${column === '' ? html`<span class="unseen">Actions</span>` : column}</th>`,
-        )}</tr></thead>
-        <tbody>${rows.slice(0, most)}</tbody>
-      </table>
-    </div>
-    ${
-      left > 0 &&
-      html`<p class="more"><button type="button" onClick=${() => setMost(most + atOnce)}>
-        Show ${Math.min(left, atOnce)} more of ${left}</button></p>`
-    }`;
-}
-
 interface SparklineProps {
   /** The oldest first. */
   readonly values: readonly number[];
@@ -165,6 +134,29 @@ export function Sparkline({ values, over, isShadow }: SparklineProps) {
     <polyline points=${pointsOf(values)} />
     ${over?.some((value) => value > 0) && html`<polyline class=${isShadow ? 'shadow' : 'over'} points=${pointsOf(over)} />`}
   </svg>`;
+}
+
+interface UseBarProps {
+  /** Per second, over the last minute. */
+  readonly hits: number;
+  readonly near: number;
+  readonly over: number;
+  readonly isShadow: boolean;
+}
+
+/** Of the hits of a rule: how many were within its limit, near it, and over it. */
+export function UseBar({ hits, near, over, isShadow }: UseBarProps) {
+  if (hits === 0) return html`<span class="quiet">–</span>`;
+  const percentOf = (part: number) => Math.min(100, (part / hits) * 100);
+  const [overPart, nearPart] = [percentOf(over), percentOf(near)];
+  const text =
+    over > 0 ? `${Math.max(1, Math.round(overPart))} % over` : near > 0 ? 'near' : 'within';
+  return html`<span class=${`use${isShadow ? ' shadow' : ''}`}>
+    <svg viewBox="0 0 100 8" width="72" height="8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="within" width="100" height="8" />
+      <rect class="near" x=${100 - overPart - nearPart} width=${nearPart} height="8" />
+      <rect class="over" x=${100 - overPart} width=${overPart} height="8" />
+    </svg><span class="quiet">${text}</span></span>`;
 }
 
 interface FieldProps {

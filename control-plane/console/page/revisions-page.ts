@@ -3,24 +3,29 @@ import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
 import type { ProblemJson } from '../../admin/problem-json.ts';
-import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
+import { Changes } from './changes.ts';
 import { Confirm } from './confirm.ts';
-import { toAgo, toCount, toSentence, toShortId, toShown, toTime } from './format.ts';
+import { toAgo, toSentence, toShortId, toShown, toTime } from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
+import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, Page, ReadingState, Table } from './parts.ts';
-import { toHavingText, toUndoText } from './reach.ts';
+import { Badge, Empty, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
+import { RollBack } from './roll-back.ts';
 import { RolloutPanel } from './rollout-panel.ts';
 import { replaceRoute } from './route.ts';
 import { SessionContext, useRefusal } from './session.ts';
+import { type Column, Table } from './table.ts';
 
-interface Difference {
-  readonly files: readonly { readonly path: string; readonly change: string }[];
-  readonly changes: readonly RuleChangeJson[];
-}
+const columns: readonly Column<ListedRevisionJson>[] = [
+  { name: 'Revision', value: ({ id }) => id },
+  { name: 'When', value: ({ at }) => at },
+  { name: 'Who', value: ({ author }) => author },
+  { name: 'Why', value: ({ message }) => message?.split('\n')[0] ?? null },
+  { name: '' },
+];
 
 export function RevisionsPage({ params, status }: PageProps) {
   const history = useResource<{ readonly revisions: readonly ListedRevisionJson[] }>(
@@ -39,15 +44,17 @@ export function RevisionsPage({ params, status }: PageProps) {
       history.value &&
       (revisions.length === 0
         ? html`<${Empty} title="There is no revision yet."><p>The first one is there as soon as the store has a file.</p><//>`
-        : html`<${Table} caption="Revisions, the newest first" columns=${['Revision', 'When', 'Who', 'Why', '']}
-            rows=${revisions.flatMap((revision, index) => {
+        : html`<${Table} caption="Revisions, the newest first" columns=${columns} items=${revisions}
+            toRow=${(revision: ListedRevisionJson) => {
               const { id, at, author, message, outcome } = revision;
               // What was in force when it came.
-              const before = revisions.slice(index + 1).find((each) => !isUnserved(each));
+              const before = revisions
+                .slice(revisions.indexOf(revision) + 1)
+                .find((each) => !isUnserved(each));
               const isOpen = open === toShortId(id);
               return [
                 html`<tr key=${`${id} ${at}`}>
-                  <td><code>${toShortId(id)}</code> ${outcome !== null && html`<${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//>`}</td>
+                  <td><${RevisionName} id=${id} /> ${outcome !== null && html`<${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//>`}</td>
                   <td title=${toTime(at)}>${toAgo(at)}</td>
                   <td>${author === null ? '–' : toShown(author)}</td>
                   <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
@@ -70,33 +77,18 @@ export function RevisionsPage({ params, status }: PageProps) {
                   before !== undefined &&
                   html`<tr key=${`${id} ${at} diff`} class="inner"><td colspan="5"><${Changes} from=${before.id} to=${id} /></td></tr>`,
               ];
-            })} />`)
+            }} />`)
     }
     ${!rollout && html`<p class="quiet">A revision reaches all workers at once. <code>serve --rollout canary=10%,hold=60s</code> gives it to a share of them first.</p>`}
     ${
       target &&
-      html`<${Confirm} title=${`Roll back to ${toShortId(target.id)}?`} action="Roll back" isDangerous
-        act=${(reason: string) =>
-          ask('rollbacks', {
-            method: 'POST',
-            body: {
-              revision: target.id,
-              message: reason,
-              ...(status.value?.newest && { expectedRevision: status.value.newest.id }),
-            },
-          })}
-        onClose=${(done: boolean) => {
-          setTarget(undefined);
-          if (!done) return;
-          history.reload();
-          status.reload();
-        }}>
-        <p>A new revision gets the files that ${toShortId(target.id)} had${target.author && `, by ${toShown(target.author)}`}, ${toTime(target.at)}.
-        </p>
-        ${status.value && html`<p>${toHavingText(status.value)} ${toUndoText(status.value, target.id)}</p>`}
-        <p>What changes for requests:</p>
-        <${Changes} from=${status.value?.newest?.id ?? target.id} to=${target.id} />
-      <//>`
+      status.value &&
+      html`<${RollBack} to=${target} status=${status.value} onClose=${(done: boolean) => {
+        setTarget(undefined);
+        if (!done) return;
+        history.reload();
+        status.reload();
+      }} />`
     }
   <//>`;
 }
@@ -139,35 +131,6 @@ function toOutcomeText({ kind, since, until, by, reason }: Outcome): string {
   }
 }
 
-interface ChangesProps {
-  readonly from: string;
-  readonly to: string;
-}
-
-const mostChanges = 30;
-
-function Changes({ from, to }: ChangesProps) {
-  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`, 'revisions');
-  const { value } = difference;
-  if (value === undefined) return html`<${ReadingState} of=${difference} />`;
-  const { changes, files } = value;
-  return html`<div class="changes">
-    ${changes.length === 0 && html`<p>Nothing changes for requests.</p>`}
-    <ul>${changes.slice(0, mostChanges).map(
-      ({ kind, domain, text, ruleAfter, ruleBefore }) => html`<li class=${kind}>
-        ${toShown(text)} <span class="quiet">${toShown(domain)}${(ruleAfter ?? ruleBefore) !== null && html`, <code>${toShown(ruleAfter ?? ruleBefore ?? '')}</code>`}</span></li>`,
-    )}</ul>
-    ${changes.length > mostChanges && html`<p class="quiet">and ${changes.length - mostChanges} more</p>`}
-    ${
-      files.length > 0 &&
-      html`<p class="quiet">${toCount(files.length, 'file')}: ${files
-        .slice(0, 10)
-        .map(({ path, change }) => `${toShown(path)} ${change}`)
-        .join(', ')}${files.length > 10 && ', …'}</p>`
-    }
-  </div>`;
-}
-
 interface NewestProps {
   readonly status: StatusJson;
   reload(): void;
@@ -181,7 +144,7 @@ function NewestState({ status, reload }: NewestProps) {
   const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
     ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${status} reload=${reload} />`}
-    ${isForRemoval && html`<${HeldBack} id=${newest.id} text=${text} reload=${reload} />`}
+    ${isForRemoval && html`<${HeldBack} status=${status} newest=${newest.id} reload=${reload} />`}
     ${
       problems.length > 0 &&
       !isForRemoval &&
@@ -210,26 +173,45 @@ function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
 }
 
 interface HeldBackProps {
-  readonly id: string;
-  readonly text: string;
+  readonly status: StatusJson;
+  /** Its id. */
+  readonly newest: string;
   reload(): void;
 }
 
-function HeldBack({ id, text, reload }: HeldBackProps) {
-  const [isAsking, setAsking] = useState(false);
+/** It is let through, or the files go back to what is in force. */
+function HeldBack({ status, newest, reload }: HeldBackProps) {
+  const [asked, setAsked] = useState<'approve' | 'reject' | undefined>(undefined);
   const refusal = useRefusal();
+  const { inForce } = status;
+  const closed = (done: boolean) => {
+    setAsked(undefined);
+    if (done) reload();
+  };
   return html`<section class="panel" aria-label="Held back">
     <h2>A revision is held back</h2>
-    <p>${toSentence(text)}.</p>
-    <div class="buttons left"><button type="button" class="dangerous" disabled=${refusal !== undefined} title=${refusal ?? ''} onClick=${() => setAsking(true)}>Approve…</button></div>
+    <p>${toSentence(status.text)}.</p>
+    <div class="buttons left">
+      <button type="button" class="dangerous" disabled=${refusal !== undefined} title=${refusal ?? ''} onClick=${() => setAsked('approve')}>Approve…</button>
+      ${inForce !== null && html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''} onClick=${() => setAsked('reject')}>Reject…</button>`}
+    </div>
     ${
-      isAsking &&
-      html`<${Confirm} title=${`Serve ${toShortId(id)}?`} action="Approve" isDangerous
-        act=${(reason: string) => ask('approvals', { method: 'POST', body: { revision: id, reason } })}
-        onClose=${(done: boolean) => {
-          setAsking(false);
-          if (done) reload();
-        }}><p>It removes most limits, or the last domain: requests that are limited now would pass.</p><//>`
+      asked === 'approve' &&
+      html`<${Confirm} title=${`Serve ${toShortId(newest)}?`} action="Approve" isDangerous
+        act=${(reason: string) => ask('approvals', { method: 'POST', body: { revision: newest, reason } })}
+        onClose=${closed}><p>Requests that are limited now would pass.</p>
+        ${inForce !== null && html`<${Changes} from=${inForce.id} to=${newest} />`}<//>`
+    }
+    ${
+      asked === 'reject' &&
+      inForce !== null &&
+      html`<${Confirm} title=${`Reject ${toShortId(newest)}?`} action="Reject"
+        act=${(reason: string) =>
+          ask('rollbacks', {
+            method: 'POST',
+            body: { revision: inForce.id, message: reason, expectedRevision: newest },
+          })}
+        onClose=${closed}><p>No worker has it, and none gets it. A new revision gets the files of ${toShortId(inForce.id)}, which is in force.</p><//>`
     }
   </section>`;
 }

@@ -88,7 +88,7 @@ export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
       (
         each,
       ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
-        onClick=${() => setAction(each)}>${actions[each].button}</button>`,
+        onClick=${() => setAction(each)}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
     )}</div>
     ${
       action &&

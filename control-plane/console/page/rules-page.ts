@@ -13,10 +13,11 @@ import {
   ReadingState,
   Search,
   Sparkline,
-  Table,
+  UseBar,
 } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf, replaceRoute } from './route.ts';
+import { type Column, Table } from './table.ts';
 
 interface DomainsJson {
   readonly total: number;
@@ -110,8 +111,8 @@ function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
     ${rules.value !== undefined && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&
-      html`<${Table} caption=${`Rules of ${domain}`} columns=${['Rule', 'Limit', '#Hits', '#Near', '#Over', 'Last minute', 'Owner', 'Source', '']}
-        rows=${shown.map((rule) => toRow(domain, rule, reports, rates.get(rule.rule)))} />`
+      html`<${Table} caption=${`Rules of ${domain}`} columns=${toColumns(rates)} items=${shown}
+        toRow=${(rule: RuleRow, isSorted: boolean) => toRow(domain, rule, reports, rates.get(rule.rule), isSorted)} />`
     }
     ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
 }
@@ -123,24 +124,51 @@ function averageOf(series: readonly number[] = []): number {
 
 const levels = ['l1', 'l2', 'l3', 'l4', 'l5'];
 
-function toRow(domain: string, rule: RuleRow, reports: boolean, series: RuleSeries | undefined) {
+function toColumns(rates: ReadonlyMap<string, RuleSeries>): readonly Column<RuleRow>[] {
+  const rate = (field: 'hits' | 'overLimit') => (rule: RuleRow) =>
+    averageOf(rates.get(rule.rule)?.[field]);
+  return [
+    { name: 'Rule', value: ({ rule }) => rule },
+    { name: 'Limit', value: ({ limits, modes }) => [...limits, ...modes].join(', ') },
+    { name: 'Hits', isNumber: true, value: rate('hits') },
+    { name: 'Over limit', isNumber: true, value: rate('overLimit') },
+    { name: 'Use' },
+    { name: 'Last minute' },
+    {
+      name: 'Owner and source',
+      value: ({ owner, file, line }) =>
+        `${owner === null ? '' : `${owner} `}${file}${line === null ? '' : `:${line}`}`,
+    },
+    { name: '' },
+  ];
+}
+
+/** Without the ones above it only its whole name says which rule it is. */
+function toRow(
+  domain: string,
+  rule: RuleRow,
+  reports: boolean,
+  series: RuleSeries | undefined,
+  isSorted: boolean,
+) {
   const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
   const { entries, limits, modes, until, owner, file, line } = rule;
   const last = entries.at(-1);
   const over = averageOf(series?.overLimit);
   const isShadow = modes.includes('shadow_mode');
+  const hits = averageOf(series?.hits);
+  const near = averageOf(series?.nearLimit);
   const level = levels[Math.min(entries.length, levels.length) - 1];
   return html`<tr key=${`${rule.rule} ${file} ${line}`}>
-    <td class=${`rule ${level}`}><code>${toShown(last?.key ?? '')}${last?.value && html`<span class="equals">=</span>${toShown(last.value)}`}</code></td>
+    <td class=${`rule ${isSorted ? '' : level}`}><a href=${hrefOf('rule', { rule: rule.rule })}><code>${isSorted ? toPairs(entries) : toPairs(last === undefined ? [] : [last])}</code></a></td>
     <td>${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map((limit) => html`<div>${toShown(limit)}</div>`)}
       ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}
       ${until !== null && html`<${Badge} tone="wait">until ${toTime(until)}<//>`}</td>
-    <td class="number">${rate(averageOf(series?.hits))}</td>
-    <td class="number">${rate(averageOf(series?.nearLimit))}</td>
+    <td class="number">${rate(hits)}</td>
     <td class=${over > 0 && !isShadow ? 'number loud' : 'number'}>${rate(over)}</td>
+    <td>${reports && limits.length > 0 && html`<${UseBar} hits=${hits} near=${near} over=${over} isShadow=${isShadow} />`}</td>
     <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} isShadow=${isShadow} />`}</td>
-    <td>${owner === null ? html`<span class="quiet">–</span>` : toShown(owner)}</td>
-    <td class="source">${toShown(file)}${line !== null && `:${line}`}</td>
-    <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>
+    <td>${owner !== null && html`<div>${toShown(owner)}</div>`}<div class="source">${toShown(file)}${line !== null && `:${line}`}</div></td>
+    <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>
   </tr>`;
 }

@@ -1,61 +1,13 @@
 // Which limits a request meets, why, and how far their counters are now.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import type { CountersJson } from '../../admin/counters-json.ts';
-import type { OutcomeJson } from '../../admin/outcome-json.ts';
 import { type CountersQuestion, CountersTable } from './counters.ts';
-import { type Pair, toPairs, toSentence, toShortId, toShown, toSpan, toTime } from './format.ts';
-import { LiftButton } from './lift.ts';
+import { Descriptor, OutcomeNotice, toAsked, useExplanation } from './explained.ts';
+import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, Field, Notice, Page, ReadingState, type Tone } from './parts.ts';
+import { Empty, Field, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute } from './route.ts';
-
-interface Place {
-  readonly composite: string;
-  readonly file: string;
-  readonly line: number | null;
-}
-
-interface LimitJson {
-  readonly requestsPerUnit: number | null;
-  readonly unit: string | null;
-  readonly unlimited: boolean;
-  readonly name: string | null;
-}
-
-/** As `POST /explanations` answers with `now`. */
-interface Explanation {
-  readonly revision: string;
-  readonly outcome: OutcomeJson;
-  /** Null where they are not known. */
-  readonly counters: CountersJson | null;
-  readonly descriptors: readonly ExplainedDescriptor[];
-}
-
-interface ExplainedDescriptor {
-  readonly entries: readonly Pair[];
-  readonly verdict: string;
-  /** When a rule that takes part ends by itself. */
-  readonly until: string | null;
-  readonly levels: readonly {
-    readonly entry: Pair;
-    readonly candidates: readonly (Place & { readonly chosen: boolean; readonly reason: string })[];
-    readonly otherRules: number;
-    readonly nearestKey: string | null;
-  }[];
-  readonly match: {
-    readonly rule: Place;
-    readonly limit: LimitJson & {
-      readonly unit_multiplier?: number;
-      readonly algorithm?: string;
-      readonly shadowMode?: boolean;
-    };
-    readonly cacheKey: string | null;
-    readonly replacedBy: readonly number[];
-  } | null;
-  readonly noMatch: { readonly reason: string; readonly hint: string | null } | null;
-}
 
 export function TryPage({ params }: PageProps) {
   const domains = useResource<{ readonly domains: readonly { readonly domain: string }[] }>(
@@ -90,107 +42,17 @@ export function TryPage({ params }: PageProps) {
   <//>`;
 }
 
-const outcomeTones: Readonly<Record<OutcomeJson['kind'], Tone>> = {
-  refused: 'bad',
-  passes: 'good',
-  shadow: 'wait',
-  not_known: 'plain',
-};
-
-function toOutcomeText({ text, freeInSeconds }: OutcomeJson): string {
-  const free = freeInSeconds === null ? '' : `, free again in ${toSpan(freeInSeconds)}`;
-  return `${toSentence(text)}${free}`;
-}
-
 function Tried({ asked }: { readonly asked: CountersQuestion }) {
-  const answer = useResource<Explanation>(
-    { path: 'explanations', body: { ...asked, now: true } },
-    'revisions',
-    'state',
-    'figures',
-  );
+  const answer = useExplanation(asked);
   const { value } = answer;
   return html`<${ReadingState} of=${answer} />
     ${
       value &&
       html`<div role="region" aria-label="Result">
-        <div role="status"><${Notice} tone=${outcomeTones[value.outcome.kind]}><strong class="outcome">${toOutcomeText(value.outcome)}.</strong><//></div>
+        <${OutcomeNotice} outcome=${value.outcome} />
         ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} of=${each} />`)}
         ${value.counters && html`<h2>Counters now</h2><${CountersTable} counters=${value.counters} />`}
-        <p class="quiet">Under revision ${toShortId(value.revision)}.</p>
+        <p class="quiet">Under revision <${RevisionName} id=${value.revision} />.</p>
       </div>`
     }`;
-}
-
-function Descriptor({
-  domain,
-  of: { entries, levels, verdict, until, match, noMatch },
-}: {
-  readonly domain: string;
-  readonly of: ExplainedDescriptor;
-}) {
-  return html`<section class="tried">
-    <h2>${toPairs(entries)}</h2>
-    <p><strong>${toSentence(verdict)}.</strong>
-      ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
-      ${until !== null && html` <${Badge} tone="wait">${match?.limit.unlimited ? 'lifted' : 'in force'} until ${toTime(until)}<//>`}
-      ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
-      ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
-    </p>
-    ${match !== null && (until !== null || !match.limit.unlimited) && html`<div class="buttons"><${LiftButton} domain=${domain} entries=${entries} liftedUntil=${match.limit.unlimited ? (until ?? undefined) : undefined} /></div>`}
-    <ol class="levels">${levels.map(
-      ({ entry, candidates, otherRules, nearestKey }) => html`<li>
-        <code>${toPairs([entry])}</code>
-        ${
-          candidates.length === 0
-            ? html`<div class="quiet">No rule here has this key${nearestKey !== null && `; did you mean ${toShown(nearestKey)}?`}</div>`
-            : html`<ul>${candidates.map(
-                ({
-                  composite,
-                  file,
-                  line,
-                  chosen,
-                  reason,
-                }) => html`<li class=${chosen ? 'chosen' : ''}>
-                  ${chosen ? html`<${Badge} tone="good">taken<//>` : html`<${Badge} tone="plain">passed over<//>`}
-                  <code>${toShown(composite)}</code> <span class="quiet">${toShown(file)}${line !== null && `:${line}`}</span>
-                  <div class="quiet">${toSentence(reason)}</div></li>`,
-              )}</ul>`
-        }
-        ${otherRules > 0 && html`<div class="quiet">and ${otherRules} for other keys and values</div>`}
-      </li>`,
-    )}</ol>
-    ${match?.cacheKey != null && html`<p class="quiet">Cache key <code>${toShown(match.cacheKey)}</code></p>`}
-  </section>`;
-}
-
-function toLimitText({
-  requestsPerUnit,
-  unit,
-  unlimited,
-  name,
-  ...shape
-}: LimitJson & { readonly unit_multiplier?: number; readonly algorithm?: string }): string {
-  if (unlimited) return 'Unlimited';
-  const time = shape.unit_multiplier === undefined ? unit : `${shape.unit_multiplier} ${unit}s`;
-  const how = shape.algorithm === undefined ? '' : `, ${shape.algorithm.replaceAll('_', ' ')}`;
-  return `${requestsPerUnit} per ${time}${how}${name === null ? '' : `, named ${toShown(name)}`}`;
-}
-
-/** Undefined when something is missing. */
-function toAsked(domain: string, text: string): CountersQuestion | undefined {
-  const descriptors = text
-    .split(/\n[^\S\n]*\n/)
-    .map((block) =>
-      block
-        .split('\n')
-        .map((line) => line.trim())
-        .filter((line) => line !== '')
-        .map((line) => {
-          const [key = '', ...rest] = line.split('=');
-          return { key, value: rest.join('=') };
-        }),
-    )
-    .filter((entries) => entries.length > 0);
-  return domain === '' || descriptors.length === 0 ? undefined : { domain, descriptors };
 }

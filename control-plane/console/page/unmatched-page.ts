@@ -2,10 +2,24 @@
 import { html } from 'htm/preact';
 import type { UnmatchedJson } from '../../admin/unmatched-json.ts';
 import { toAgo, toLines, toPairs, toSentence, toShown } from './format.ts';
+import { DomainName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Empty, NobodyReports, Page, ReadingState, Table } from './parts.ts';
+import { Empty, NobodyReports, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
+import { type Column, Table } from './table.ts';
+
+type Sample = UnmatchedJson['samples'][number];
+
+const columns: readonly Column<Sample>[] = [
+  { name: 'Descriptor', value: ({ entries }) => toPairs(entries) },
+  { name: 'Domain', value: ({ domain }) => domain },
+  { name: 'Why', value: ({ reason }) => reason },
+  { name: 'Nearest rule', value: ({ nearest }) => nearest },
+  { name: 'Samples', isNumber: true, value: ({ samples }) => samples },
+  { name: 'Last', value: ({ lastAt }) => lastAt },
+  { name: '' },
+];
 
 export function UnmatchedPage({ status }: PageProps) {
   const unmatched = useResource<UnmatchedJson>('unmatched', 'figures');
@@ -18,27 +32,25 @@ export function UnmatchedPage({ status }: PageProps) {
         ? status.value?.traffic === null
           ? html`<${NobodyReports} />`
           : html`<${Empty} title="Every descriptor has found a rule."><p>Samples of those that do not are shown here within five seconds.</p><//>`
-        : html`<${Table} caption="Unmatched descriptors" columns=${['Descriptor', 'Domain', 'Why', 'Nearest rule', '#Samples', 'Last', '']}
-            rows=${value.samples.map(
-              ({
-                domain,
-                entries,
-                samples,
-                lastAt,
-                reason,
-                hint,
-                nearest,
-              }) => html`<tr key=${JSON.stringify([domain, entries])}>
+        : html`<${Table} caption="Unmatched descriptors" columns=${columns} items=${value.samples}
+            toRow=${({
+              domain,
+              entries,
+              samples,
+              lastAt,
+              reason,
+              hint,
+              nearest,
+            }: Sample) => html`<tr key=${JSON.stringify([domain, entries])}>
                 <td><strong>${toPairs(entries)}</strong></td>
-                <td>${toShown(domain)}</td>
+                <td><${DomainName} domain=${domain} /></td>
                 <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
                 <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
                 <td class="number">${samples}</td>
                 <td>${toAgo(lastAt)}</td>
-                <td><a href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
+                <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
                   aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
-              </tr>`,
-            )} />`)
+              </tr>`} />`)
     }
   <//>`;
 }

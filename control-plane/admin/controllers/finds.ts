@@ -1,0 +1,77 @@
+// `/finds`: rules, domains, workers and revisions by a part of their names, for a search box.
+import Type from 'typebox';
+import { type Fields, op } from '../../../shared/router/op.ts';
+import { documentsAt } from '../../../shared/rules/rule-end.ts';
+import { findSharedIds, toWorkerName } from '../../xds/worker-name.ts';
+import { AdminController } from '../admin-controller.ts';
+import { revisionJson, toRevisionJson } from '../revision-json.ts';
+import { findRows, placedRules, type RuleRow, rowsOf } from '../rule-rows.ts';
+
+const findsJson = Type.Object(
+  {
+    domains: Type.Array(Type.String()),
+    rules: Type.Array(
+      Type.Object({
+        domain: Type.String(),
+        rule: Type.String(),
+        limits: Type.Array(Type.String()),
+        file: Type.String(),
+      }),
+    ),
+    workers: Type.Array(Type.String({ description: 'Names as `GET /workers` has them' })),
+    revisions: Type.Array(revisionJson),
+  },
+  { title: 'Finds' },
+);
+export type FindsJson = Type.Static<typeof findsJson>;
+
+/** Of each kind. */
+const most = 6;
+const searchedRevisions = 200;
+
+export class Default extends AdminController {
+  static readonly GET = op({
+    summary: 'Rules, domains, workers and revisions by a part of their names',
+    description: 'At most six of each. Workers are those of this control plane.',
+    query: Type.Object({
+      text: Type.String({ minLength: 1, maxLength: 200, description: 'In any case' }),
+    }),
+    returns: { 200: findsJson },
+    failures: { 503: undefined },
+  });
+
+  async GET({ text }: Fields<typeof Default.GET>) {
+    const { snapshots, workers, store, clock } = this.api;
+    const sought = text.toLowerCase();
+    const isFound = (...names: (string | undefined)[]) =>
+      names.some((name) => name?.toLowerCase().includes(sought));
+    const placed = placedRules(documentsAt(snapshots.documents, clock.wallMs()));
+    const rules: { readonly domain: string; readonly row: RuleRow }[] = [];
+    for (const [domain, top] of placed) {
+      if (rules.length === most) break;
+      const found = findRows(rowsOf(domain, top), text).slice(0, most - rules.length);
+      rules.push(...found.map((row) => ({ domain, row })));
+    }
+    const listed = workers.list();
+    const shared = findSharedIds(listed);
+    const history = await this.fromStore(store.history(searchedRevisions));
+    return {
+      domains: [...placed.keys()].filter((name) => isFound(name)).slice(0, most),
+      rules: rules.map(({ domain, row: { rule, limits, file } }) => ({
+        domain,
+        rule,
+        limits,
+        file,
+      })),
+      workers: listed
+        .map((worker) => ({ name: toWorkerName(worker, shared.has(worker.node.id)), worker }))
+        .filter(({ name, worker }) => isFound(name, worker.address))
+        .slice(0, most)
+        .map(({ name }) => name),
+      revisions: history
+        .filter(({ id, author, message }) => id.startsWith(sought) || isFound(author, message))
+        .slice(0, most)
+        .map(toRevisionJson),
+    };
+  }
+}

@@ -1,0 +1,87 @@
+// Which revision changed a rule last, looked for from the one in force backwards.
+import { isDeepStrictEqual } from 'node:util';
+import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import type { Revision, RevisionInfo } from '../store/revision.ts';
+import type { Examine } from './examination.ts';
+import type { RuleRow } from './rule-rows.ts';
+
+export interface LastChange {
+  /** Undefined where nothing older is known, or looking took too long. */
+  readonly change:
+    | {
+        readonly revision: RevisionInfo;
+        /** What was in force before it. */
+        readonly before: RevisionInfo;
+        readonly texts: readonly string[];
+      }
+    | undefined;
+  /** How many revisions came into force since. */
+  readonly later: number;
+}
+
+export interface LastChangeSources {
+  /** Those that came into force, the newest first; the first one is in force. */
+  readonly served: readonly RevisionInfo[];
+  readonly readRevision: (id: string) => Promise<Revision | undefined>;
+  readonly examine: Examine;
+  /** Whether there is time to go on. */
+  readonly hasTime: () => boolean;
+}
+
+/** A revision whose file has the same text as before cannot have changed the rule. */
+export async function findLastChange(
+  domain: string,
+  row: Pick<RuleRow, 'entries' | 'file'>,
+  { served, readRevision, examine, hasTime }: LastChangeSources,
+): Promise<LastChange> {
+  const [first, ...older] = served;
+  let newer = first && (await readRevision(first.id));
+  for (const [index, info] of older.entries()) {
+    const before = newer && hasTime() ? await readRevision(info.id) : undefined;
+    if (newer === undefined || before === undefined) return { change: undefined, later: index };
+    const texts = hasSameText(before, newer, row.file) ? [] : changesOf(before, newer);
+    if (texts.length > 0) {
+      const { id, atMs, author, message } = newer;
+      return {
+        change: { revision: { id, atMs, author, message }, before: info, texts },
+        later: index,
+      };
+    }
+    newer = before;
+  }
+  return { change: undefined, later: Math.max(0, served.length - 1) };
+
+  function changesOf(before: Revision, after: Revision): string[] {
+    return changesOfRule(domain, row, examine(before), examine(after));
+  }
+}
+
+/** In words; empty where nothing changes for its requests, or one of the two has errors. */
+export function changesOfRule(
+  domain: string,
+  { entries }: Pick<RuleRow, 'entries'>,
+  before: ReturnType<Examine>,
+  after: ReturnType<Examine>,
+): string[] {
+  if (before.ruleSet === undefined || after.ruleSet === undefined) return [];
+  const isOfRule = (change: RuleChange) =>
+    change.domain === domain &&
+    (change.kind === 'domain_added' || isDeepStrictEqual(toPlain(change.requests), entries));
+  return compareRules(
+    { ruleSet: before.ruleSet, documents: before.documents },
+    { ruleSet: after.ruleSet, documents: after.documents },
+  )
+    .filter(isOfRule)
+    .map(({ text }) => text);
+}
+
+function toPlain(requests: RuleChange['requests']) {
+  return requests.map(({ key, value }) => ({ key, value }));
+}
+
+function hasSameText(before: Revision, after: Revision, path: string): boolean {
+  const [one, other] = [before, after].map(
+    ({ files }) => files.find((file) => file.path === path)?.text,
+  );
+  return one !== undefined && one === other;
+}

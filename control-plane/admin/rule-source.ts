@@ -1,0 +1,36 @@
+// A rule as its author wrote it: its lines of the file, without their indentation. Pure.
+
+/** Of one rule; what is longer is cut, and says so. */
+const maxLines = 80;
+
+/** From `line` (counted from 1) to the end of the list item that begins there, with the comments right above it. Undefined
+ * where the file has no such line. */
+export function cutRule(text: string, line: number): string | undefined {
+  const lines = text.split(/\r?\n/);
+  const first = lines[line - 1];
+  if (first === undefined) return undefined;
+  const indent = indentOf(first);
+  let start = line - 1;
+  while (start > 0 && isComment(lines[start - 1], indent)) start--;
+  let end = line;
+  while (end < lines.length && isInside(lines[end] ?? '', indent)) end++;
+  while (end > line && (lines[end - 1] ?? '').trim() === '') end--;
+  const own = lines.slice(start, end).map((each) => each.slice(Math.min(indent, indentOf(each))));
+  const left = own.length - maxLines;
+  const shown = left > 0 ? [...own.slice(0, maxLines), `# ... and ${left} more lines`] : own;
+  return shown.join('\n');
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}
+
+function isComment(line: string | undefined, indent: number): boolean {
+  if (line === undefined) return false;
+  return line.trimStart().startsWith('#') && indentOf(line) === indent;
+}
+
+/** Empty lines and what is further to the right. */
+function isInside(line: string, indent: number): boolean {
+  return line.trim() === '' || indentOf(line) > indent;
+}

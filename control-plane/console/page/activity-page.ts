@@ -1,0 +1,78 @@
+// What people and the programs did.
+import { html } from 'htm/preact';
+import type { DeedJson } from '../../admin/activity-json.ts';
+import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
+import { RevisionName } from './names.ts';
+import type { PageProps } from './page-props.ts';
+import { Badge, Empty, NothingMatches, Page, ReadingState, Search } from './parts.ts';
+import { useResource } from './resource.ts';
+import { replaceRoute, withParams } from './route.ts';
+import { type Column, Table } from './table.ts';
+
+const columns: readonly Column<DeedJson>[] = [
+  { name: 'When', value: ({ at }) => at },
+  { name: 'Who', value: ({ who }) => who },
+  { name: 'What', value: ({ what }) => what },
+  { name: 'Revision', value: ({ revision }) => revision },
+  { name: 'Outcome', value: ({ outcome }) => outcome },
+];
+
+/** In milliseconds. */
+const spans = [
+  ['3600000', 'In the last hour'],
+  ['86400000', 'In the last day'],
+  ['604800000', 'In the last week'],
+] as const;
+const minuteMs = 60_000;
+
+export function ActivityPage({ params }: PageProps) {
+  const [who, object, span] = ['who', 'object', 'span'].map((name) => params.get(name) ?? '');
+  const go = (next: Record<string, string>) => replaceRoute('activity', withParams(params, next));
+  const query = new URLSearchParams({
+    limit: '500',
+    ...(who && { who }),
+    ...(object && { object }),
+    // By the minute, so that the question stays the same for some time.
+    ...(Number(span) > 0 && {
+      since: new Date(Math.floor((Date.now() - Number(span)) / minuteMs) * minuteMs).toISOString(),
+    }),
+  });
+  const activity = useResource<{ readonly deeds: readonly DeedJson[] }>(
+    `activity?${query}`,
+    'revisions',
+    'state',
+    'figures',
+  );
+  const deeds = activity.value?.deeds ?? [];
+  const isFiltered = `${who}${object}${span}` !== '';
+  return html`<${Page} title="Activity" about="What people and the programs did: changes, approvals, resets, pauses, and what was taken back.">
+    <div class="filters">
+      <${Search} label="Who" value=${who} onInput=${(text: string) => go({ who: text })} />
+      <${Search} label="About what" value=${object} onInput=${(text: string) => go({ object: text })} />
+      <select aria-label="When" value=${span} onChange=${(event: Event) => go({ span: (event.target as HTMLSelectElement).value })}>
+        <option value="">At any time</option>
+        ${spans.map(([ms, text]) => html`<option value=${ms}>${text}</option>`)}
+      </select>
+      ${activity.value && html`<span class="quiet" role="status">${deeds.length === 1 ? '1 entry' : `${toNumber(deeds.length)} entries`}</span>`}
+    </div>
+    <${ReadingState} of=${activity} />
+    ${
+      activity.value &&
+      (deeds.length > 0
+        ? html`<${Table} caption="Activity, the newest first" columns=${columns} items=${deeds} toRow=${toRow} />`
+        : isFiltered
+          ? html`<${NothingMatches} sought=${object || who} showAll=${() => replaceRoute('activity', {})} />`
+          : html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`)
+    }
+  <//>`;
+}
+
+function toRow({ at, who, what, outcome, revision }: DeedJson) {
+  return html`<tr key=${`${at} ${what}`}>
+    <td class="when"><span title=${toTime(at)}>${toAgo(at)}</span></td>
+    <td>${who === null ? '–' : toShown(who)}</td>
+    <td class="message">${toSentence(what)}</td>
+    <td>${revision === null ? '–' : html`<${RevisionName} id=${revision} />`}</td>
+    <td>${outcome === 'done' ? html`<${Badge} tone="good">done<//>` : html`<${Badge} tone="bad">not done<//><div class="why">${toShown(outcome)}</div>`}</td>
+  </tr>`;
+}

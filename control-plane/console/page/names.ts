@@ -1,0 +1,62 @@
+// How rules, values, workers and revisions are named on all pages: with a link to their page, and a way to copy ids.
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { type Pair, toLines, toPairs, toShortId, toShown } from './format.ts';
+import { hrefOf } from './route.ts';
+
+export function RevisionName({ id }: { readonly id: string }) {
+  const short = toShortId(id);
+  return html`<span class="id"><a href=${hrefOf('revisions', { open: short })}><code>${short}</code></a><${Copy} text=${id} /></span>`;
+}
+
+/** By its name or its metric key; both begin with its domain. */
+export function RuleName({ rule }: { readonly rule: string }) {
+  return html`<a class="source" href=${hrefOf('rule', { rule })}>${toShown(rule)}</a>`;
+}
+
+interface ValueNameProps {
+  readonly domain: string;
+  readonly entries: readonly Pair[];
+}
+
+/** Leads to why it is limited. */
+export function ValueName({ domain, entries }: ValueNameProps) {
+  return html`<a class="name" href=${hrefOf('why', { domain, descriptor: toLines(entries) })}>${toPairs(entries)}</a>`;
+}
+
+export function DomainName({ domain }: { readonly domain: string }) {
+  return html`<a href=${hrefOf('rules', { domain })}>${toShown(domain)}</a>`;
+}
+
+interface WorkerNameProps {
+  readonly name: string;
+}
+
+export function WorkerName({ name }: WorkerNameProps) {
+  return html`<span class="id"><a class="name" href=${hrefOf('worker', { name })}>${toShown(name)}</a><${Copy} text=${name} /></span>`;
+}
+
+function Copy({ text }: { readonly text: string }) {
+  const [isDone, setDone] = useState(false);
+  async function copy(): Promise<void> {
+    await copyText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1_500);
+  }
+  return html`<button type="button" class=${isDone ? 'copy done' : 'copy'} aria-label=${`Copy ${text}`} title="Copy"
+    onClick=${() => void copy()}></button>`;
+}
+
+/** Without TLS a browser has no clipboard for pages, but still the command. */
+async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+}

@@ -1,0 +1,39 @@
+import test from 'ava';
+import { parsePasted } from './pasted.ts';
+
+const ada = { key: 'customer', value: 'ada' };
+const path = { key: 'path', value: '/a=b' };
+
+test('a descriptor is read as people, logs and requests write it', (t) => {
+  for (const text of [
+    'customer=ada, path=/a=b',
+    'customer=ada\npath=/a=b',
+    '(customer=ada)(path=/a=b)',
+  ]) {
+    t.deepEqual(parsePasted(text), { domain: undefined, entries: [ada, path] }, text);
+  }
+  t.deepEqual(parsePasted('shop: customer=ada'), { domain: 'shop', entries: [ada] });
+  t.deepEqual(
+    parsePasted('{"domain":"shop","descriptors":[{"entries":[{"key":"customer","value":"ada"}]}]}'),
+    { domain: 'shop', entries: [ada] },
+  );
+  t.deepEqual(parsePasted('{"entries":[{"key":"customer"}]}')?.entries, [
+    { key: 'customer', value: '' },
+  ]);
+});
+
+test('what is no descriptor is looked for by name', (t) => {
+  for (const text of [
+    'ada',
+    '',
+    'shop.customer',
+    'a=b, c',
+    '=x',
+    '{',
+    '{"entries":[{}]}',
+    '{"entries":{}}',
+    '{"entries":[null]}',
+  ]) {
+    t.is(parsePasted(text), undefined, text);
+  }
+});

@@ -1,0 +1,86 @@
+// A rule: as its author wrote it, who changed it last, how to undo that, and its last quarter of an hour.
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type { RuleSourceJson } from '../../admin/controllers/sources.ts';
+import type { StatusJson } from '../../admin/status-report.ts';
+import type { RuleSeries } from '../../fleet/rule-rates.ts';
+import { toAgo, toCount, toSentence, toShown, toTime } from './format.ts';
+import { MinuteBars } from './minute-bars.ts';
+import { RevisionName } from './names.ts';
+import { Badge, ReadingState } from './parts.ts';
+import { type Resource, useResource } from './resource.ts';
+import { RollBack } from './roll-back.ts';
+import { useRefusal } from './session.ts';
+
+/** `rule`: its name or metric key; undefined: nothing is asked. */
+export function useRuleSource(rule: string | undefined): Resource<RuleSourceJson> {
+  const path = rule === undefined ? undefined : `sources?rule=${encodeURIComponent(rule)}`;
+  return useResource<RuleSourceJson>(path, 'revisions', 'state');
+}
+
+interface RuleCardProps {
+  readonly source: RuleSourceJson;
+  readonly status: Resource<StatusJson>;
+}
+
+export function RuleCard({ source, status }: RuleCardProps) {
+  const { rule, yaml, trial } = source;
+  return html`<div class="halves">
+    <section class="panel" aria-label="The rule">
+      <h2>${rule.limits.length === 0 ? 'No limit of its own' : toShown(rule.limits.join(', '))}
+        ${rule.modes.map((mode) => html` <${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//>`)}</h2>
+      <p class="source">${toShown(rule.file)}${rule.line !== null && `:${rule.line}`}${rule.owner !== null && html` <span class="quiet">owned by ${toShown(rule.owner)}</span>`}</p>
+      ${yaml === null ? html`<p class="quiet">Its text is not known any more.</p>` : html`<pre tabindex="0">${yaml.split('\n').map(toShown).join('\n')}</pre>`}
+      ${
+        trial !== null &&
+        html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is rolled out.</p>`
+      }
+      <${LastChange} source=${source} status=${status} />
+    </section>
+    <section class="panel" aria-label="The last quarter of an hour">
+      <h2>Last quarter of an hour</h2>
+      <${Quarter} source=${source} />
+    </section>
+  </div>`;
+}
+
+function LastChange({ source: { changed }, status }: RuleCardProps) {
+  const [isUndoing, setUndoing] = useState(false);
+  const refusal = useRefusal();
+  if (changed === null) {
+    return html`<p class="quiet">As far back as is known, it was never changed.</p>`;
+  }
+  const { revision, before, texts, later } = changed;
+  const { author, message, at } = revision;
+  return html`<p>Changed last <span title=${toTime(at)}>${toAgo(at)}</span> by <strong>${author === null ? 'somebody who is not known' : toShown(author)}</strong>${' '}
+      in <${RevisionName} id=${revision.id} />${message !== null && html`: ${toShown(message.split('\n')[0] ?? '')}`}</p>
+    <ul class="plain">${texts.map((text) => html`<li>${toSentence(text)}</li>`)}</ul>
+    <div class="buttons left"><button type="button" class="dangerous" disabled=${refusal !== undefined || status.value === undefined} title=${refusal ?? ''}
+      onClick=${() => setUndoing(true)}>Undo that change…</button></div>
+    ${
+      isUndoing &&
+      status.value &&
+      html`<${RollBack} to=${before} status=${status.value}
+        note=${later === 0 ? undefined : `${toCount(later, 'later revision')} ${later === 1 ? 'is' : 'are'} undone as well; only what is listed below changes.`}
+        onClose=${(done: boolean) => {
+          setUndoing(false);
+          if (done) status.reload();
+        }} />`
+    }`;
+}
+
+function Quarter({ source: { domain, rule } }: Pick<RuleCardProps, 'source'>) {
+  const traffic = useResource<{ readonly rules: readonly RuleSeries[] }>(
+    `traffic/rules?domain=${encodeURIComponent(domain)}&span=quarter`,
+    'figures',
+  );
+  const { value } = traffic;
+  if (value === undefined) return html`<${ReadingState} of=${traffic} />`;
+  const series = value.rules.find((each) => each.rule === rule.rule);
+  if (series === undefined || series.hits.length === 0) {
+    return html`<p class="quiet">${series === undefined ? 'Nothing was counted by it.' : 'The first whole minute is not over yet.'}</p>`;
+  }
+  const toMinute = (perSecond: number) => perSecond * 60;
+  return html`<${MinuteBars} hits=${series.hits.map(toMinute)} over=${series.overLimit.map(toMinute)}
+    limit=${rule.perMinute} isShadow=${rule.modes.includes('shadow_mode')} />`;
+}

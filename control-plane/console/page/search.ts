@@ -1,0 +1,155 @@
+// The box that finds everything: a value, a rule, a domain, a worker, a revision, or a descriptor that was pasted.
+import { html } from 'htm/preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { FindsJson } from '../../admin/controllers/finds.ts';
+import type { TopJson } from '../../admin/top-json.ts';
+import { Dialog } from './confirm.ts';
+import { toAgo, toLines, toPairs, toShortId, toShown } from './format.ts';
+import { parsePasted } from './pasted.ts';
+import { useResource } from './resource.ts';
+import { hrefOf } from './route.ts';
+
+interface Find {
+  readonly kind: string;
+  readonly href: string;
+  readonly text: string;
+  readonly detail: string;
+}
+
+/** Opens with `/` and Ctrl-K. */
+export function SearchButton() {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const isCommand = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
+      if (!isCommand && (event.key !== '/' || isTyping(event.target))) return;
+      event.preventDefault();
+      // Above another dialog it would hide what is being decided there.
+      if (document.querySelector('dialog[open]') === null) setOpen(true);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+  return html`<button type="button" class="search" aria-keyshortcuts="/ Control+K" onClick=${() => setOpen(true)}>Why was this refused? <kbd aria-hidden="true">/</kbd></button>
+    ${isOpen && html`<${SearchDialog} onClose=${() => setOpen(false)} />`}`;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches('input, textarea, select');
+}
+
+function SearchDialog({ onClose }: { onClose(): void }) {
+  const [text, setText] = useState('');
+  const list = useRef<HTMLUListElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const { finds, isReading } = useFinds(text.trim());
+
+  function move(event: KeyboardEvent): void {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const links = [...(list.current?.querySelectorAll('a') ?? [])];
+    const at = links.indexOf(document.activeElement as HTMLAnchorElement) + step;
+    (at < 0 ? input.current : links[Math.min(at, links.length - 1)])?.focus();
+  }
+
+  function submit(event: Event): void {
+    event.preventDefault();
+    const [first] = finds;
+    if (first === undefined) return;
+    location.hash = first.href;
+    onClose();
+  }
+
+  return html`<${Dialog} onCancel=${onClose}>
+    <form class="finder" role="search" onSubmit=${submit} onKeyDown=${move}>
+      <h2 id="dialog-title">Why was this refused?</h2>
+      <input ref=${input} type="search" autofocus autocomplete="off" spellcheck=${false} maxlength="2000"
+        aria-label="A value, rule, domain, worker or revision, or a descriptor"
+        placeholder="customer=ada, a rule, domain, worker, revision" value=${text}
+        onInput=${(event: InputEvent) => setText((event.target as HTMLInputElement).value)} />
+      <ul ref=${list} class="finds">${finds.map(
+        ({ kind, href, text: name, detail }) => html`<li key=${href}>
+          <a href=${href} onClick=${onClose}><span class="kind">${kind}</span><strong>${name}</strong> <span class="quiet">${detail}</span></a></li>`,
+      )}</ul>
+      <p class="quiet" role="status">${
+        text.trim() === ''
+          ? 'What is limited now is found by its value; a descriptor is pasted as key=value, key=value.'
+          : finds.length === 0
+            ? isReading
+              ? 'Reading…'
+              : `Nothing matches '${toShown(text.trim())}'.`
+            : ''
+      }</p>
+    </form>
+  <//>`;
+}
+
+function useFinds(text: string): { readonly finds: readonly Find[]; readonly isReading: boolean } {
+  const pasted = parsePasted(text);
+  const [first] = pasted?.entries ?? [];
+  const sought = (first?.key ?? text).slice(0, 200);
+  const query = encodeURIComponent(sought);
+  const named = useResource<FindsJson>(sought === '' ? undefined : `finds?text=${query}`);
+  const value = encodeURIComponent((first?.value || sought).slice(0, 200));
+  const top = useResource<TopJson>(sought === '' ? undefined : `top?limit=6&search=${value}`);
+  if (sought === '') return { finds: [], isReading: false };
+  const { domains = [], rules = [], workers = [], revisions = [] } = named.value ?? {};
+  const finds: Find[] = [];
+  if (pasted !== undefined) {
+    const places =
+      pasted.domain === undefined
+        ? new Set(rules.map(({ domain }) => domain))
+        : new Set([pasted.domain]);
+    for (const domain of places) {
+      finds.push({
+        kind: 'Request',
+        href: hrefOf('why', { domain, descriptor: toLines(pasted.entries) }),
+        text: toPairs(pasted.entries),
+        detail: `in ${toShown(domain)}`,
+      });
+    }
+  }
+  for (const { domain, entries, rule } of top.value?.values ?? []) {
+    const href = hrefOf('why', { domain, descriptor: toLines(entries) });
+    if (finds.some((find) => find.href === href)) continue;
+    finds.push({
+      kind: 'Limited',
+      href,
+      text: toPairs(entries),
+      detail: `by ${toShown(rule || domain)}`,
+    });
+  }
+  if (pasted === undefined) {
+    finds.push(
+      ...rules.map(({ rule, limits }) => ({
+        kind: 'Rule',
+        href: hrefOf('rule', { rule }),
+        text: toShown(rule),
+        detail: toShown(limits.join(', ')),
+      })),
+      ...domains.map((domain) => ({
+        kind: 'Domain',
+        href: hrefOf('rules', { domain }),
+        text: toShown(domain),
+        detail: '',
+      })),
+      ...workers.map((name) => ({
+        kind: 'Worker',
+        href: hrefOf('worker', { name }),
+        text: toShown(name),
+        detail: '',
+      })),
+      ...revisions.map(({ id, author, message, at }) => ({
+        kind: 'Revision',
+        href: hrefOf('revisions', { open: toShortId(id) }),
+        text: toShortId(id),
+        detail: toShown([message?.split('\n')[0], author, toAgo(at)].filter(Boolean).join(', ')),
+      })),
+    );
+  }
+  const isReading = [named, top].some(
+    (each) => each.value === undefined && each.trouble === undefined,
+  );
+  return { finds, isReading };
+}

@@ -1,0 +1,131 @@
+// Tables: their columns sort, and what they show can be taken along as CSV or JSON.
+import { html } from 'htm/preact';
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Cell, toCsv, toJsonRows } from './export.ts';
+import { compareNames } from './format.ts';
+
+export interface Column<Item> {
+  /** '' of one with actions. */
+  readonly name: string;
+  readonly isNumber?: boolean;
+  /** What it is sorted by and exported as; a column without it is neither. */
+  readonly value?: (item: Item) => Cell;
+}
+
+interface TableProps<Item> {
+  readonly caption: string;
+  readonly columns: readonly Column<Item>[];
+  /** In the order in which they are shown until somebody sorts them. */
+  readonly items: readonly Item[];
+  /** One `tr`, or several; `isSorted` where they are not in their own order. */
+  toRow(item: Item, isSorted: boolean): ComponentChildren;
+  /** How many rows are shown at first, and how many more at a time. */
+  readonly atOnce?: number;
+}
+
+interface Sorting {
+  readonly column: string;
+  readonly isDown: boolean;
+}
+
+/** Only the first rows until somebody asks for more: thousands would make every update slow. */
+export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: TableProps<Item>) {
+  const [most, setMost] = useState(atOnce);
+  const [sorting, setSorting] = useState<Sorting | undefined>(undefined);
+  const sorted = sort(items, columns, sorting);
+  const left = sorted.length - most;
+  const isExported = columns.some(({ value }) => value !== undefined);
+  return html`<div class="table" role="region" aria-label=${caption} tabindex="0">
+      <table>
+        <caption class="unseen">${caption}</caption>
+        <thead><tr>${columns.map(
+          (column) => html`<${Head} column=${column} sorting=${sorting} onSort=${setSorting} />`,
+        )}</tr></thead>
+        <tbody>${sorted.slice(0, most).map((item) => toRow(item, sorting !== undefined))}</tbody>
+      </table>
+    </div>
+    <div class="below">
+      ${
+        left > 0 &&
+        html`<button type="button" onClick=${() => setMost(most + atOnce)}>
+          Show ${Math.min(left, atOnce)} more of ${left}</button>`
+      }
+      ${
+        isExported &&
+        html`<span class="export" role="group" aria-label=${`Export: ${caption}`}>
+          <button type="button" class="link" onClick=${() => save(caption, 'csv', columns, sorted)}>CSV</button>
+          <button type="button" class="link" onClick=${() => save(caption, 'json', columns, sorted)}>JSON</button>
+        </span>`
+      }
+    </div>`;
+}
+
+interface HeadProps<Item> {
+  readonly column: Column<Item>;
+  readonly sorting: Sorting | undefined;
+  onSort(sorting: Sorting | undefined): void;
+}
+
+function Head<Item>({
+  column: { name, isNumber = false, value },
+  sorting,
+  onSort,
+}: HeadProps<Item>) {
+  const kind = isNumber ? 'number' : undefined;
+  if (name === '') return html`<th scope="col"><span class="unseen">Actions</span></th>`;
+  if (value === undefined) return html`<th scope="col" class=${kind}>${name}</th>`;
+  const isDown = sorting?.column === name ? sorting.isDown : undefined;
+  // The largest number first, the first name first; then the other way round; then as it was.
+  const next =
+    isDown === undefined
+      ? { column: name, isDown: isNumber }
+      : isDown === isNumber
+        ? { column: name, isDown: !isNumber }
+        : undefined;
+  const direction = isDown === undefined ? undefined : isDown ? 'descending' : 'ascending';
+  return html`<th scope="col" class=${kind} aria-sort=${direction}>
+    <button type="button" class="sort" onClick=${() => onSort(next)}>${name}<span class="arrow" aria-hidden="true">${isDown === undefined ? '' : isDown ? '↓' : '↑'}</span></button>
+  </th>`;
+}
+
+function sort<Item>(
+  items: readonly Item[],
+  columns: readonly Column<Item>[],
+  sorting: Sorting | undefined,
+): readonly Item[] {
+  const value = columns.find(({ name }) => name === sorting?.column)?.value;
+  if (sorting === undefined || value === undefined) return items;
+  const turn = sorting.isDown ? -1 : 1;
+  return items.toSorted((a, b) => {
+    const [one, other] = [value(a), value(b)];
+    // What is not known comes last in either order.
+    if (one === null || other === null) return Number(one === null) - Number(other === null);
+    const order =
+      typeof one === 'number' && typeof other === 'number'
+        ? one - other
+        : compareNames(String(one), String(other));
+    return order * turn;
+  });
+}
+
+/** All rows, also those that are not shown yet. */
+function save<Item>(
+  caption: string,
+  kind: 'csv' | 'json',
+  columns: readonly Column<Item>[],
+  items: readonly Item[],
+): void {
+  const shown = columns.filter(({ value }) => value !== undefined);
+  const names = shown.map(({ name }) => name);
+  const rows = items.map((item) => shown.map(({ value }) => value?.(item) ?? null));
+  const [text, type] =
+    kind === 'csv'
+      ? [toCsv(names, rows), 'text/csv;charset=utf-8']
+      : [toJsonRows(names, rows), 'application/json'];
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = `${caption.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.${kind}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

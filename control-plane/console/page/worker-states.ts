@@ -1,0 +1,10 @@
+// The states of a worker, as all pages name them.
+import type { WorkerJson } from '../../admin/worker-json.ts';
+import type { Tone } from './parts.ts';
+
+export const workerStates: Readonly<Record<WorkerJson['state'], readonly [Tone, string]>> = {
+  refused: ['bad', 'refused'],
+  pending: ['wait', 'pending'],
+  on_trial: ['wait', 'on trial'],
+  in_force: ['good', 'in force'],
+};

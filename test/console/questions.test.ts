@@ -1,0 +1,184 @@
+// The questions that somebody on call has, answered with what is visible alone: with a rollout under way, a worker that is
+// dead, and then without a control plane.
+import test from 'ava';
+import { closeBrowser, look, type Page } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { connectStreamWorker } from '../support/stream-worker.ts';
+import {
+  readPage,
+  sampleRules,
+  shows,
+  startFed,
+  startPlace,
+  startTrial,
+  visit,
+} from './console-fixture.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+async function open(page: Page, name: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+}
+
+/** Types into the box that `/` opens, and takes the first thing that it finds. */
+async function find(page: Page, text: string, first: RegExp): Promise<void> {
+  await page.keyboard.press('/');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('searchbox').fill(text);
+  await dialog.getByRole('link', { name: first }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+}
+
+function verdictOf(page: Page): Promise<string> {
+  return page.locator('.verdict').innerText();
+}
+
+browserTest(
+  'in the middle of a rollout, with a dead worker: what is in force where, who is limited by what, why, and since whose change',
+  async (t) => {
+    const place = await startTrial(t);
+    const { page, complaints } = await visit(t, place);
+
+    // Is the newest revision in force everywhere?
+    await shows(page, /1 of 2 in force, 1 on trial, 1 gone/);
+    t.regex(
+      await verdictOf(page),
+      /pending\s+Revision \w+ is rolled out: step 1 of 2, 1 of 1 worker/,
+    );
+
+    // Who is limited, and by which rule?
+    await open(page, 'Who is limited');
+    await shows(page, /customer=ada d d\.customer/);
+
+    // Why was this request limited?
+    await find(page, 'ada', /customer=ada by d\.customer/);
+    await shows(page, /Refused now \(429\)/);
+    await shows(page, /by the rule d\.customer/);
+    await shows(page, /3 per hour d\.yaml:3/);
+    await shows(page, /on trial 3 per hour -> 4 per hour, in \w{12}/);
+    const violations = await look(page, 'why-trial');
+    t.regex(page.url(), /#\/why\?domain=d&descriptor=customer%3Dada$/);
+
+    // What changed in the last hour, and by whom?
+    await open(page, 'Activity');
+    await page.getByLabel('When').selectOption('In the last hour');
+    await shows(page, /Revision \w{12} came into force/);
+    violations.push(...(await look(page, 'activity')));
+
+    // How do I undo it?
+    await open(page, 'Revisions');
+    await page.getByRole('button', { name: 'Take back…' }).click();
+    const dialog = page.getByRole('dialog');
+    t.regex(
+      await dialog.innerText(),
+      /Now of 2 workers 1 has \w{12} on trial, 1 has \w{12} in force\./,
+    );
+    await page.getByLabel('Reason, for the audit log').fill('too many complaints');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await open(page, 'Activity');
+    await shows(page, /local Abort the rollout: too many complaints/);
+    await shows(page, /was taken back: .*too many complaints/);
+
+    // Without a control plane each page keeps what it knew.
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await shows(page, /What is shown is as of \d\d:\d\d\..*too many complaints/);
+    await open(page, 'Who is limited');
+    await shows(page, /What is shown is as of \d\d:\d\d\..*customer=ada d d\.customer/);
+    t.regex(await verdictOf(page), /no answer\s+As of \d\d:\d\d/);
+    t.deepEqual(violations, []);
+    t.deepEqual(
+      complaints.filter((text) => !/Failed to load resource|net::ERR/.test(text)),
+      [],
+    );
+  },
+);
+
+browserTest(
+  'why a request is refused leads to who made it so, and to the dialog that undoes that change alone',
+  async (t) => {
+    const place = await startPlace(t, {
+      'd.yaml': sampleRules.replace('per_unit: 3', 'per_unit: 30'),
+    });
+    place.rules.replace('d.yaml', sampleRules);
+    await eventually('two revisions', async () => {
+      return (await place.plane.fetch('/revisions')).body.revisions.length === 2;
+    });
+    const worker = await startFed(t, place, 'w-1');
+    for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+    const { page, complaints } = await visit(t, place);
+    await page.getByText('in force').first().waitFor();
+    await find(page, 'customer=ada', /customer=ada/);
+    await shows(page, /Refused now \(429\): 6 of 3 an hour/);
+    await shows(page, /- key: customer metadata: \{ owner: checkout \}/);
+    await shows(page, /Changed last .* in \w{12}.* 30 per hour -> 3 per hour/);
+    const violations = await look(page, 'why');
+    await page.getByRole('button', { name: 'Undo that change…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('3 per hour -> 30 per hour').waitFor();
+    await page.getByLabel('Reason, for the audit log').fill('ada pays for more');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await shows(page, /Passes.* 30 per hour/);
+    t.is((await worker.decide('customer=ada')).status, 200);
+
+    for (const [text, first, shown] of [
+      ['d.plan', /Rule d\.plan_free/, /A rule: what it says/],
+      ['w-1', /Worker w-1/, /A worker: which rules it has.* in force/],
+    ] as const) {
+      await find(page, text, first);
+      await shows(page, shown);
+      violations.push(...(await look(page, `found-${text}`)));
+    }
+    t.deepEqual(violations, []);
+    t.deepEqual(complaints, []);
+  },
+);
+
+browserTest('who refused a revision, and why, is said where the fleet is shown', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules });
+  const worker = connectStreamWorker(t, {
+    address: place.plane.xdsAddress,
+    id: 'w-2',
+    answer: (rules) => (rules.includes('renamed') ? 'refuse' : 'take'),
+  });
+  await eventually('it has its rules', () => worker.has('customer'));
+  place.rules.replace('d.yaml', sampleRules.replace('key: customer', 'key: renamed'));
+  const { page } = await visit(t, place);
+  await shows(page, /w-2 .* ! refused/);
+  t.regex(await verdictOf(page), /refused\s+Revision \w+ is refused by (all|1 of 1)/);
+  await page.getByRole('link', { name: 'w-2' }).click();
+  await shows(page, /It refused what it was given, .*ago: ./);
+  t.deepEqual(await look(page, 'worker-refused'), []);
+  t.notRegex(await readPage(page), /in force/);
+});
+
+browserTest('tables sort by their columns, and are taken along as CSV', async (t) => {
+  const rules = ['k10', 'k9', 'k2'].map(
+    (key) => `  - key: ${key}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+  );
+  const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
+  const { page } = await visit(t, place, 'rules?domain=d');
+  await shows(page, /k10 .* k9 .* k2/);
+  await page.getByRole('button', { name: 'Rule', exact: true }).click();
+  await shows(page, /k2 .* k9 .* k10/);
+  const saving = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'CSV' }).click();
+  const saved = await saving;
+  t.is(saved.suggestedFilename(), 'rules-of-d.csv');
+  const chunks: Buffer[] = [];
+  for await (const chunk of await saved.createReadStream()) chunks.push(chunk as Buffer);
+  t.is(
+    Buffer.concat(chunks).toString(),
+    [
+      'Rule,Limit,Hits,Over limit,Owner and source',
+      'd.k2,3 per hour,0,0,d.yaml:7',
+      'd.k9,3 per hour,0,0,d.yaml:5',
+      'd.k10,3 per hour,0,0,d.yaml:3',
+      '',
+    ].join('\r\n'),
+  );
+});
