@@ -9,6 +9,7 @@ import type {
 } from 'fastify';
 import { toErrorResponse } from '../../shared/router/answer/problem.ts';
 import { HttpError } from '../../shared/router/errors.ts';
+import { toHeaders } from '../../shared/router/request/request.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
 import { watchBody } from './held-bodies.ts';
@@ -71,6 +72,6 @@ function headerOf(request: FastifyRequest, name: string): string | undefined {
 
 function refuse(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body } = toErrorResponse(error, request.id);
-  for (const [name, value] of headers) reply.header(name, value);
-  return reply.code(status).send(body instanceof Uint8Array ? Buffer.from(body) : undefined);
+  for (const [name, value] of toHeaders(headers)) reply.header(name, value);
+  return reply.code(status).send(body);
 }

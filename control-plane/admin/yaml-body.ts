@@ -12,7 +12,7 @@ export function toJsonRequest(request: RequestLike, maxBytes: number): RequestLi
   if (body === undefined || !yamlType.test(request.headers.get('content-type') ?? '')) {
     return request;
   }
-  const headers = new Headers(request.headers);
+  const headers = new Headers([...request.headers]);
   headers.set('content-type', 'application/json');
   headers.delete('content-length');
   return { ...request, headers, body: toJsonBody(body, maxBytes) };

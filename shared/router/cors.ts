@@ -1,5 +1,6 @@
 // Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins).
 import { BadRequest, HttpError } from './errors.ts';
+import type { HeaderList, RequestHeaders } from './request/request.ts';
 
 /** `true`: any origin, without credentials. A list: these origins, with credentials; it holds the
  * application's own origin too, since browsers send it with their POST requests. */
@@ -9,37 +10,41 @@ const preflightMaxAgeSeconds = 3600;
 const headerList = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*$/;
 
 /** The headers that every answer of such a class carries. Throws 403 for a refused origin. */
-export function corsHeaders(cors: Cors, request: Headers): readonly (readonly [string, string])[] {
-  const vary = ['vary', 'Origin'] as const;
+export function corsHeaders(cors: Cors, request: RequestHeaders): HeaderList {
+  const vary = ['vary', 'Origin'];
   const origin = request.get('origin');
-  if (origin === null) return [vary];
-  if (cors === true) return [['access-control-allow-origin', origin], vary];
+  if (origin === null) return vary;
+  if (cors === true) return ['access-control-allow-origin', origin, ...vary];
   if (!cors.origins.includes(origin)) {
     throw new HttpError(403, { detail: 'this origin is refused' });
   }
   return [
-    ['access-control-allow-origin', origin],
-    ['access-control-allow-credentials', 'true'],
-    vary,
+    'access-control-allow-origin',
+    origin,
+    'access-control-allow-credentials',
+    'true',
+    ...vary,
   ];
 }
 
-export function isPreflight(method: string, request: Headers): boolean {
+export function isPreflight(method: string, request: RequestHeaders): boolean {
   return (
     method === 'OPTIONS' && request.has('origin') && request.has('access-control-request-method')
   );
 }
 
 /** What the answer to a preflight says beyond `corsHeaders`. Throws 400 if it is not well-formed. */
-export function preflightHeaders(request: Headers): readonly (readonly [string, string])[] {
+export function preflightHeaders(request: RequestHeaders): HeaderList {
   const method = request.get('access-control-request-method') ?? '';
   const headers = request.get('access-control-request-headers');
   for (const list of [method, headers ?? 'none']) {
     if (!headerList.test(list)) throw new BadRequest('the preflight is not well-formed');
   }
   return [
-    ['access-control-allow-methods', method],
-    ...(headers === null ? [] : [['access-control-allow-headers', headers] as const]),
-    ['access-control-max-age', String(preflightMaxAgeSeconds)],
+    'access-control-allow-methods',
+    method,
+    ...(headers === null ? [] : ['access-control-allow-headers', headers]),
+    'access-control-max-age',
+    String(preflightMaxAgeSeconds),
   ];
 }

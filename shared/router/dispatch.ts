@@ -1,10 +1,10 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
 // outcome is a response; nothing is thrown to the mount.
-import { randomUUID } from 'node:crypto';
 import { type EncodeOptions, encodeResult } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
-import { setCommonHeaders, toErrorResponse } from './answer/problem.ts';
+import { toHeaderList, withHeaders } from './answer/header-list.ts';
+import { toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
@@ -14,11 +14,16 @@ import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket } from './live/open-socket.ts';
 import { refuseForeignOrigin } from './live/origin.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
-import type { BodyReader } from './request/body.ts';
-import { createKeywords, parseUrlencoded } from './request/keywords.ts';
-import type { RequestLike, ResponseDraft, ResponseLike } from './request/request.ts';
-import { Routing } from './request/routed-request.ts';
-import { parseTarget, toPath } from './request/target.ts';
+import { type BodyReader, noBody } from './request/body.ts';
+import { noKeywords, parseUrlencoded } from './request/keywords.ts';
+import {
+  type HeaderList,
+  isWhole,
+  type RequestLike,
+  type ResponseLike,
+} from './request/request.ts';
+import { LazyDraft, Routing } from './request/routed-request.ts';
+import { parseTarget } from './request/target.ts';
 import { resolvePath } from './table/resolve.ts';
 import type { ClassNode, ModuleNode, Route } from './table/table.ts';
 import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './table/verb.ts';
@@ -40,47 +45,63 @@ export interface DispatchDeps {
   readonly live: LiveConnections;
 }
 
-type HeaderList = readonly (readonly [string, string])[];
+const eventStream = 'text/event-stream';
+
+/** Not thrown: the most frequent answer to those who try paths. */
+const nothingHere = notFound();
 
 /** What is known so far of a request, for its answer and the log. */
 interface Progress {
+  readonly given: RequestLike;
   readonly request: Routing;
   /** Headers of every answer to it. */
   headers: HeaderList;
 }
 
-const eventStream = 'text/event-stream';
-const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
+/** What a route is called with. */
+interface Call {
+  readonly progress: Progress;
+  readonly query: string;
+  readonly positionals: readonly string[];
+  readonly cors: Cors | undefined;
+}
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
 
-  async function answer(given: RequestLike, progress: Progress): Promise<ResponseLike> {
+  function answer(progress: Progress): ResponseLike | Promise<ResponseLike> {
+    const { given, request } = progress;
     const { method, headers } = given;
     const target = parseTarget(given.target, limits);
-    progress.request.path = toPath(target.parts);
-    if (target.isServer) return answerServer(method);
+    request.setParts(target.parts);
+    if (target.isServer) return answerServer(method, request.id);
     const match = resolvePath(table, target.parts, { strict: strictNames });
-    if (match === undefined) throw isKnownMethod(method) ? notFound() : new NotImplemented();
+    if (match === undefined && isKnownMethod(method)) {
+      return toErrorResponse(nothingHere, request.id);
+    }
+    if (match === undefined) throw new NotImplemented();
     const { node, positionals } = match;
     if (node.cors !== undefined && node.verbs.size > 0) {
       progress.headers = corsHeaders(node.cors, headers);
-      if (isPreflight(method, headers)) return noContent(preflightHeaders(headers));
+      if (isPreflight(method, headers)) return noContent(preflightHeaders(headers), request.id);
     }
     const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : findRoute(node, method);
-    if (route === undefined) return answerWithoutRoute(node, method, positionals.length);
-    if (route.negotiated) progress.headers = [...progress.headers, ['vary', 'Accept']];
-    return callRoute(route, {
-      given,
-      query: target.query,
-      positionals,
-      request: progress.request,
-      cors: node.cors,
-    });
+    if (route === undefined) {
+      return answerWithoutRoute(node, { method, partCount: positionals.length, id: request.id });
+    }
+    if (route.negotiated) progress.headers = [...progress.headers, 'vary', 'Accept'];
+    return callRoute(route, { progress, query: target.query, positionals, cors: node.cors });
   }
 
-  function answerWithoutRoute(node: ClassNode, method: string, partCount: number): ResponseLike {
+  function answerWithoutRoute(
+    node: ClassNode,
+    {
+      method,
+      partCount,
+      id,
+    }: { readonly method: string; readonly partCount: number; readonly id: string },
+  ): ResponseLike {
     if (!isKnownMethod(method)) throw new NotImplemented();
     const fitting = [...node.verbs].filter(
       ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
@@ -91,7 +112,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
     const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
     if (method === 'OPTIONS' && fitting.length > 0) {
-      if (node.cors === undefined) return noContent([['allow', allow]]);
+      if (node.cors === undefined) return noContent(['allow', allow], id);
       throw new BadRequest('a preflight needs Origin and Access-Control-Request-Method');
     }
     if (missingVerb === 501 && node.verbs.size > 0 && partCount === 0) throw new NotImplemented();
@@ -101,60 +122,56 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
 
   async function callRoute(
     route: Route,
-    {
-      given,
-      query,
-      positionals,
-      request,
-      cors,
-    }: {
-      readonly given: RequestLike;
-      readonly query: string;
-      readonly positionals: readonly string[];
-      readonly request: Routing;
-      readonly cors: Cors | undefined;
-    },
+    { progress, query, positionals, cors }: Call,
   ): Promise<ResponseLike> {
-    const { mediaType } = route;
+    const { given, request } = progress;
+    const { binder } = route;
     const xml = route.xml ? deps.xml : undefined;
     const format = route.negotiated ? chooseFormat(given.headers.get('accept')) : 'json';
     const encoding: EncodeOptions = {
       stringReturn,
-      ...(xml && { xml: { ...xml, asked: format === 'xml' } }),
+      requestId: request.id,
+      xml: xml && { ...xml, asked: format === 'xml' },
     };
-    const response: ResponseDraft = { status: undefined, headers: new Headers(), mediaType };
+    const response = new LazyDraft(route.mediaType);
     if (route.socket !== undefined) refuseForeignOrigin(given.headers, cors);
     try {
       for (const guard of route.guards) await guard.check(request);
-      route.binder.refuseSurplus(positionals.length);
+      binder.refuseSurplus(positionals.length);
       if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
-      const args = route.binder.bind({
+      const args = binder.bind({
         parts: positionals,
-        query: query === '' ? createKeywords() : parseUrlencoded(query, 'query', limits),
-        body: await bodies.readBody(given, { taken: route.binder.takesBody, xml }),
+        query: query === '' ? noKeywords : parseUrlencoded(query, 'query', limits),
+        body:
+          given.body === undefined
+            ? noBody
+            : await bodies.readBody(given, { taken: binder.takesBody, xml }),
       });
       const context = { request, response, describe };
       if (route.socket !== undefined) {
         const report = (status: number, error: unknown) => reportError({ request, status, error });
         const session = await openSocket(route.socket, context, args, { live, limits, report });
-        return { status: 101, headers: response.headers, body: undefined, session };
+        const headers = toHeaderList([], response.setHeaders, request.id);
+        return { status: 101, headers, body: undefined, session };
       }
-      const value = await route.call(context, args);
+      const called = route.call(context, args);
+      const value = isThenable(called) ? await called : called;
       if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
         return await sendEvents(value, request, response);
       }
       return await encodeResult(value, response, encoding);
     } catch (error) {
-      if (error instanceof Redirect) return toRedirect(error, response.headers);
+      if (error instanceof Redirect) return toRedirect(error, response, request.id);
       if (!(error instanceof Stop)) throw error;
-      return await encodeResult(error.value, { ...response, status: error.status }, encoding);
+      response.status = error.status;
+      return await encodeResult(error.value, response, encoding);
     }
   }
 
   async function sendEvents(
     values: AsyncIterable<unknown>,
     request: Routing,
-    { status, headers }: ResponseDraft,
+    { status, setHeaders }: LazyDraft,
   ): Promise<ResponseLike> {
     let stop = () => {};
     const leave = live.enter(() => stop());
@@ -166,40 +183,35 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       },
     });
     stop = stream.end;
-    headers.set('content-type', eventStream);
     // A proxy that buffers would keep the events from their reader.
-    headers.set('x-accel-buffering', 'no');
+    const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
+    const headers = toHeaderList(own, setHeaders, request.id);
     return { status: status ?? 200, headers, body: stream };
   }
 
   return async (given) => {
-    const { method, headers } = given;
-    const asked = headers.get('x-request-id') ?? '';
-    const id = wellFormedId.test(asked) ? asked : randomUUID();
-    const request = new Routing(given, id);
-    const progress: Progress = { request, headers: [] };
+    const request = new Routing(given);
+    const progress: Progress = { given, request, headers: [] };
     let response: ResponseLike;
     try {
-      response = checkStatus(await answer(given, progress));
-      setCommonHeaders(response.headers, id);
+      response = checkStatus(await answer(progress));
     } catch (error) {
-      response = toErrorResponse(error, id);
+      response = toErrorResponse(error, request.id);
       const isExpected = error instanceof NotImplemented;
       const isOurs =
         response.status >= 500 || (error instanceof Error && error.cause !== undefined);
-      if (isOurs && !isExpected) {
-        reportError({ request: progress.request, status: response.status, error });
-      }
+      if (isOurs && !isExpected) reportError({ request, status: response.status, error });
     }
-    setHeaders(response.headers, progress.headers);
-    const { status, headers: answered, body } = response;
-    if (method === 'HEAD') {
+    const { status, body, session } = response;
+    const headers = withHeaders(response.headers, progress.headers);
+    if (given.method === 'HEAD') {
       await cancelStream(body);
-      return { status, headers: answered, body: undefined };
+      return { status, headers, body: undefined };
     }
-    if (body === undefined || body instanceof Uint8Array) return response;
-    const onError = (error: unknown) => reportError({ request: progress.request, status, error });
-    return { status, headers: answered, body: watchStream(body, onError) };
+    if (session !== undefined) return { status, headers, body, session };
+    if (isWhole(body)) return { status, headers, body };
+    const onError = (error: unknown) => reportError({ request, status, error });
+    return { status, headers, body: watchStream(body, onError) };
   };
 }
 
@@ -219,25 +231,24 @@ function findRoute(node: ClassNode, method: string): Route | undefined {
 }
 
 /** `OPTIONS *` asks what the server supports; no other method has this target. */
-function answerServer(method: string): ResponseLike {
+function answerServer(method: string, requestId: string): ResponseLike {
   if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
-  return noContent([['allow', allowedMethods(anyVerbs).join(', ')]]);
+  return noContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);
 }
 
-function noContent(headers: HeaderList): ResponseLike {
-  return {
-    status: 204,
-    headers: new Headers(headers.map(([name, value]) => [name, value])),
-    body: undefined,
-  };
+function noContent(headers: HeaderList, requestId: string): ResponseLike {
+  return { status: 204, headers: toHeaderList(headers, undefined, requestId), body: undefined };
 }
 
 /** With the headers that the method has set: a login sets its cookie, and then leads on. */
-function toRedirect({ status, location }: Redirect, given: Headers): ResponseLike {
+function toRedirect(
+  { status, location }: Redirect,
+  response: LazyDraft,
+  requestId: string,
+): ResponseLike {
   if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
-  const headers = new Headers(given);
-  headers.set('location', location);
-  return { status, headers, body: undefined };
+  response.headers.set('location', location);
+  return { status, headers: toHeaderList([], response.headers, requestId), body: undefined };
 }
 
 /** A status that cannot be sent is a defect of the method. */
@@ -248,9 +259,6 @@ function checkStatus(response: ResponseLike): ResponseLike {
   throw new RangeError(`${status} is no status of an answer`);
 }
 
-function setHeaders(headers: Headers, list: HeaderList): void {
-  for (const [name, value] of list) {
-    if (name === 'vary') headers.append(name, value);
-    else headers.set(name, value);
-  }
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value;
 }

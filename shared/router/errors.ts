@@ -20,7 +20,11 @@ export class HttpError extends Error {
 
   constructor(status: number, options: HttpErrorOptions = {}) {
     const { detail, cause } = options;
+    // A refusal is an answer: nobody reads where it was made, and finding that out costs more than the answer.
+    const limit = Error.stackTraceLimit;
+    if (status < 500) Error.stackTraceLimit = 0;
     super(detail ?? `HTTP ${status}`, cause === undefined ? undefined : { cause });
+    Error.stackTraceLimit = limit;
     this.name = 'HttpError';
     this.status = status;
     this.detail = options.detail;

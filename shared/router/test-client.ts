@@ -2,7 +2,7 @@
 
 import type { ErrorReport } from './answer/error-report.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
-import type { RequestLike } from './request/request.ts';
+import { type RequestLike, toHeaders } from './request/request.ts';
 
 export interface TestAnswer {
   readonly status: number;
@@ -52,10 +52,11 @@ export async function createTestClient(
       };
       const answer = await app.dispatch(request);
       const pieces: Uint8Array[] = [];
-      if (answer.body instanceof Uint8Array) pieces.push(answer.body);
+      if (typeof answer.body === 'string') pieces.push(Buffer.from(answer.body));
+      else if (answer.body instanceof Uint8Array) pieces.push(answer.body);
       else for await (const piece of answer.body ?? []) pieces.push(piece);
       const text = Buffer.concat(pieces).toString();
-      return { status: answer.status, headers: answer.headers, text, json: parse(text) };
+      return { status: answer.status, headers: toHeaders(answer.headers), text, json: parse(text) };
     },
   };
 }

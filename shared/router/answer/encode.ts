@@ -2,45 +2,89 @@
 // method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
-import type { ResponseDraft, ResponseLike } from '../request/request.ts';
+import type { ResponseLike } from '../request/request.ts';
+import type { LazyDraft } from '../request/routed-request.ts';
 import type { Xml } from '../xml/xml.ts';
+import { toHeaderList } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 export interface EncodeOptions {
+  readonly requestId: string;
   /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
   /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
-  readonly xml?: Pick<Xml, 'writeXml'> & { readonly asked: boolean };
+  readonly xml: (Pick<Xml, 'writeXml'> & { readonly asked: boolean }) | undefined;
 }
 
-const encoder = new TextEncoder();
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
+const jsonType = 'application/json;charset=UTF-8';
 
-/** Throws where the value has no JSON text: bigint, cycles, functions. */
-export async function encodeResult(
+/** Throws where the value has no JSON text: bigint, cycles, functions. What needs no waiting is answered at once. */
+export function encodeResult(
   value: unknown,
-  draft: ResponseDraft,
+  draft: LazyDraft,
   options: EncodeOptions,
-): Promise<ResponseLike> {
-  if (value instanceof Response) return fromResponse(value, draft);
-  const headers = new Headers(draft.headers);
+): ResponseLike | Promise<ResponseLike> {
+  const { status = 200, setHeaders, mediaType } = draft;
   if (value === undefined || value === null) {
+    const headers = toHeaderList([], setHeaders, options.requestId);
     return { status: draft.status ?? 204, headers, body: undefined };
   }
-  const status = draft.status ?? 200;
+  if (mediaType === undefined && options.xml === undefined && isPlain(value)) {
+    if (withoutBody.has(status)) return toBodiless(status, draft, options);
+    return toResponse(status, toWhole(JSON.stringify(value), jsonType), draft, options);
+  }
+  return encodeOther(value, status, draft, options);
+}
+
+/** Whether it is a list or an object of which nothing else is to be found out. */
+function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype) return true;
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  return !(Symbol.iterator in value || Symbol.asyncIterator in value);
+}
+
+async function encodeOther(
+  value: unknown,
+  status: number,
+  draft: LazyDraft,
+  options: EncodeOptions,
+): Promise<ResponseLike> {
+  if (value instanceof Response) return fromResponse(value, draft, options);
   if (withoutBody.has(status)) {
     await cancelStream((await toBytes(value))?.body);
-    return { status, headers, body: undefined };
+    return toBodiless(status, draft, options);
   }
-  const bytes = await toBytes(value);
-  const { body, type, length } = bytes ?? (await toText(value, draft.mediaType, options));
-  headers.set('content-type', draft.mediaType === undefined ? type : withCharset(draft.mediaType));
-  if (length !== undefined) headers.set('content-length', String(length));
-  return { status, headers, body };
+  const encoded = (await toBytes(value)) ?? (await toText(value, draft.mediaType, options));
+  return toResponse(status, encoded, draft, options);
+}
+
+function toBodiless(status: number, draft: LazyDraft, { requestId }: EncodeOptions): ResponseLike {
+  return { status, headers: toHeaderList([], draft.setHeaders, requestId), body: undefined };
+}
+
+function toResponse(
+  status: number,
+  { body, type, length }: Encoded,
+  { mediaType, setHeaders }: LazyDraft,
+  { requestId }: EncodeOptions,
+): ResponseLike {
+  const own = ['content-type', mediaType === undefined ? type : checkedType(mediaType)];
+  if (length !== undefined) own.push('content-length', String(length));
+  return { status, headers: toHeaderList(own, setHeaders, requestId), body };
+}
+
+/** Throws where it cannot be the value of a header. */
+function checkedType(mediaType: string): string {
+  const type = withCharset(mediaType);
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(type)) throw new TypeError('a media type is one line');
+  return type;
 }
 
 interface Encoded {
-  readonly body: Uint8Array | AsyncIterable<Uint8Array>;
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly type: string;
   readonly length?: number;
 }
@@ -98,15 +142,19 @@ async function toText(
     (mediaType === undefined ? xml.asked : !isText && isXmlType(mediaType))
   ) {
     const whole = isGenerator(value) ? await collect(value) : value;
-    return sized(encoder.encode(xml.writeXml(whole)), withCharset(mediaType ?? 'application/xml'));
+    return toWhole(xml.writeXml(whole), withCharset(mediaType ?? 'application/xml'));
   }
   const type = mediaType ?? (isText ? stringReturn : 'application/json');
-  if (isText && !/json/i.test(type)) return sized(encoder.encode(value), withCharset(type));
+  if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
   const text = JSON.stringify(isGenerator(value) ? await collect(value) : value) as
     | string
     | undefined;
   if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
-  return sized(encoder.encode(text), withCharset(type));
+  return toWhole(text, withCharset(type));
+}
+
+function toWhole(body: string, type: string): Encoded {
+  return { body, type, length: Buffer.byteLength(body) };
 }
 
 function sized(body: Uint8Array, type: string): Encoded {
@@ -122,13 +170,22 @@ function withCharset(type: string): string {
   return isText && !/;\s*charset=/i.test(type) ? `${type};charset=UTF-8` : type;
 }
 
-async function fromResponse(response: Response, draft: ResponseDraft): Promise<ResponseLike> {
-  const headers = new Headers(draft.headers);
+function fromResponse(
+  response: Response,
+  { setHeaders }: LazyDraft,
+  { requestId }: EncodeOptions,
+): ResponseLike {
+  const headers = new Headers(setHeaders);
   for (const [name, value] of response.headers) {
     if (name === 'set-cookie') headers.append(name, value);
     else headers.set(name, value);
   }
-  return { status: response.status, headers, body: response.body ?? undefined };
+  const { status } = response;
+  return {
+    status,
+    headers: toHeaderList([], headers, requestId),
+    body: response.body ?? undefined,
+  };
 }
 
 /** What a generator function returns: an iterator of values, not a collection. */

@@ -1,6 +1,7 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { BadRequest, HttpError, NotImplemented } from '../errors.ts';
 import type { ResponseLike } from '../request/request.ts';
+import { toHeaderList } from './header-list.ts';
 
 const titles: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -59,21 +60,12 @@ export const problemSchema = {
   required: ['type', 'title', 'status', 'requestId'],
 } as const;
 
-/** Headers of every answer. A method or a thrown error may override the last two. */
-export function setCommonHeaders(headers: Headers, requestId: string): void {
-  headers.set('x-request-id', requestId);
-  if (!headers.has('x-content-type-options')) headers.set('x-content-type-options', 'nosniff');
-  if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
+export interface ErrorResponse extends ResponseLike {
+  readonly body: string;
 }
 
 /** The answer for a thrown error; a 500 where that cannot be sent. */
-export function toErrorResponse(error: unknown, requestId: string): ResponseLike {
-  const response = toBareResponse(error, requestId);
-  setCommonHeaders(response.headers, requestId);
-  return response;
-}
-
-function toBareResponse(error: unknown, requestId: string): ResponseLike {
+export function toErrorResponse(error: unknown, requestId: string): ErrorResponse {
   try {
     if (error instanceof HttpError && error.status >= 400 && error.status <= 599) {
       return toProblemResponse(error, requestId);
@@ -85,23 +77,26 @@ function toBareResponse(error: unknown, requestId: string): ResponseLike {
 }
 
 /** `application/problem+json` with type, title, status, detail, requestId and errors. */
-function toProblemResponse(known: HttpError, requestId: string): ResponseLike {
-  const { status } = known;
-  const headers = new Headers(known.headers);
+function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
+  const { status, headers } = known;
   const isOurs = status >= 500;
   if (known.body !== undefined && !isOurs) {
-    return toJsonResponse(status, headers, known.body, 'application/json;charset=UTF-8');
+    return toJsonResponse(status, known.body, {
+      headers,
+      requestId,
+      type: 'application/json;charset=UTF-8',
+    });
   }
-  const detail = isOurs ? detailOfOurs(known) : known.detail;
   const problem = {
     type: 'about:blank',
     title: statusTitle(status),
     status,
-    ...(detail === undefined ? {} : { detail }),
+    // JSON leaves out what is undefined.
+    detail: isOurs ? detailOfOurs(known) : known.detail,
     requestId,
-    ...(known instanceof BadRequest && known.problems.length > 0 ? { errors: known.problems } : {}),
+    errors: known instanceof BadRequest && known.problems.length > 0 ? known.problems : undefined,
   };
-  return toJsonResponse(status, headers, problem, 'application/problem+json');
+  return toJsonResponse(status, problem, { headers, requestId, type: 'application/problem+json' });
 }
 
 /** An unimplemented method is no failure, and not logged. */
@@ -113,12 +108,15 @@ function detailOfOurs(known: HttpError): string {
 
 function toJsonResponse(
   status: number,
-  headers: Headers,
   value: unknown,
-  type: string,
-): ResponseLike {
-  const body = new TextEncoder().encode(JSON.stringify(value));
-  headers.set('content-type', type);
-  headers.set('content-length', String(body.byteLength));
-  return { status, headers, body };
+  about: {
+    readonly type: string;
+    readonly headers: HttpError['headers'];
+    readonly requestId: string;
+  },
+): ErrorResponse {
+  const body = JSON.stringify(value);
+  const own = ['content-type', about.type, 'content-length', String(Buffer.byteLength(body))];
+  const set = Object.keys(about.headers).length === 0 ? undefined : new Headers(about.headers);
+  return { status, headers: toHeaderList(own, set, about.requestId), body };
 }

@@ -1,5 +1,6 @@
 // Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
 // nobody reads them.
+import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
   destroy(): unknown;
@@ -62,8 +63,8 @@ export function watchStream(chunks: Chunks, onError: (error: unknown) => void): 
 }
 
 /** Ends what nobody will read. */
-export async function cancelStream(body: Uint8Array | Chunks | undefined): Promise<void> {
-  if (body === undefined || body instanceof Uint8Array) return;
+export async function cancelStream(body: ResponseLike['body']): Promise<void> {
+  if (isWhole(body)) return;
   try {
     await body[Symbol.asyncIterator]().return?.();
   } catch {

@@ -6,21 +6,23 @@ import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
 import { createKeywords, type Keywords } from '../request/keywords.ts';
-import { castValue, type Origin } from './cast.ts';
+import type { CastOptions, Origin } from './cast.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
 export interface Given {
   readonly parts: readonly string[];
-  readonly query: Keywords;
+  readonly query: Readonly<Keywords>;
   readonly body: BodyArguments;
 }
 
 export interface BodyArguments {
-  readonly keywords: Keywords;
+  readonly keywords: Readonly<Keywords>;
   /** Items of a list, a value that is neither list nor object, or a plain text. */
   readonly positionals: readonly unknown[];
   readonly from: Origin;
+  /** Of the whole body. */
+  readonly bytes: number;
 }
 
 export interface Binder {
@@ -37,7 +39,7 @@ export interface Binder {
 /** The value of a keyword, and where it came from. */
 interface Value {
   readonly value: unknown;
-  readonly from: Origin;
+  readonly options: CastOptions;
   readonly in: 'query' | 'body';
 }
 
@@ -50,6 +52,7 @@ export function compileBinder(
   { compiler, limits }: { readonly compiler: SchemaCompiler; readonly limits: Limits },
 ): Binder {
   const { listItems } = limits;
+  const ofText: CastOptions = { from: 'text', listItems };
   const path = (declared?.path ?? []).map((entry) => ({
     ...entry,
     ...toParameter(entry.schema, compiler),
@@ -65,7 +68,7 @@ export function compileBinder(
 
   /** A path that does not parse names nothing. */
   function readPart(parameter: Parameter, text: string): unknown {
-    const cast = castValue(parameter.schema, text, { from: 'text', listItems });
+    const cast = parameter.cast(text, ofText);
     if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
     return cast.value;
   }
@@ -76,7 +79,7 @@ export function compileBinder(
     given: Value,
     problems: FieldProblem[],
   ): unknown {
-    const cast = castValue(parameter.schema, given.value, { from: given.from, listItems });
+    const cast = parameter.cast(given.value, given.options);
     if (!cast.ok) {
       problems.push({ in: given.in, name, reason: cast.reason });
       return undefined;
@@ -87,16 +90,22 @@ export function compileBinder(
     return cast.value;
   }
 
+  /** A list of more than `listItems` items takes at least two bytes for each. */
+  function optionsOf({ from, bytes }: BodyArguments): CastOptions {
+    return { from, listItems, isShort: from === 'json' && bytes <= 2 * listItems };
+  }
+
   /** By the parameter's own name; the body wins over the query. */
   function collect(given: Given, problems: FieldProblem[]): ReadonlyMap<string, Value> {
     const byKey = new Map<string, Value>();
     for (const key of Object.keys(given.query)) {
-      byKey.set(key, { value: given.query[key], from: 'text', in: 'query' });
+      byKey.set(key, { value: given.query[key], options: ofText, in: 'query' });
     }
-    const { from } = given.body;
+    const options = optionsOf(given.body);
     for (const key of Object.keys(given.body.keywords)) {
-      byKey.set(key, { value: given.body.keywords[key], from, in: 'body' });
+      byKey.set(key, { value: given.body.keywords[key], options, in: 'body' });
     }
+    if (keywords.aliases.size === 0) return byKey;
     const byName = new Map<string, Value>();
     for (const [key, value] of byKey) {
       const name = keywords.aliases.get(key) ?? key;
@@ -133,10 +142,11 @@ export function compileBinder(
 
   function bindRest(given: Given, problems: FieldProblem[]): unknown[] {
     if (rest === undefined) return [];
+    const options = optionsOf(given.body);
     return [
       ...given.parts.slice(path.length).map((text) => readPart(rest, text)),
       ...given.body.positionals.map((value, index) =>
-        readValue(rest, String(index), { value, from: given.body.from, in: 'body' }, problems),
+        readValue(rest, String(index), { value, options, in: 'body' }, problems),
       ),
     ];
   }

@@ -2,12 +2,12 @@ import test from 'ava';
 import fc from 'fast-check';
 import Type from 'typebox';
 import { upload } from '../upload.ts';
-import { castValue } from './cast.ts';
+import { compileCast } from './cast.ts';
 
 const text = (schema: Type.TSchema, value: unknown) =>
-  castValue(schema, value, { from: 'text', listItems: 3 });
+  compileCast(schema)(value, { from: 'text', listItems: 3 });
 const json = (schema: Type.TSchema, value: unknown) =>
-  castValue(schema, value, { from: 'json', listItems: 3 });
+  compileCast(schema)(value, { from: 'json', listItems: 3 });
 
 test('integers are decimal and safe; every safe integer survives being written', (t) => {
   fc.assert(

@@ -22,33 +22,53 @@ export interface CastOptions {
   readonly from: Origin;
   /** Items of one list, unless its schema has a bound. */
   readonly listItems: number;
+  /** The whole body is too short for a list of so many items. */
+  readonly isShort?: boolean;
 }
 
-export function castValue(schema: Type.TSchema, value: unknown, options: CastOptions): Cast {
-  return cast(schema as PlainSchema, value, options);
+export type CastValue = (value: unknown, options: CastOptions) => Cast;
+
+/** What the schema says is looked at once. */
+export function compileCast(schema: Type.TSchema): CastValue {
+  return compile(schema as PlainSchema);
 }
 
-function cast(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+function compile(schema: PlainSchema): CastValue {
   if (isUpload(schema)) {
-    return value instanceof File ? { ok: true, value } : refuse('must be one file');
+    return (value) => (value instanceof File ? { ok: true, value } : refuse('must be one file'));
   }
   const literals = literalsOf(schema);
-  if (literals !== undefined) return castLiteral(literals, value);
+  if (literals !== undefined) return (value) => castLiteral(literals, value);
   const branches = schema['anyOf'] ?? schema['oneOf'];
-  if (Array.isArray(branches)) return castBranch(branches as PlainSchema[], value, options);
-  const type = schema['type'];
-  if (type === 'array') return castList(schema, value, options);
-  if (type === 'object') {
-    if (options.from === 'xml') return castFields(schema, value, options);
-    return isPlainObject(value) ? castWhole([schema], value, options) : refuse('must be an object');
+  if (Array.isArray(branches)) {
+    const casts = (branches as PlainSchema[]).map(compile);
+    return (value, options) => castBranch(casts, value, options);
   }
-  if (type === 'null') return value === null ? { ok: true, value } : refuse('must be null');
-  if (type === undefined || Array.isArray(type)) return castWhole([schema], value, options);
-  if (Array.isArray(value))
-    return refuse(options.from === 'text' ? 'is given more than once' : 'must be one value');
-  if (!isScalar(value)) return refuse(`must be ${article(String(type))}`);
-  if (type === 'string') return { ok: true, value: String(value) };
-  return castText(String(type), String(value));
+  const type = schema['type'];
+  const schemas = [schema];
+  if (type === 'array') return compileList(schema);
+  if (type === 'object') {
+    return (value, options) => {
+      if (options.from === 'xml') return castFields(schema, value, options);
+      if (!isPlainObject(value)) return refuse('must be an object');
+      return castWhole(schemas, value, options);
+    };
+  }
+  if (type === 'null') {
+    return (value) => (value === null ? { ok: true, value } : refuse('must be null'));
+  }
+  if (type === undefined || Array.isArray(type)) {
+    return (value, options) => castWhole(schemas, value, options);
+  }
+  const name = String(type);
+  return (value, { from }) => {
+    if (Array.isArray(value)) {
+      return refuse(from === 'text' ? 'is given more than once' : 'must be one value');
+    }
+    if (!isScalar(value)) return refuse(`must be ${article(name)}`);
+    if (name === 'string') return { ok: true, value: String(value) };
+    return castText(name, String(value));
+  };
 }
 
 function castText(type: string, text: string): Cast {
@@ -67,28 +87,30 @@ function castText(type: string, text: string): Cast {
   return isNumber ? { ok: true, value } : refuse('must be a number');
 }
 
-function castList(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
+function compileList(schema: PlainSchema): CastValue {
   const declared = schema['maxItems'];
-  const maxItems = typeof declared === 'number' ? declared : options.listItems;
-  const hasCommas =
-    options.from === 'text' || (options.from === 'json' && typeof value === 'string');
-  const items: unknown[] = [];
-  for (const item of Array.isArray(value) ? value : [value]) {
-    const isText = hasCommas && typeof item === 'string';
-    for (const one of isText ? item.split(',', maxItems + 1) : [item]) items.push(one);
-    if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
-  }
+  const schemas = [schema];
   const of = schema['items'];
-  if (typeof of !== 'object' || of === null || Array.isArray(of)) {
-    return castWhole([schema], items, options);
-  }
-  const values: unknown[] = [];
-  for (const [index, item] of items.entries()) {
-    const result = cast(of as PlainSchema, item, options);
-    if (!result.ok) return refuse(`item ${index} ${result.reason}`);
-    values.push(result.value);
-  }
-  return { ok: true, value: values };
+  const castItem = isSchema(of) ? compile(of) : undefined;
+  return (value, options) => {
+    const maxItems = typeof declared === 'number' ? declared : options.listItems;
+    const hasCommas =
+      options.from === 'text' || (options.from === 'json' && typeof value === 'string');
+    const items: unknown[] = [];
+    for (const item of Array.isArray(value) ? value : [value]) {
+      const isText = hasCommas && typeof item === 'string';
+      if (isText) items.push(...item.split(',', maxItems + 1));
+      else items.push(item);
+      if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
+    }
+    if (castItem === undefined) return castWhole(schemas, items, options);
+    for (let at = 0; at < items.length; at += 1) {
+      const result = castItem(items[at], options);
+      if (!result.ok) return refuse(`item ${at} ${result.reason}`);
+      items[at] = result.value;
+    }
+    return { ok: true, value: items };
+  };
 }
 
 /** An object of XML, where an empty element is an empty object. */
@@ -104,7 +126,7 @@ function castFields(schema: PlainSchema, value: unknown, options: CastOptions): 
       fields.set(name, field);
       continue;
     }
-    const result = cast(declared, field, options);
+    const result = compile(declared)(field, options);
     if (!result.ok) return refuse(`has a field ${name} that ${result.reason}`);
     fields.set(name, result.value);
   }
@@ -115,8 +137,9 @@ function castFields(schema: PlainSchema, value: unknown, options: CastOptions): 
 function castWhole(
   schemas: readonly PlainSchema[],
   value: unknown,
-  { listItems }: CastOptions,
+  { listItems, isShort }: CastOptions,
 ): Cast {
+  if (isShort) return { ok: true, value };
   const tooLong = findLongList(schemas, value, listItems);
   return tooLong === undefined
     ? { ok: true, value }
@@ -169,10 +192,10 @@ function isSchema(value: unknown): value is PlainSchema {
   return isPlainObject(value);
 }
 
-function castBranch(branches: readonly PlainSchema[], value: unknown, options: CastOptions): Cast {
+function castBranch(branches: readonly CastValue[], value: unknown, options: CastOptions): Cast {
   let first: Cast | undefined;
-  for (const branch of branches) {
-    const result = cast(branch, value, options);
+  for (const cast of branches) {
+    const result = cast(value, options);
     if (result.ok) return result;
     first ??= result;
   }

@@ -1,10 +1,12 @@
 // The parameters of a method, compiled from its declaration. bind.ts supplies the values.
 import type Type from 'typebox';
 import type { Op } from '../op.ts';
+import { type CastValue, compileCast } from './cast.ts';
 import type { Check, SchemaCompiler } from './schema.ts';
 
 export interface Parameter {
   readonly schema: Type.TSchema;
+  readonly cast: CastValue;
   readonly check: Check;
 }
 
@@ -34,7 +36,7 @@ const understood: ReadonlySet<string> = new Set([
 ]);
 
 export function toParameter(schema: Type.TSchema, compiler: SchemaCompiler): Parameter {
-  return { schema, check: compiler.compile(schema) };
+  return { schema, cast: compileCast(schema), check: compiler.compile(schema) };
 }
 
 /** Throws an Error that names the invalid part of the declaration. */
@@ -61,7 +63,7 @@ export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): 
       });
     }
     const additional: unknown = 'additionalProperties' in object && object.additionalProperties;
-    if (additional === true) others ??= { schema: {}, check: () => [] };
+    if (additional === true) others ??= { schema: {}, cast: compileCast({}), check: () => [] };
     else if (typeof additional === 'object' && additional !== null) {
       others ??= toParameter(additional, compiler);
     }

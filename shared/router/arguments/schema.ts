@@ -21,6 +21,7 @@ export interface SchemaCompiler {
 }
 
 const maxProblems = 20;
+const noProblems: readonly SchemaProblem[] = [];
 /** Up to this many nested values all problems are collected: a long list of wrong items would make as many
  * problems. */
 const smallSize = 1_000;
@@ -41,7 +42,7 @@ export function createSchemaCompiler(): SchemaCompiler {
       const validate = first.compile(rest);
       let validateWhole: ValidateFunction | undefined;
       return (value) => {
-        if (validate(value)) return [];
+        if (validate(value)) return noProblems;
         const firstErrors = validate.errors ?? [];
         if (!isSmall(value)) return firstErrors.slice(0, maxProblems).map(toProblem);
         validateWhole ??= all.compile(rest);

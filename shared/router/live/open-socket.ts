@@ -45,7 +45,8 @@ export async function openSocket(
     report,
     async onMessage(text) {
       if (message === undefined) return undefined;
-      const body = fromValue(parseJson(text, limits.jsonDepth), 'json', limits);
+      const value = parseJson(text, limits.jsonDepth);
+      const body = fromValue(value, { from: 'json', bytes: text.length }, limits);
       return instance.MESSAGE?.(...message.bind({ parts: [], query: createKeywords(), body }));
     },
     async onEnd(how) {

@@ -150,10 +150,7 @@ export class Session implements Socket {
   #refuse(connection: WebSocket, error: unknown): void {
     const { requestId, report } = this.#options;
     const { status, body } = toErrorResponse(error, requestId);
-    this.#write(
-      connection,
-      `{"error":${body instanceof Uint8Array ? new TextDecoder().decode(body) : 'null'}}`,
-    );
+    this.#write(connection, `{"error":${body}}`);
     if (status < 500) return;
     report(status, error);
     this.close(failed);

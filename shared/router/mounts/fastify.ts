@@ -15,7 +15,7 @@ import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { ResponseLike } from '../request/request.ts';
+import { isWhole, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
 import { toRequestLike } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
@@ -89,7 +89,7 @@ async function handle(
     target === undefined
       ? toErrorResponse(new HttpError(404), request.id)
       : await dispatch({ ...given, target });
-  endUnread(request.raw, reply.raw);
+  if (!request.raw.complete) endUnread(request.raw, reply.raw);
   return send(answer, reply);
 }
 
@@ -129,7 +129,8 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
 
 function send({ status, headers, body }: ResponseLike, reply: FastifyReply): FastifyReply {
   reply.code(status);
-  for (const [name, value] of headers) reply.header(name, value);
+  for (let at = 0; at < headers.length; at += 2) reply.header(headers[at] ?? '', headers[at + 1]);
   if (body === undefined) return reply.send();
-  return reply.send(body instanceof Uint8Array ? Buffer.from(body) : Readable.from(body));
+  if (typeof body === 'string') return reply.send(Buffer.from(body));
+  return reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(body));
 }

@@ -1,5 +1,6 @@
 // The application as a WHATWG fetch handler: Request in, Response out (behaviour: mounts).
 import type { Dispatch } from '../dispatch.ts';
+import { isWhole, toHeaders } from '../request/request.ts';
 
 export type Fetch = (request: Request) => Promise<Response>;
 
@@ -9,7 +10,7 @@ export type Fetch = (request: Request) => Promise<Response>;
  */
 export function createFetch(dispatch: Dispatch): Fetch {
   return async (request) => {
-    const { status, headers, body } = await dispatch({
+    const answer = await dispatch({
       method: request.method,
       // A fragment is the client's own; other mounts are never sent one.
       target: request.url.replace(/#.*/, ''),
@@ -18,9 +19,11 @@ export function createFetch(dispatch: Dispatch): Fetch {
       remoteAddress: undefined,
       signal: () => request.signal,
     });
-    if (body === undefined || body instanceof Uint8Array) {
+    const { status, body } = answer;
+    const headers = toHeaders(answer.headers);
+    if (isWhole(body)) {
       // The type of a response's bytes excludes shared memory, which is never used here.
-      return new Response((body as Uint8Array<ArrayBuffer> | undefined) ?? null, {
+      return new Response((body as string | Uint8Array<ArrayBuffer> | undefined) ?? null, {
         status,
         headers,
       });

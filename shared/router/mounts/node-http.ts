@@ -11,7 +11,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
-import type { RequestLike } from '../request/request.ts';
+import { isWhole, type RequestLike } from '../request/request.ts';
+import { RawHeaders } from './raw-headers.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
@@ -38,7 +39,6 @@ export function createNodeServer(app: Pick<App, 'dispatch' | 'upgrade'>): Server
     },
     createListener(app.dispatch),
   );
-  server.on('request', trackAnswer);
   server.on('clientError', answerUnreadable);
   if (app.upgrade !== undefined) server.on('upgrade', app.upgrade);
   server.on('connect', (request: IncomingMessage, socket) => {
@@ -55,17 +55,15 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {
-  const headers = new Headers();
-  const raw = request.rawHeaders;
-  for (let at = 0; at < raw.length; at += 2) headers.append(raw[at] ?? '', raw[at + 1] ?? '');
-  const hasBody =
-    headers.has('transfer-encoding') || Number(headers.get('content-length') ?? 0) > 0;
+  const headers = new RawHeaders(request.rawHeaders);
   return {
     method: request.method ?? '',
     target: request.url ?? '',
     headers,
-    body: hasBody ? request.iterator({ destroyOnReturn: false }) : undefined,
-    remoteAddress: request.socket.remoteAddress,
+    body: hasBody(headers) ? request : undefined,
+    get remoteAddress() {
+      return request.socket.remoteAddress;
+    },
     ...(response && { signal: () => toGoneSignal(response) }),
   };
 }
@@ -81,17 +79,22 @@ function toGoneSignal(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
+function hasBody(headers: RawHeaders): boolean {
+  return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
+}
+
 async function answer(
   dispatch: Dispatch,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   const { status, headers, body } = await dispatch(toRequestLike(request, response));
-  endUnread(request, response);
-  response.writeHead(status, [...headers].flat());
-  if (body === undefined || body instanceof Uint8Array) {
+  if (!request.complete) endUnread(request, response);
+  response.writeHead(status, headers as string[]);
+  if (isWhole(body)) {
     response.end(body);
     return;
   }
+  trackAnswer(request, response);
   await pipeline(Readable.from(body), response);
 }

@@ -4,9 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const graceMs = 1_000;
 
-/** Call it before the answer is sent. */
+/** For a request that is not complete, before the answer is sent. */
 export function endUnread(request: IncomingMessage, response: ServerResponse): void {
-  if (request.complete) return;
   response.once('finish', () => {
     if (request.complete) return;
     request.resume();

@@ -5,12 +5,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
-import type { ResponseLike } from '../request/request.ts';
+import { isWhole, type ResponseLike } from '../request/request.ts';
 
 /** Answers of a connection that are not sent completely. */
 const answersOf = new WeakMap<Duplex, Set<ServerResponse>>();
 
-/** For the server's `request` event. */
+/** For a server's `request` event, or before an answer is sent in pieces. */
 export function trackAnswer({ socket }: IncomingMessage, response: ServerResponse): void {
   const answers = answersOf.get(socket) ?? new Set();
   answersOf.set(socket, answers.add(response));
@@ -30,9 +30,9 @@ export function answerUnreadable(error: Error, socket: Duplex): void {
 export function writeRaw(socket: Duplex, { status, headers, body }: ResponseLike): void {
   socket.on('error', () => socket.destroy());
   const lines = [`HTTP/1.1 ${status} `, 'connection: close'];
-  for (const [name, value] of headers) lines.push(`${name}: ${value}`);
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-  socket.end(body instanceof Uint8Array ? body : undefined);
+  socket.end(isWhole(body) ? body : undefined);
 }
 
 function toHttpError(error: Error): HttpError {

@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatch } from '../dispatch.ts';
 import type { Limits } from '../limits.ts';
+import type { HeaderList } from '../request/request.ts';
 import { isWebSocket, toRequestLike } from './node-http.ts';
 import { writeRaw } from './unreadable-request.ts';
 
@@ -24,9 +25,10 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
     perMessageDeflate: false,
     maxPayload: limits.messageBytes,
   });
-  const answers = new WeakMap<IncomingMessage, Headers>();
+  const answers = new WeakMap<IncomingMessage, HeaderList>();
   server.on('headers', (lines, request) => {
-    for (const [name, value] of answers.get(request) ?? []) lines.push(`${name}: ${value}`);
+    const list = answers.get(request) ?? [];
+    for (let at = 0; at < list.length; at += 2) lines.push(`${list[at]}: ${list[at + 1]}`);
   });
 
   async function upgrade(

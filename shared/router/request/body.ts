@@ -4,7 +4,8 @@ import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Xml } from '../xml/xml.ts';
 import { parseJson } from './json.ts';
-import { createKeywords, type Keywords, parseUrlencoded } from './keywords.ts';
+import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
+import { listenTo } from './listened-body.ts';
 import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
@@ -27,10 +28,18 @@ export interface BodyReading {
   readonly xml: Xml | undefined;
 }
 
+export const noBody: BodyArguments = {
+  keywords: noKeywords,
+  positionals: [],
+  from: 'json',
+  bytes: 0,
+};
+
 /** Bytes of a body that the method does not take: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;
 
 export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
+  const withXml = [...accepted, 'xml'];
   return {
     async readBody({ headers, body }, { taken, xml }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
@@ -39,53 +48,50 @@ export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]):
       if (declared > maxBytes) throw tooLarge(maxBytes);
       const bytes =
         body === undefined ? Buffer.alloc(0) : await readBytes(body, { maxBytes, timeoutMs });
-      if (bytes.length === 0) return nothing();
+      if (bytes.length === 0) return noBody;
       const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
       const encoding = headers.get('content-encoding') ?? 'identity';
-      const kinds: readonly string[] = xml === undefined ? accepted : [...accepted, 'xml'];
+      const kinds: readonly string[] = xml === undefined ? accepted : withXml;
       if (type === undefined || kind === undefined || !kinds.includes(kind)) {
         throw new HttpError(415, { detail: `a body must be ${kinds.join(', ')}` });
       }
       if (encoding !== 'identity') {
         throw new HttpError(415, { detail: 'a compressed body is not understood' });
       }
-      if (kind === 'multipart') return fromForm(await parseMultipart(type, bytes, limits));
+      if (kind === 'multipart')
+        return fromForm(await parseMultipart(type, bytes, limits), bytes.length);
       const text = decodeUtf8(bytes);
-      if (kind === 'form') return fromForm(parseUrlencoded(text, 'body', limits));
-      if (kind === 'text') return { ...nothing(), positionals: [text] };
-      return kind === 'json'
-        ? fromValue(parseJson(text, limits.jsonDepth), kind, limits)
-        : fromValue(xml?.readXml(text, limits), kind, limits);
+      if (kind === 'form') return fromForm(parseUrlencoded(text, 'body', limits), bytes.length);
+      if (kind === 'text') return { ...noBody, positionals: [text], bytes: bytes.length };
+      const value =
+        kind === 'json' ? parseJson(text, limits.jsonDepth) : xml?.readXml(text, limits);
+      return fromValue(value, { from: kind, bytes: bytes.length }, limits);
     },
   };
 }
 
-function nothing(): BodyArguments {
-  return { keywords: createKeywords(), positionals: [], from: 'json' };
-}
-
-function fromForm(keywords: Keywords): BodyArguments {
-  return { keywords, positionals: [], from: 'text' };
+function fromForm(keywords: Keywords, bytes: number): BodyArguments {
+  return { keywords, positionals: [], from: 'text', bytes };
 }
 
 /** A JSON value, or XML as such: an object is keywords, anything else positional. */
 export function fromValue(
   value: unknown,
-  from: 'json' | 'xml',
+  about: Pick<BodyArguments, 'from' | 'bytes'>,
   { listItems }: Limits,
 ): BodyArguments {
   if (Array.isArray(value)) {
     if (value.length > listItems) {
       throw new BadRequest(`the body has more than ${listItems} items`);
     }
-    return { keywords: createKeywords(), positionals: value, from };
+    return { keywords: noKeywords, positionals: value, ...about };
   }
   if (typeof value !== 'object' || value === null) {
-    return { keywords: createKeywords(), positionals: [value], from };
+    return { keywords: noKeywords, positionals: [value], ...about };
   }
   // Forbidden names are refused while parsing; the size limit bounds their number.
-  return { keywords: Object.assign(createKeywords(), value), positionals: [], from };
+  return { keywords: value as Keywords, positionals: [], ...about };
 }
 
 /** A charset other than UTF-8 makes the type unsupported. */
@@ -100,35 +106,40 @@ function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefine
 }
 
 /** Stops reading at the limit; the mount handles the rest of the stream. */
-async function readBytes(
+function readBytes(
   body: AsyncIterable<Uint8Array>,
   { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
 ): Promise<Buffer> {
-  const iterator = body[Symbol.asyncIterator]();
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    timeout.reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
-  }, timeoutMs);
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    while (true) {
-      const next = await Promise.race([iterator.next(), timeout.promise]);
-      if (next.done === true) return Buffer.concat(chunks);
-      size += next.value.byteLength;
-      if (size > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(next.value);
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    const timer = setTimeout(
+      () => end(new HttpError(408, { detail: 'the body did not arrive in time' })),
+      timeoutMs,
+    );
+    const stop = listenTo(body, {
+      onChunk(chunk) {
+        size += chunk.byteLength;
+        chunks.push(chunk);
+        if (size > maxBytes) end(tooLarge(maxBytes));
+      },
+      onEnd: () => end(undefined),
+      onError: (error) =>
+        end(error instanceof HttpError ? error : new BadRequest('the body broke off')),
+    });
+    function end(error: HttpError | undefined): void {
+      clearTimeout(timer);
+      stop();
+      if (error !== undefined) reject(error);
+      else resolve(chunks.length === 1 ? toBuffer(chunks[0] as Uint8Array) : Buffer.concat(chunks));
     }
-  } catch (error) {
-    // Not awaited: `return` of a stalled body would wait as well.
-    iterator.return?.().catch(() => {});
-    if (error instanceof HttpError) throw error;
-    throw new BadRequest('the body broke off');
-  } finally {
-    clearTimeout(timer);
-  }
+  });
 }
 
 function tooLarge(maxBytes: number): HttpError {
   return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
+}
+
+function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

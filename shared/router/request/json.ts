@@ -2,11 +2,15 @@
 // that a double cannot hold.
 import { BadRequest } from '../errors.ts';
 
+/** What may hide something to refuse: a name or a NUL written with escapes, a number with many digits or an
+ * exponent. Texts without it need no look at each of their values. */
+const unusual = /__proto__|constructor|\\u|\0|\d{16}|\d[eE]/;
+
 /** Throws 400. The last of duplicate names wins. */
 export function parseJson(text: string, maxDepth: number): unknown {
   refuseDepth(text, maxDepth);
   try {
-    return JSON.parse(text, refuseUnsafe);
+    return unusual.test(text) ? JSON.parse(text, refuseUnsafe) : JSON.parse(text);
   } catch (error) {
     if (error instanceof BadRequest) throw error;
     throw new BadRequest('the body is not JSON');

@@ -11,7 +11,11 @@ export function createKeywords(): Keywords {
   return Object.create(null) as Keywords;
 }
 
-/** Adds a value; a name that is there already becomes a list. Throws 400 beyond the limits. */
+/** Where there are none. */
+export const noKeywords: Readonly<Keywords> = Object.freeze(createKeywords());
+
+/** Adds a value; a name that is there already becomes a list. Throws 400 beyond the limit of one list; the caller
+ * counts the names. */
 export function addKeyword(
   keywords: Keywords,
   name: string,
@@ -20,9 +24,6 @@ export function addKeyword(
 ): void {
   if (name === '__proto__') throw new BadRequest(`the ${where} holds a name that is not allowed`);
   if (!(name in keywords)) {
-    if (Object.keys(keywords).length >= limits.keys) {
-      throw new BadRequest(`the ${where} has more than ${limits.keys} names`);
-    }
     keywords[name] = value;
     return;
   }
@@ -39,15 +40,21 @@ export function addKeyword(
  * brackets and dots in names mean nothing. Throws 400. */
 export function parseUrlencoded(text: string, where: 'query' | 'body', limits: Limits): Keywords {
   const keywords = createKeywords();
+  const about = { where, limits };
+  let names = 0;
   for (const pair of text.split('&')) {
     if (pair === '') continue;
     const at = pair.indexOf('=');
-    const [name, value] = at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
-    addKeyword(keywords, decodeForm(name, where), decodeForm(value, where), { where, limits });
+    const name = decodeForm(at < 0 ? pair : pair.slice(0, at), where);
+    if (!(name in keywords)) names += 1;
+    if (names > limits.keys) {
+      throw new BadRequest(`the ${where} has more than ${limits.keys} names`);
+    }
+    addKeyword(keywords, name, at < 0 ? '' : decodeForm(pair.slice(at + 1), where), about);
   }
   return keywords;
 }
 
 function decodeForm(text: string, where: 'query' | 'body'): string {
-  return decodePercent(text.replaceAll('+', ' '), where);
+  return decodePercent(text.includes('+') ? text.replaceAll('+', ' ') : text, where);
 }

@@ -19,8 +19,11 @@ export function isXml(essence: string): boolean {
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
+const json: MediaType = { essence: 'application/json', parameters: new Map() };
+
 /** Undefined for a text that is no media type. */
 export function parseMediaType(text: string): MediaType | undefined {
+  if (text === json.essence) return json;
   const [type = '', ...rest] = splitOutsideQuotes(text, ';');
   const essence = type.trim().toLowerCase();
   const [main, sub, more] = essence.split('/');

@@ -1,12 +1,18 @@
 // Requests and responses, independent of the server that carries them.
 import type { Session } from '../live/socket.ts';
 
+/** Headers of a request, as far as the router reads them; `Headers` is one. Names are in lower case. */
+export interface RequestHeaders extends Iterable<[string, string]> {
+  get(name: string): string | null;
+  has(name: string): boolean;
+}
+
 /** A request as a mount hands it over. */
 export interface RequestLike {
   readonly method: string;
   /** As received, still percent-encoded: `/a/b?c=d`, an absolute URL, or `*`. */
   readonly target: string;
-  readonly headers: Headers;
+  readonly headers: RequestHeaders;
   /** Read at most once; undefined where the request has none. The mount drains or cuts what is unread at
    * the answer; returning the iterator cuts nothing. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
@@ -18,14 +24,29 @@ export interface RequestLike {
   readonly isUpgrade?: boolean;
 }
 
+/** Names, in lower case, and values in turn. A name may stand more than once. */
+export type HeaderList = readonly string[];
+
 /** A response for a mount to send. */
 export interface ResponseLike {
   readonly status: number;
-  readonly headers: Headers;
-  /** The sender owns a stream: it reads it to its end, or returns its iterator. */
-  readonly body: Uint8Array | AsyncIterable<Uint8Array> | undefined;
+  readonly headers: HeaderList;
+  /** A text is sent as UTF-8. The sender owns a stream: it reads it to its end, or returns its iterator. */
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** For the answer to `isUpgrade`: the mount opens a WebSocket for it. */
   readonly session?: Session;
+}
+
+/** Whether a body is there as a whole. */
+export function isWhole(body: ResponseLike['body']): body is string | Uint8Array | undefined {
+  return body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+}
+
+/** For those who want to look something up. */
+export function toHeaders(list: HeaderList): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < list.length; at += 2) headers.append(list[at] ?? '', list[at + 1] ?? '');
+  return headers;
 }
 
 /** The request as controllers and guards see it: no body, no unparsed arguments. */
@@ -37,7 +58,8 @@ export interface RoutedRequest {
   readonly path: string;
   readonly headers: Headers;
   readonly remoteAddress: string | undefined;
-  /** Aborted when nobody waits for the answer any more: the client has gone, or its events or its socket have ended. */
+  /** Aborted when nobody waits for the answer any more: the client has gone, its events or its socket have ended,
+   * or its time is up. */
   readonly signal: AbortSignal;
 }
 

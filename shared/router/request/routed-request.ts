@@ -1,24 +1,44 @@
-// The request as controllers and guards see it, made once per request. What most of them never ask for is made when
-// it is asked for.
-import type { RequestLike, RoutedRequest } from './request.ts';
+// What a controller sees of its request and may set of its answer. Most look at little of it, so what costs is
+// made when it is asked for.
+import { randomUUID } from 'node:crypto';
+import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
+import { toPath } from './target.ts';
+
+const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 export class Routing implements RoutedRequest {
   readonly id: string;
   readonly method: string;
-  readonly headers: Headers;
-  readonly remoteAddress: string | undefined;
-  /** Set when the target has been read. */
-  path = '';
   readonly #given: RequestLike;
+  #parts: readonly string[] = [];
+  #headers: Headers | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
 
-  constructor(given: RequestLike, id: string) {
-    this.id = id;
+  constructor(given: RequestLike) {
+    const asked = given.headers.get('x-request-id');
+    this.id = asked !== null && wellFormedId.test(asked) ? asked : randomUUID();
     this.method = given.isUpgrade === true ? 'CONNECT' : given.method;
-    this.headers = given.headers;
-    this.remoteAddress = given.remoteAddress;
     this.#given = given;
+  }
+
+  /** Known once the target is parsed. */
+  setParts(parts: readonly string[]): void {
+    this.#parts = parts;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#given.remoteAddress;
+  }
+
+  get path(): string {
+    return toPath(this.#parts);
+  }
+
+  get headers(): Headers {
+    const { headers } = this.#given;
+    this.#headers ??= headers instanceof Headers ? headers : new Headers([...headers]);
+    return this.#headers;
   }
 
   get signal(): AbortSignal {
@@ -35,5 +55,26 @@ export class Routing implements RoutedRequest {
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();
+  }
+}
+
+export class LazyDraft implements ResponseDraft {
+  status: number | undefined;
+  mediaType: string | undefined;
+  #headers: Headers | undefined;
+
+  constructor(mediaType: string | undefined) {
+    this.status = undefined;
+    this.mediaType = mediaType;
+  }
+
+  get headers(): Headers {
+    this.#headers ??= new Headers();
+    return this.#headers;
+  }
+
+  /** Undefined where the method has set none. */
+  get setHeaders(): Headers | undefined {
+    return this.#headers;
   }
 }

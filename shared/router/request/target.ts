@@ -16,8 +16,17 @@ const absoluteForm = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?\\]*/;
 const singleDot = /^(?:\.|%2e)$/i;
 const doubleDot = /^(?:\.|%2e){2}$/i;
 
+/** Nothing to resolve or to decode, as most are: what follows would find the same. */
+const plain = /^(?:\/[\w-]+)+(?:\?[!"$-~]*)?$/;
+
 /** Throws 414 for a target that is too long and 400 for one that is not well-formed. */
 export function parseTarget(raw: string, limits: Limits): Target {
+  if (raw.length <= limits.targetBytes && plain.test(raw)) {
+    const at = raw.indexOf('?');
+    const parts = (at < 0 ? raw.slice(1) : raw.slice(1, at)).split('/');
+    const query = at < 0 ? '' : raw.slice(at + 1);
+    if (parts.length <= limits.pathParts) return { parts, query, isServer: false };
+  }
   const target = toOriginForm(raw);
   if (target.length > limits.targetBytes) {
     throw new HttpError(414, { detail: `the target is longer than ${limits.targetBytes} bytes` });

@@ -18,10 +18,15 @@ export function resolvePath(
   let misspelt = false;
   function step<Node>(children: ReadonlyMap<string, Node> | undefined): Node | undefined {
     const part = parts[used];
-    const name = part === undefined ? undefined : canonicalPart(part);
-    const next = name === undefined ? undefined : children?.get(name);
-    if (next === undefined) return undefined;
-    misspelt ||= strict && name !== part;
+    if (part === undefined || children === undefined || children.size === 0) return undefined;
+    // Names of the table are canonical, so that a part which is one needs no look at its spelling.
+    let next = children.get(part);
+    if (next === undefined) {
+      const name = canonicalPart(part);
+      next = name === undefined ? undefined : children.get(name);
+      if (next === undefined) return undefined;
+      misspelt ||= strict;
+    }
     used += 1;
     return next;
   }

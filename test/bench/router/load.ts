@@ -40,15 +40,17 @@ export async function runLoad({ port, row, requests }: Load): Promise<void> {
         socket.setEncoding('latin1');
         socket.on('data', (text: string) => {
           received += text;
-          const end = endOfAnswer(received);
-          if (end === undefined) return;
-          const answer = received.slice(0, end);
-          received = received.slice(end);
-          // Ids and dates differ; the body of a right answer is the same each time.
-          const body = answer.slice(answer.indexOf('\r\n\r\n'));
-          const hasStatus = answer.startsWith(`HTTP/1.1 ${row.status} `);
+          const answer = takeAnswer(received);
+          if (answer === undefined) return;
+          received = received.slice(answer.end);
+          const { head, body } = answer;
+          // The body of a right answer is the same each time, where it is known at all.
+          const hasStatus = head.startsWith(`HTTP/1.1 ${row.status} `);
           if (!hasStatus || (row.answer !== undefined && body !== known)) {
-            if (!hasStatus || !isAnswer(body, row.answer)) return reject(new Error(answer));
+            if (!hasStatus || !isAnswer(body, row.answer)) {
+              reject(new Error(head + body));
+              return;
+            }
             known = body;
           }
           sendNext();
@@ -76,14 +78,34 @@ function toRequest({ method, target, body }: Row): string {
   return `${method} ${target} HTTP/1.1\r\n${common}${about}\r\n${text}`;
 }
 
+interface Answer {
+  readonly head: string;
+  readonly body: string;
+  /** Where the next one begins. */
+  readonly end: number;
+}
+
 /** Undefined while it is not complete. */
-function endOfAnswer(text: string): number | undefined {
-  const head = text.indexOf('\r\n\r\n');
-  if (head < 0) return undefined;
-  const length = /\r\ncontent-length: (\d+)\r\n/i.exec(text.slice(0, head + 2))?.[1];
-  if (length === undefined) throw new Error(`an answer without a length: ${text.slice(0, head)}`);
-  const end = head + 4 + Number(length);
-  return text.length < end ? undefined : end;
+function takeAnswer(text: string): Answer | undefined {
+  const bodyAt = text.indexOf('\r\n\r\n') + 4;
+  if (bodyAt < 4) return undefined;
+  const head = text.slice(0, bodyAt);
+  const length = /\r\ncontent-length: (\d+)\r\n/i.exec(head)?.[1];
+  if (length !== undefined) {
+    const end = bodyAt + Number(length);
+    return text.length < end ? undefined : { head, body: text.slice(bodyAt, end), end };
+  }
+  // In chunks: each with its length in hexadecimal digits before it, the last one empty.
+  let body = '';
+  for (let at = bodyAt; ; ) {
+    const line = text.indexOf('\r\n', at);
+    if (line < 0) return undefined;
+    const size = Number.parseInt(text.slice(at, line), 16);
+    if (text.length < line + 4 + size) return undefined;
+    body += text.slice(line + 2, line + 2 + size);
+    at = line + 4 + size;
+    if (size === 0) return { head, body, end: at };
+  }
 }
 
 function isAnswer(body: string, expected: unknown): boolean {

@@ -22,8 +22,6 @@ const servers = ['router', 'fastify', 'hono'] as const;
 type ServerName = (typeof servers)[number];
 
 const deadlineMs = 150_000;
-/** So that a server's code is compiled before it is measured. */
-const warmUpPart = 0.75;
 
 const { values } = parseArgs({
   options: {
@@ -56,8 +54,9 @@ print();
 async function measure(name: ServerName, round: number): Promise<void> {
   const server = start(`servers/${name}.ts`);
   const { port } = await hear<{ port: number }>(server);
+  // All of them first, so that a server's code is compiled for all before one is measured.
+  for (const row of chosen) await put({ port, row, requests });
   for (const row of chosen) {
-    await put({ port, row, requests: Math.ceil(requests * warmUpPart) });
     const before = await ask(server);
     await put({ port, row, requests });
     const cpuUs = ((await ask(server)) - before) / requests;

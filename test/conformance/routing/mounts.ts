@@ -7,6 +7,7 @@ import Fastify from 'fastify';
 import type { App } from '../../../shared/router/app.ts';
 import { fastifyOptions, fastifyPlugin } from '../../../shared/router/mounts/fastify.ts';
 import { createNodeServer } from '../../../shared/router/mounts/node-http.ts';
+import { toHeaders } from '../../../shared/router/request/request.ts';
 import type { RoutingCase } from './case-file.ts';
 import type { WireRequest } from './wire-request.ts';
 
@@ -78,9 +79,11 @@ function coreMount(app: App): Mount {
         remoteAddress: '127.0.0.1',
       });
       const pieces: Uint8Array[] = [];
-      if (response.body instanceof Uint8Array) pieces.push(response.body);
+      if (typeof response.body === 'string') pieces.push(Buffer.from(response.body));
+      else if (response.body instanceof Uint8Array) pieces.push(response.body);
       else for await (const piece of response.body ?? []) pieces.push(piece);
-      return { ...response, body: Buffer.concat(pieces) };
+
+      return { ...response, headers: toHeaders(response.headers), body: Buffer.concat(pieces) };
     },
     async stop() {},
   };
