@@ -9,7 +9,6 @@ import { Batch, type BatchDeps } from './batch.ts';
 import type { CommandText } from './command-text.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 import type { RawReply } from './reply-reader.ts';
-import { createWaitingLine } from './waiting-line.ts';
 
 /** A batch of this many operations takes no further request: its size is bounded, and the next one can use
  * another lane. */
@@ -111,7 +110,7 @@ export function createBatching(deps: BatchingDeps): Batching {
   const { name, breaker, clock, log, timeoutMs, patienceMs, onEmptyPool } = deps;
   const pipelineWindow =
     deps.pipelineWindowMs > 0 ? createPipelineWindow(deps.pipelineWindowMs, clock) : undefined;
-  const waiting = createWaitingLine();
+  const waiting = new WaitingLine();
   const slots = deps.lanes.map(toSlot);
   const overflow = toSlot(deps.overflow);
   const allSlots = [...slots, overflow];
@@ -440,4 +439,71 @@ function toSlot(lane: Lane): Slot {
 
 function isFree({ lane, batch }: Slot): boolean {
   return batch === undefined && lane.ready;
+}
+
+/** The requests that wait to be sent, in order of arrival. */
+class WaitingLine {
+  #requests: CountRequest[] = [];
+  /** In a list of its own, to avoid an object per request. */
+  #arrivals: number[] = [];
+  /** Place of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
+  #head = 0;
+
+  get size(): number {
+    return this.#requests.length - this.#head;
+  }
+
+  /** When the first one came, on the monotonic clock; undefined when none waits. */
+  get oldestMs(): number | undefined {
+    return this.#arrivals[this.#head];
+  }
+
+  push(request: CountRequest, nowMs: number): void {
+    this.#requests.push(request);
+    this.#arrivals.push(nowMs);
+  }
+
+  /** Removes and returns the first one. */
+  shift(): CountRequest | undefined {
+    const first = this.#requests[this.#head];
+    if (first === undefined) return undefined;
+    this.#head++;
+    if (this.#head === this.#requests.length) this.#clear();
+    return first;
+  }
+
+  /** Removes and returns all. */
+  takeAll(): CountRequest[] {
+    const all = this.#requests.slice(this.#head);
+    this.#clear();
+    return all;
+  }
+
+  /** Removes and returns those for which `leaves` is true. */
+  takeWhere(leaves: (request: CountRequest, arrivedMs: number) => boolean): CountRequest[] {
+    const leaving: CountRequest[] = [];
+    // In place: this happens often, and mostly none leaves.
+    let staying = 0;
+    for (let place = this.#head; place < this.#requests.length; place++) {
+      const request = this.#requests[place] as CountRequest;
+      const arrivedMs = this.#arrivals[place] as number;
+      if (leaves(request, arrivedMs)) {
+        leaving.push(request);
+      } else {
+        this.#requests[staying] = request;
+        this.#arrivals[staying] = arrivedMs;
+        staying++;
+      }
+    }
+    this.#requests.length = staying;
+    this.#arrivals.length = staying;
+    this.#head = 0;
+    return leaving;
+  }
+
+  #clear(): void {
+    this.#requests = [];
+    this.#arrivals = [];
+    this.#head = 0;
+  }
 }
