@@ -68,7 +68,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
-    // A limit that is not unlimited has a unit: the validator and selectLimits ensure it.
+    // A limit that is not unlimited has a unit: the validator and limit-in-request.ts ensure it.
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);

@@ -3,7 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { DomainRules, Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
@@ -12,15 +12,16 @@ import type { Metrics } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { createPrepareHits, type LimitedHit } from './hit.ts';
+import { matchLimitInRequest } from './limit-in-request.ts';
 import {
   codes,
   type DescriptorStatus,
   type RateLimitRequest,
   type RateLimitResponse,
+  type RequestDescriptor,
 } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
-import { selectLimits } from './select-limits.ts';
 import { createStatuses } from './status.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
@@ -199,6 +200,18 @@ export abstract class Decision implements CountRequest {
   }
 }
 
+/** Removes limits that another one of the same request replaces (behaviour: replaced-limits). */
+function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | undefined): void {
+  const replaced = new Set(matches.flatMap((match) => match?.limit.replaces ?? []));
+  for (let index = 0; index < matches.length; index++) {
+    const limit = matches[index]?.limit;
+    if (limit && !limit.unlimited && replaced.has(limit.name)) {
+      trail?.replaced(limit.name);
+      matches[index] = undefined;
+    }
+  }
+}
+
 function isStoreError({ code }: AppError): boolean {
   return code === 'store' || code === 'overloaded';
 }
@@ -370,14 +383,35 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     nowSeconds: number,
   ): (Match | undefined)[] | AppError => {
     const rules = ruleSet.domain(request.domain);
-    if (rules) {
-      const { sanitizeMetricDots } = options;
-      return selectLimits(rules, request, sanitizeMetricDots, trail, unmatched, nowSeconds);
-    }
+    if (rules) return matchDescriptors(rules, request, nowSeconds);
     metrics.unknownDomain(request.domain).add(request.descriptors.length);
     unmatched.unknownDomain(request, nowSeconds);
     trail?.unknownDomain(request);
     return request.descriptors.map(() => undefined);
+  };
+
+  /** By descriptor: undefined where no limit applies. An error when the request is invalid. */
+  const matchDescriptors = (
+    rules: DomainRules,
+    request: RateLimitRequest,
+    nowSeconds: number,
+  ): (Match | undefined)[] | AppError => {
+    const matches = new Array<Match | undefined>(request.descriptors.length);
+    let somethingIsReplaced = false;
+    for (let index = 0; index < matches.length; index++) {
+      const descriptor = request.descriptors[index] as RequestDescriptor;
+      const { entries, limit } = descriptor;
+      const match = limit
+        ? matchLimitInRequest(rules, descriptor, limit, index, options.sanitizeMetricDots)
+        : rules.match(entries);
+      if (match instanceof AppError) return match;
+      trail?.lookedUp(descriptor, match, rules);
+      matches[index] = match;
+      if (match === undefined) unmatched.noMatch(rules, entries, nowSeconds);
+      else if (match.limit.replaces.length > 0) somethingIsReplaced = true;
+    }
+    if (somethingIsReplaced) dropReplaced(matches, trail);
+    return matches;
   };
 
   /** Sets `limited`. Returns how many of these hits need no answer of the store. */
