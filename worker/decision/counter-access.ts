@@ -52,7 +52,7 @@ export interface CounterAccessDeps {
   readonly rules: () => RuleSet | undefined;
   readonly store: CounterStore;
   readonly leases: Leases | undefined;
-  readonly overLimitCache: OverLimitCache;
+  readonly overLimitCache: OverLimitCache | undefined;
   readonly clock: Clock;
   readonly options: WindowOptions & {
     readonly cacheKeyPrefix: string;
@@ -131,7 +131,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
 
   function drop(hits: readonly LimitedHit[]): void {
     for (const { mapKey } of hits) {
-      overLimitCache.remove(mapKey);
+      overLimitCache?.remove(mapKey);
       leases?.forget(mapKey);
     }
   }

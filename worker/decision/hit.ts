@@ -27,7 +27,7 @@ export interface LimitedHit extends Hit {
 }
 
 export interface PrepareHitsDeps {
-  readonly overLimitCache: OverLimitCache;
+  readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Pick<Metrics, 'ruleStats'>;
   readonly trail: DecisionTrail | undefined;
   readonly windowAt: WindowAt;
@@ -77,7 +77,10 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const isKnownOver =
-      !refund && (limiter === undefined || hits > 0) && overLimitCache.has(mapKey, nowSeconds);
+      overLimitCache !== undefined &&
+      !refund &&
+      (limiter === undefined || hits > 0) &&
+      overLimitCache.has(mapKey, nowSeconds);
     if (isKnownOver) trail?.knownOver(key, match);
     return {
       key,
@@ -98,7 +101,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       match,
       stats,
       window,
-      removalsBefore: overLimitCache.removals,
+      removalsBefore: overLimitCache?.removals ?? 0,
       fallback: isKnownOver ? 'cache' : undefined,
     };
   };

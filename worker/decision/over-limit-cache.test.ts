@@ -6,6 +6,7 @@ import { createOverLimitCache } from './over-limit-cache.ts';
 const createCache = (sizeInBytes: number) => {
   const metrics = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
   const cache = createOverLimitCache(sizeInBytes, metrics);
+  if (cache === undefined) throw new Error('there is no cache');
   const readGauge = (name: string) => {
     metrics.prepareReading();
     return metrics.gauge(`ratelimit.localcache.${name}`).value;
@@ -91,10 +92,10 @@ test('removed keys count towards the size, and make room before those that are o
   t.is(readGauge('evacuateCount'), 0);
 });
 
-test('a size of 0 knows nothing', (t) => {
-  const { cache } = createCache(0);
-  cache.add('k', 60, 0);
-  t.false(cache.has('k', 0));
+test('with a size of 0 there is no cache, and no gauges of one', (t) => {
+  const metrics = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
+  t.is(createOverLimitCache(0, metrics), undefined);
+  t.deepEqual(metrics.gauges, []);
 });
 
 test('the oldest keys make room when the size is reached, however many are added', (t) => {

@@ -25,18 +25,13 @@ const bytesPerEntry = 96;
 /** How many removed keys are remembered, for decisions that wait for an answer. */
 const removedKeysMax = 10_000;
 
-const disabled: OverLimitCache = {
-  has: () => false,
-  until: () => 0,
-  removals: 0,
-  add: () => {},
-  remove: () => {},
-};
-
-/** `sizeInBytes` 0 gives an empty cache. At the size limit, which counts removed keys too, the oldest keys are dropped
+/** Undefined where `sizeInBytes` is 0: then there is none. At the size limit, which counts removed keys too, the oldest keys are dropped
  * first. */
-export function createOverLimitCache(sizeInBytes: number, metrics: Metrics): OverLimitCache {
-  if (sizeInBytes === 0) return disabled;
+export function createOverLimitCache(
+  sizeInBytes: number,
+  metrics: Metrics,
+): OverLimitCache | undefined {
+  if (sizeInBytes === 0) return undefined;
   const bytesMax = Math.max(sizeInBytes, leastBytes);
   const untilByKey = new Map<string, number>();
   /** Of both maps. */

@@ -14,7 +14,6 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { CountRequest } from '../counters/store.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { codes } from './message.ts';
-import { createOverLimitCache } from './over-limit-cache.ts';
 import { createShouldRateLimit } from './should-rate-limit.ts';
 import { createUnmatchedSampler } from './unmatched-sampler.ts';
 
@@ -439,7 +438,7 @@ test('a caller that gives up marks its request for the store, and is no error of
         });
       },
     },
-    overLimitCache: createOverLimitCache(0, metrics),
+    overLimitCache: undefined,
     metrics,
     unmatched: createUnmatchedSampler(metrics, () => {}),
     clock,

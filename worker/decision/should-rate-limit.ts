@@ -94,7 +94,8 @@ export interface DecisionParts {
   readonly leases?: Leases | undefined;
   /** Undefined: decisions fail when the store fails. */
   readonly failurePolicy?: FailurePolicy | undefined;
-  readonly overLimitCache: OverLimitCache;
+  /** Undefined: counters over their limit are not remembered. */
+  readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
   /** Undefined when nobody wants to know. */

@@ -13,7 +13,7 @@ import { type Code, codes, type DescriptorStatus } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 
 export interface StatusDeps {
-  readonly overLimitCache: OverLimitCache;
+  readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Pick<Metrics, 'ruleStats'>;
   readonly trail: DecisionTrail | undefined;
   /** Not negative. */
@@ -46,18 +46,20 @@ export function createStatuses({
   /** From the store, where it was asked. */
   const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
     if (hit.resetSeconds > 0) return hit.resetSeconds;
-    if (hit.fallback === 'cache') return Math.max(1, overLimitCache.until(hit.mapKey) - nowSeconds);
+    if (hit.fallback === 'cache') {
+      return Math.max(1, (overLimitCache?.until(hit.mapKey) ?? 0) - nowSeconds);
+    }
     return findReset(hit, nowSeconds) - nowSeconds;
   };
 
   const judgeLimiter = (hit: LimitedHit, limiter: Limiter, nowSeconds: number): Verdict => {
     const { after, hits, limit, mapKey, closedSeconds, match, stats } = hit;
     if (hit.refund) {
-      if (after <= limit) overLimitCache.remove(mapKey);
+      if (after <= limit) overLimitCache?.remove(mapKey);
       return judgeRefund(after, limit);
     }
     if (after > limit && closedSeconds > 0) {
-      overLimitCache.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
+      overLimitCache?.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
     }
     return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
   };
@@ -69,11 +71,11 @@ export function createStatuses({
     trail?.counted(hit, match);
     if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, nowSeconds);
     if (hit.refund) {
-      if (hit.after <= requestsPerUnit) overLimitCache.remove(hit.mapKey);
+      if (hit.after <= requestsPerUnit) overLimitCache?.remove(hit.mapKey);
       return judgeRefund(hit.after, requestsPerUnit);
     }
     if (hit.after > requestsPerUnit) {
-      overLimitCache.add(hit.mapKey, window.start + window.seconds, hit.removalsBefore);
+      overLimitCache?.add(hit.mapKey, window.start + window.seconds, hit.removalsBefore);
     }
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };
