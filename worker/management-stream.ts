@@ -54,8 +54,8 @@ export interface ManagementStreamDeps<Request, Response> {
 export const connectTimeoutMs = 10_000;
 
 /** Go's servers treat pings more often than every five minutes as an attack by default. */
-const keepaliveMs = 310_000;
-const keepaliveTimeoutMs = 20_000;
+export const keepaliveMs = 310_000;
+export const keepaliveTimeoutMs = 20_000;
 
 /** Secret headers, by name. Values of others, such as `x-env: e`, occur in ordinary sentences. */
 const secretHeader = /authorization|cookie|token|key|secret|password/i;

@@ -32,6 +32,7 @@ import * as debug from '../../worker/listen/debug.ts';
 import * as http from '../../worker/listen/http.ts';
 import { headersLimitMs, requestLimitMs } from '../../worker/listen/plain-http-server.ts';
 import * as workerPorts from '../../worker/listen/server-tls.ts';
+import { keepaliveMs, keepaliveTimeoutMs } from '../../worker/management-stream.ts';
 import * as pull from '../../worker/metrics/pull-endpoint.ts';
 import { maxRuntimeKeyLength, maxStoreServers } from '../../worker/metrics/registry.ts';
 import { backoff, maxSilentSteps, silenceStepMs } from '../../worker/processes/process-slot.ts';
@@ -101,7 +102,10 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'worker/docs/processes.md': [
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
   ],
-  'worker/docs/behaviour.md': [`Of the servers of the store ${maxStoreServers} are told apart.`],
+  'worker/docs/behaviour.md': [
+    `Of the servers of the store ${maxStoreServers} are told apart.`,
+    `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
+  ],
   'worker/docs/statistics.md': [`Beyond ${maxStoreServers} servers further ones are \`others\``],
   'control-plane/docs/operating.md': [
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
