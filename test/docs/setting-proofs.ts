@@ -18,6 +18,14 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/feature/worker-processes.test.ts': {
     'connections are shared out': ['WORKER_PROCESSES'],
   },
+  'test/e2e/client-fields.test.ts': {
+    'behind Envoy a client reads its limits, and when to come again': [
+      'LIMIT_RETRY_AFTER_ENABLED',
+      'LIMIT_RATELIMIT_ENABLED',
+      'LIMIT_RATELIMIT_POLICY_ENABLED',
+      'LIMIT_PARTITION_KEY_SECRET',
+    ],
+  },
   'test/feature/recorded-decisions.test.ts': {
     'a line has the request, its answer, and what a replay of it needs': ['RECORD_DECISIONS'],
     'a descriptor is recorded with all its requests or none': ['RECORD_DECISIONS_RATE'],

@@ -9,6 +9,7 @@ import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
 import type { Metrics } from '../metrics.ts';
+import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
 import { createPrepareHits, type LimitedHit } from './hit.ts';
@@ -16,6 +17,7 @@ import { matchLimitInRequest } from './limit-in-request.ts';
 import {
   codes,
   type DescriptorStatus,
+  type Header,
   type RateLimitRequest,
   type RateLimitResponse,
   type RequestDescriptor,
@@ -45,6 +47,8 @@ export interface DecisionOptions extends WindowOptions {
   readonly sanitizeMetricDots: boolean;
   readonly dynamicMetadata: boolean;
   readonly headers: HeaderOptions;
+  /** Undefined: without these. */
+  readonly clientFields?: ClientFieldOptions | undefined;
 }
 
 export interface DecisionSpans {
@@ -124,7 +128,10 @@ function hasRoomForHits(waiting: number, hits: number): boolean {
   return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
 }
 
-const noHeaders = { response: [], request: [] };
+const noHeaders: { readonly response: readonly Header[]; readonly request: readonly Header[] } = {
+  response: [],
+  request: [],
+};
 const noMatches: readonly undefined[] = [];
 const noHits: readonly LimitedHit[] = [];
 const statusWithoutLimit: DescriptorStatus = {
@@ -248,7 +255,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     cacheKeyPrefix: options.cacheKeyPrefix,
     calendarMonths: options.calendarMonths,
   });
-  const { headers: headerOptions } = options;
+  const { headers: headerOptions, clientFields } = options;
   const hasHeaders = Object.values(headerOptions).some((names) => names !== undefined);
   const storeErrors = metrics.counter('ratelimit.service.call.should_rate_limit.redis_error');
   const serviceErrors = metrics.counter('ratelimit.service.call.should_rate_limit.service_error');
@@ -316,16 +323,27 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
-    const headers = hasHeaders
-      ? toHeaders(headerOptions, statuses, matches.map(isQuota))
-      : noHeaders;
     const isOver = isOverLimit(statuses, matches);
+    const isRefused = isOver && !options.shadowMode;
+    const isQuotas = hasHeaders || clientFields !== undefined ? matches.map(isQuota) : [];
+    const headers = hasHeaders ? toHeaders(headerOptions, statuses, isQuotas) : noHeaders;
     if (isOver && options.shadowMode) globalShadowMode.add(1);
     else if (isOver) observer?.overLimit(request, limited, statuses, nowSeconds);
     const response = {
-      overallCode: isOver && !options.shadowMode ? codes.overLimit : codes.ok,
+      overallCode: isRefused ? codes.overLimit : codes.ok,
       statuses,
-      responseHeadersToAdd: headers.response,
+      responseHeadersToAdd:
+        clientFields === undefined
+          ? headers.response
+          : headers.response.concat(
+              toClientFields(clientFields, {
+                request,
+                limited,
+                statuses,
+                isQuota: isQuotas,
+                isRefused,
+              }),
+            ),
       requestHeadersToAdd: headers.request,
       dynamicMetadata: options.dynamicMetadata
         ? toDynamicMetadata(

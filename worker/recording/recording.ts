@@ -2,9 +2,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import { decisionRecordVersion, type RecordHeader } from '../../shared/decision-record.ts';
 import type { Log } from '../../shared/log.ts';
-import { storeAbilities } from '../counters/store-kinds.ts';
 import type { DecisionRecorder } from '../decision/should-rate-limit.ts';
 import type { Metrics } from '../metrics.ts';
+import { toDecisionOptions } from '../settings/decision-options.ts';
 import type { WorkerSettings } from '../settings.ts';
 import { createRecordFile, type RecordFile } from './record-file.ts';
 import { createRecorder, type RecordSink } from './recorder.ts';
@@ -53,24 +53,21 @@ export function createRecorderFor(
   });
 }
 
-function toHeader(
-  { recording, limits, counting }: WorkerSettings,
-  instance: string,
-  timeMs: number,
-): RecordHeader {
-  const { countsBeforeAnswer } = storeAbilities[counting.backend];
+function toHeader(settings: WorkerSettings, instance: string, timeMs: number): RecordHeader {
+  const { rate, hashedKeys } = settings.recording;
+  const options = toDecisionOptions(settings);
   return {
     decisions: decisionRecordVersion,
     time: timeMs,
     instance,
-    rate: recording.rate,
-    hashed_keys: recording.hashedKeys,
+    rate,
+    hashed_keys: hashedKeys,
     settings: {
-      week_reset_day: limits.weekResetDay,
-      calendar_months: limits.calendarMonth,
-      shadow_mode: limits.shadowMode,
-      quota_mode: limits.quotaMode,
-      stop_increment_when_over_limit: limits.stopIncrementWhenOverLimit && countsBeforeAnswer,
+      week_reset_day: options.weekResetDay,
+      calendar_months: options.calendarMonths,
+      shadow_mode: options.shadowMode,
+      quota_mode: options.quotaMode,
+      stop_increment_when_over_limit: options.stopIncrementWhenOver,
     },
   };
 }

@@ -1,5 +1,6 @@
 // How decisions are made, by the worker's settings.
 import { storeAbilities } from '../counters/store-kinds.ts';
+import type { ClientFieldOptions } from '../decision/client-fields.ts';
 import type { HeaderOptions } from '../decision/response-headers.ts';
 import type { DecisionOptions } from '../decision/should-rate-limit.ts';
 import type { WorkerSettings } from '../settings.ts';
@@ -20,6 +21,7 @@ export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
     sanitizeMetricDots: stats.sanitizeDots,
     dynamicMetadata: limits.responseDynamicMetadata,
     headers: toHeaderOptions(settings.headers),
+    clientFields: toClientFieldOptions(settings.headers),
   };
 }
 
@@ -29,4 +31,11 @@ function toHeaderOptions({ response, request }: WorkerSettings['headers']): Head
     request: request.enabled ? request : undefined,
     perUnit: response.perUnit ? response : undefined,
   };
+}
+
+function toClientFieldOptions({
+  clientFields,
+}: WorkerSettings['headers']): ClientFieldOptions | undefined {
+  const { retryAfter, rateLimit, policy } = clientFields;
+  return retryAfter || rateLimit || policy ? clientFields : undefined;
 }

@@ -300,6 +300,29 @@ export const workerTable = {
         doc: "Name of the header with the seconds to the window's end",
       }),
     },
+    clientFields: {
+      retryAfter: bool({
+        names: ['LIMIT_RETRY_AFTER_ENABLED'],
+        default: false,
+        doc: 'Add `Retry-After` to responses that refuse a request, in seconds',
+      }),
+      rateLimit: bool({
+        names: ['LIMIT_RATELIMIT_ENABLED'],
+        default: false,
+        doc: 'Add `RateLimit` of draft-ietf-httpapi-ratelimit-headers to responses: what each limit has left',
+      }),
+      policy: bool({
+        names: ['LIMIT_RATELIMIT_POLICY_ENABLED'],
+        default: false,
+        doc: 'Add `RateLimit-Policy` of that draft to responses: the limits and their windows',
+      }),
+      partitionSecret: text({
+        names: ['LIMIT_PARTITION_KEY_SECRET'],
+        default: '',
+        secret: 'whole',
+        doc: 'Secret; these two fields then tell whose counter it is, as a hash with this secret (`pk`)',
+      }),
+    },
   }),
   counting: section('Counting', {
     backend: choice({

@@ -1,0 +1,159 @@
+// The response fields that HTTP clients understand by themselves: `Retry-After` (RFC 9110), and `RateLimit` and
+// `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-11, which are structured fields (behaviour:
+// client-fields).
+import { createHmac } from 'node:crypto';
+import { toWindowName } from '../../shared/rules/limit-shape.ts';
+import type { Entry } from '../../shared/rules/rule.ts';
+import type { LimitedHit } from './hit.ts';
+import { codes, type DescriptorStatus, type Header, type RateLimitRequest } from './message.ts';
+
+/** At least one is on. */
+export interface ClientFieldOptions {
+  readonly retryAfter: boolean;
+  readonly rateLimit: boolean;
+  readonly policy: boolean;
+  /** Partition keys are hashed with it; '' leaves them out. */
+  readonly partitionSecret: string;
+}
+
+export interface ClientFieldInput {
+  readonly request: RateLimitRequest;
+  /** In the order of the descriptors. */
+  readonly limited: readonly LimitedHit[];
+  /** By descriptor, as `isQuota`. */
+  readonly statuses: readonly DescriptorStatus[];
+  readonly isQuota: readonly boolean[];
+  /** Whether the request is refused. */
+  readonly isRefused: boolean;
+}
+
+/** A limit of the request, as a client sees it. */
+interface Policy {
+  /** Its name and its partition key, serialized. */
+  readonly item: string;
+  readonly partition: string;
+  readonly quota: number;
+  readonly windowSeconds: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+}
+
+/** Policies in a field: those with the least remaining. Proxies bound the size of headers. */
+const maxPolicies = 16;
+const maxNameLength = 64;
+/** Of a partition key: 96 bits, 16 characters in base64. */
+const partitionBytes = 12;
+
+export function toClientFields(options: ClientFieldOptions, input: ClientFieldInput): Header[] {
+  const headers: Header[] = [];
+  if (options.retryAfter && input.isRefused) {
+    headers.push({ key: 'retry-after', value: `${findWait(input)}` });
+  }
+  if (!options.rateLimit && !options.policy) return headers;
+  const policies = listPolicies(options.partitionSecret, input);
+  if (policies.length === 0) return headers;
+  if (options.policy) {
+    const items = policies.map(
+      ({ item, partition, quota, windowSeconds }) =>
+        `${item};q=${quota};w=${windowSeconds}${partition}`,
+    );
+    headers.push({ key: 'ratelimit-policy', value: items.join(', ') });
+  }
+  if (options.rateLimit) {
+    const items = policies.map(
+      ({ item, partition, remaining, resetSeconds }) =>
+        `${item};r=${remaining};t=${resetSeconds}${partition}`,
+    );
+    headers.push({ key: 'ratelimit', value: items.join(', ') });
+  }
+  return headers;
+}
+
+/** Until nothing refuses any more: the last reset of the enforced limits, or the first of the quotas where these
+ * refuse together. */
+function findWait({ statuses, isQuota }: ClientFieldInput): number {
+  const over = statuses.flatMap(({ code, secondsUntilReset = 0 }, index) =>
+    code === codes.overLimit ? [{ seconds: secondsUntilReset, isQuota: isQuota[index] }] : [],
+  );
+  const enforced = over.filter((status) => !status.isQuota).map(({ seconds }) => seconds);
+  const wait =
+    enforced.length > 0 ? Math.max(...enforced) : Math.min(...over.map(({ seconds }) => seconds));
+  return Math.max(1, wait);
+}
+
+/** One for each descriptor with a limit that can refuse. Of several with one name and partition key, and of those
+ * beyond the bound, the one with the fewest remaining is told. */
+function listPolicies(secret: string, { request, limited, statuses }: ClientFieldInput): Policy[] {
+  const policies = new Map<string, Policy>();
+  let last = -1;
+  for (const { descriptorIndex } of limited) {
+    if (descriptorIndex === last) continue;
+    last = descriptorIndex;
+    const status = statuses[descriptorIndex];
+    const hit = status && findHit(limited, descriptorIndex, status);
+    if (hit === undefined || hit.match.limit.shadowMode) continue;
+    const { entries } = request.descriptors[descriptorIndex] ?? { entries: [] };
+    const item = toName(hit, entries);
+    const partition =
+      secret === '' ? '' : `;pk=:${toPartition(secret, request.domain, hit, entries)}:`;
+    const remaining = status?.limitRemaining ?? 0;
+    const known = policies.get(item + partition);
+    if (known !== undefined && known.remaining <= remaining) continue;
+    policies.set(item + partition, {
+      item,
+      partition,
+      quota: hit.limit,
+      windowSeconds: toRefillSeconds(hit),
+      remaining,
+      resetSeconds: status?.secondsUntilReset ?? 0,
+    });
+  }
+  const found = [...policies.values()];
+  if (found.length <= maxPolicies) return found;
+  return found.sort((one, other) => one.remaining - other.remaining).slice(0, maxPolicies);
+}
+
+/** Of a list of limits the one that its status is about. */
+function findHit(
+  limited: readonly LimitedHit[],
+  index: number,
+  { currentLimit }: DescriptorStatus,
+): LimitedHit | undefined {
+  return limited.find(
+    ({ descriptorIndex, match: { limit }, unit }) =>
+      descriptorIndex === index &&
+      limit.name === currentLimit?.name &&
+      limit.requestsPerUnit === currentLimit.requestsPerUnit &&
+      unit === currentLimit.unit,
+  );
+}
+
+/** A bucket that holds more than comes in a window is full after so long. */
+function toRefillSeconds({ limit, windowSeconds, match }: LimitedHit): number {
+  const { requestsPerUnit } = match.limit;
+  if (requestsPerUnit === 0 || limit === requestsPerUnit) return windowSeconds;
+  return Math.ceil((windowSeconds * limit) / requestsPerUnit);
+}
+
+/** The limit's own name, or its keys and its window. A string of a structured field has printable ASCII only. */
+function toName({ match: { limit }, unit }: LimitedHit, entries: readonly Entry[]): string {
+  const window = toWindowName({ unit, unitMultiplier: limit.unitMultiplier });
+  const name = limit.name || `${entries.map(({ key }) => key).join('.')}-${window}`;
+  const shown = name.slice(0, maxNameLength).replace(/[^ -~]/g, '_');
+  return `"${shown.replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** What shares a counter shares its partition. Each part ends with its length: no two lists are one text. */
+function toPartition(
+  secret: string,
+  domain: string,
+  { match: { sharedValues } }: LimitedHit,
+  entries: readonly Entry[],
+): string {
+  const hash = createHmac('sha256', secret).update(domain);
+  entries.forEach(({ key, value }, index) => {
+    const counted = sharedValues?.[index] ?? value;
+    hash.update(`\n${key}\n${key.length}\n${counted}\n${counted.length}`);
+  });
+  return hash.digest().subarray(0, partitionBytes).toString('base64');
+}
