@@ -61,7 +61,6 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
   const losses = createRepeatedLog({
     clock,
     intervalMs: lossIntervalMs,
-    again: 'in-time',
     write: log.warning,
   });
   const tooMany = `A decision is not recorded: there are more than RECORD_DECISIONS_MAX_PER_SECOND=${maxPerSecond} a second`;
