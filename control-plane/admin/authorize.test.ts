@@ -28,6 +28,7 @@ function request(
     path,
     headers: new Headers(headers),
     remoteAddress: '10.0.0.1',
+    state: {},
     signal,
   };
 }

@@ -112,7 +112,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const dispatch = createDispatch({
     table,
     limits,
-    bodies: createBodyReader(limits, kinds),
+    bodies: createBodyReader(kinds),
     stringReturn: options.stringReturn ?? 'application/json',
     xml,
     strictNames: options.strictNames ?? false,

@@ -20,7 +20,7 @@ export interface ControllerContext {
  * parameters. There is one instance per request, and one per WebSocket: a class with `CONNECT`, whose `MESSAGE` and
  * `DISCONNECT` are called for what follows.
  */
-export class Controller {
+export class Controller<State extends object = object> {
   /** True on the class itself (not inherited): the class is not routed. */
   static readonly private?: boolean;
   /** Run before the body is read, after those of the application, of enclosing classes and of base classes: none
@@ -42,6 +42,11 @@ export class Controller {
     this.response = response;
     this.describe = describe;
     this.#socket = socket;
+  }
+
+  /** What the folders above have found out; give its type with `Controller<StateOf<typeof folder>>`. */
+  get state(): State {
+    return this.request.state as State;
   }
 
   /** The WebSocket of this instance. Throws a TypeError in a class without CONNECT. */

@@ -8,6 +8,7 @@ import { toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
+import { runAfter, runBefore, runOnError } from './folder.ts';
 import type { Limits } from './limits.ts';
 import { openEventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
@@ -15,6 +16,7 @@ import { openSocket } from './live/open-socket.ts';
 import { refuseForeignOrigin } from './live/origin.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
 import { type BodyReader, noBody } from './request/body.ts';
+import { withinTime } from './request/deadline.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
 import {
   type HeaderList,
@@ -91,7 +93,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       return answerWithoutRoute(node, { method, partCount: positionals.length, id: request.id });
     }
     if (route.negotiated) progress.headers = [...progress.headers, 'vary', 'Accept'];
-    return callRoute(route, { progress, query: target.query, positionals, cors: node.cors });
+    const run = route.folders.length === 0 ? callRoute : callInFolders;
+    return run(route, { progress, query: target.query, positionals, cors: node.cors });
   }
 
   function answerWithoutRoute(
@@ -125,7 +128,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     { progress, query, positionals, cors }: Call,
   ): Promise<ResponseLike> {
     const { given, request } = progress;
-    const { binder } = route;
+    const { binder, folders } = route;
+    const { methodTimeoutMs } = route.limits;
     const xml = route.xml ? deps.xml : undefined;
     const format = route.negotiated ? chooseFormat(given.headers.get('accept')) : 'json';
     const encoding: EncodeOptions = {
@@ -138,14 +142,15 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     try {
       for (const guard of route.guards) await guard.check(request);
       binder.refuseSurplus(positionals.length);
+      if (folders.length > 0) await runBefore(folders, request);
       if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
       const args = binder.bind({
         parts: positionals,
-        query: query === '' ? noKeywords : parseUrlencoded(query, 'query', limits),
+        query: query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits),
         body:
           given.body === undefined
             ? noBody
-            : await bodies.readBody(given, { taken: binder.takesBody, xml }),
+            : await bodies.readBody(given, { taken: binder.takesBody, xml, limits: route.limits }),
       });
       const context = { request, response, describe };
       if (route.socket !== undefined) {
@@ -155,7 +160,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         return { status: 101, headers, body: undefined, session };
       }
       const called = route.call(context, args);
-      const value = isThenable(called) ? await called : called;
+      const value = !isThenable(called)
+        ? called
+        : methodTimeoutMs === Number.POSITIVE_INFINITY
+          ? await called
+          : await withinTime(called, methodTimeoutMs, () => request.end());
       if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
         return await sendEvents(value, request, response);
       }
@@ -166,6 +175,26 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       response.status = error.status;
       return await encodeResult(error.value, response, encoding);
     }
+  }
+
+  async function callInFolders(route: Route, call: Call): Promise<ResponseLike> {
+    const { request } = call.progress;
+    let answer: ResponseLike;
+    try {
+      answer = checkStatus(await callRoute(route, call));
+    } catch (error) {
+      answer = fail(await runOnError(route.folders, error, request), request);
+    }
+    return answer.session === undefined ? runAfter(route.folders, answer, request) : answer;
+  }
+
+  /** The answer for what was thrown, which is reported if it is a failure of ours. */
+  function fail(error: unknown, request: Routing): ResponseLike {
+    const response = toErrorResponse(error, request.id);
+    const isExpected = error instanceof NotImplemented;
+    const isOurs = response.status >= 500 || (error instanceof Error && error.cause !== undefined);
+    if (isOurs && !isExpected) reportError({ request, status: response.status, error });
+    return response;
   }
 
   async function sendEvents(
@@ -196,11 +225,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     try {
       response = checkStatus(await answer(progress));
     } catch (error) {
-      response = toErrorResponse(error, request.id);
-      const isExpected = error instanceof NotImplemented;
-      const isOurs =
-        response.status >= 500 || (error instanceof Error && error.cause !== undefined);
-      if (isOurs && !isExpected) reportError({ request, status: response.status, error });
+      response = fail(error, request);
     }
     const { status, body, session } = response;
     const headers = withHeaders(response.headers, progress.headers);

@@ -26,6 +26,9 @@ export interface Limits {
   readonly heartbeatMs: number;
   /** From the first wait for the body to its end; more is 408. */
   readonly bodyTimeoutMs: number;
+  /** From the call of a method to what it returns; then its `request.signal` is aborted, and the answer is 503.
+   * Infinity: no bound. */
+  readonly methodTimeoutMs: number;
 }
 
 export const defaultLimits: Limits = {
@@ -42,4 +45,5 @@ export const defaultLimits: Limits = {
   queuedBytes: 1024 * 1024,
   heartbeatMs: 15_000,
   bodyTimeoutMs: 30_000,
+  methodTimeoutMs: Number.POSITIVE_INFINITY,
 };

@@ -2,6 +2,7 @@
 // type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
 import type { Guard } from './guard.ts';
+import type { Limits } from './limits.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
 
 type PathEntry = Type.TSchema | PathPart;
@@ -37,6 +38,8 @@ export interface OpSpec {
   /** Open to everybody: authenticating guards of the class, its bases and the application do not run. A subclass
    * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
+  /** For this method alone; they go before those of folders and the application. */
+  readonly limits?: Partial<Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs' | 'methodTimeoutMs'>>;
   readonly summary?: string;
   readonly description?: string;
 }

@@ -24,6 +24,8 @@ export interface BodyReader {
 export interface BodyReading {
   /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
   readonly taken: boolean;
+  /** Of the method. */
+  readonly limits: Limits;
   /** Where XML is allowed. */
   readonly xml: Xml | undefined;
 }
@@ -38,10 +40,10 @@ export const noBody: BodyArguments = {
 /** Bytes of a body that the method does not take: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;
 
-export function createBodyReader(limits: Limits, accepted: readonly BodyKind[]): BodyReader {
+export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
   const withXml = [...accepted, 'xml'];
   return {
-    async readBody({ headers, body }, { taken, xml }) {
+    async readBody({ headers, body }, { taken, xml, limits }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);

@@ -12,6 +12,7 @@ export class Routing implements RoutedRequest {
   readonly #given: RequestLike;
   #parts: readonly string[] = [];
   #headers: Headers | undefined;
+  #state: Record<string, unknown> | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
 
@@ -39,6 +40,11 @@ export class Routing implements RoutedRequest {
     const { headers } = this.#given;
     this.#headers ??= headers instanceof Headers ? headers : new Headers([...headers]);
     return this.#headers;
+  }
+
+  get state(): Record<string, unknown> {
+    this.#state ??= {};
+    return this.#state;
   }
 
   get signal(): AbortSignal {

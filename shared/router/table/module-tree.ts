@@ -10,12 +10,13 @@ export type ModuleTree = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
 const moduleName = /^[A-Za-z][A-Za-z0-9_-]*$/;
+const folderFile = /^_folder\.m?[tj]s$/;
 const maxDepth = 31;
 
 /**
  * Imports every module below a folder: `limits.ts` is the module `limits`, `limits/index.ts` the
- * same, `limits/zones.ts` is `limits.zones`. Names that begin with `_` or a dot, declarations and
- * tests are left out. The prefix is a path, or a dotted module path below the working directory.
+ * same, `limits/zones.ts` is `limits.zones`. Names that begin with `_` (but `_folder`) or a dot, declarations
+ * and tests are left out. The prefix is a path, or a dotted module path below the working directory.
  * Throws a StartError with every module that cannot be imported.
  */
 export async function readModuleTree(prefix: string): Promise<ModuleTree> {
@@ -67,13 +68,13 @@ interface Collecting {
 async function collect({ root, folder, path, seen, files, problems }: Collecting): Promise<void> {
   const names = (await readdir(folder)).sort();
   for (const name of names) {
-    if (name.startsWith('_') || name.startsWith('.')) continue;
+    if (name.startsWith('.') || (name.startsWith('_') && !folderFile.test(name))) continue;
     const real = await realpath(join(folder, name)).catch(() => undefined);
     if (real === undefined || !real.startsWith(root + sep)) continue;
     const kind = await stat(real);
     const module = kind.isDirectory() ? name : toModuleName(name);
     if (module === undefined || (!kind.isDirectory() && !kind.isFile())) continue;
-    if (!moduleName.test(module)) {
+    if (!moduleName.test(module) && !(kind.isFile() && module === '_folder')) {
       problems.push(`${join(folder, name)} cannot be a module: its name cannot be a path part`);
     } else if (kind.isFile()) {
       const key = (module === 'index' ? path : [...path, module]).join('.');

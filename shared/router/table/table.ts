@@ -7,6 +7,7 @@ import type { SchemaCompiler } from '../arguments/schema.ts';
 import type { ControllerContext } from '../controller.ts';
 import type { Cors } from '../cors.ts';
 import { StartError } from '../errors.ts';
+import { type Folder, isFolder } from '../folder.ts';
 import type { Guard } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
@@ -59,6 +60,9 @@ export interface Route extends RouteGuards {
   readonly negotiated: boolean;
   /** Media type from the class's extension, where the method declares a result. */
   readonly mediaType: string | undefined;
+  /** Those that hold here, the outermost first. */
+  readonly folders: readonly Folder[];
+  readonly limits: Limits;
   /** Of a class with CONNECT, whose connections stay open. */
   readonly socket?: SocketClass;
   /** Makes an instance and calls its method. */
@@ -96,6 +100,7 @@ export function buildTable(trees: readonly ModuleTree[], options: TableOptions):
 function buildModules(tree: ModuleTree, options: TableOptions, problems: string[]): ModuleNode {
   const root = createModuleNode();
   const paths = new Map<string, string>();
+  const folders = findFolders(tree, problems);
   for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parts = name === '' ? [] : name.split('.');
     if (parts.some((part) => part.startsWith('_'))) continue;
@@ -109,7 +114,9 @@ function buildModules(tree: ModuleTree, options: TableOptions, problems: string[
       node.modules.set(part, next);
       node = next;
     }
-    const builder = { module: name, within: [], options, problems };
+    const above = parts.flatMap((_, at) => folders.get(parts.slice(0, at + 1).join('.')) ?? []);
+    const holding = [...(folders.get('') ?? []), ...above];
+    const builder = { module: name, within: [], folders: holding, options, problems };
     for (const [exported, value] of Object.entries(exports)) {
       addClass(node, classNameOf(exported, value), value, builder);
     }
@@ -117,8 +124,26 @@ function buildModules(tree: ModuleTree, options: TableOptions, problems: string[
   return root;
 }
 
+/** By the module path of their folder. */
+function findFolders(tree: ModuleTree, problems: string[]): ReadonlyMap<string, readonly [Folder]> {
+  const folders = new Map<string, readonly [Folder]>();
+  for (const [name, exports] of tree) {
+    const parts = name.split('.');
+    if (parts.pop() !== '_folder') continue;
+    const [folder, ...others] = Object.values(exports).filter(isFolder);
+    if (folder === undefined || others.length > 0) {
+      problems.push(`${name} must export one folder, made by defineFolder()`);
+    } else {
+      folders.set(parts.join('.'), [folder]);
+    }
+  }
+  return folders;
+}
+
 interface Building {
   readonly module: string;
+  /** Those that hold for the module, the outermost first. */
+  readonly folders: readonly Folder[];
   /** The enclosing classes; one that refers back to them is not nested again. */
   readonly within: readonly object[];
   readonly options: TableOptions;
@@ -154,7 +179,8 @@ function buildClass(
     problems.push(`${fullName} cannot be routed: its name cannot be a path part`);
     return undefined;
   }
-  const cors = value.cors ?? options.cors;
+  const cors =
+    value.cors ?? building.folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
   const node: ClassNode = { name: fullName, cors, children: new Map(), verbs: new Map() };
   const within = [...building.within, value];
   for (const [key, inner] of nestedClasses(value)) {
@@ -234,6 +260,11 @@ function buildRoute(
     extension !== undefined && declared?.spec.returns !== undefined
       ? mediaTypeOfName(extension)
       : undefined;
+  const limits = Object.assign(
+    { ...options.limits },
+    ...building.folders.map((folder) => folder.limits),
+    declared?.spec.limits,
+  ) as Limits;
   try {
     return {
       verb,
@@ -241,16 +272,24 @@ function buildRoute(
       className: node.name,
       module,
       op: declared,
-      binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), options),
+      binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
+        ...options,
+        limits,
+      }),
       ...findGuards({
         controller,
         method,
         within: building.within,
-        common: toGuards(options.guard, 'the application'),
+        common: [
+          ...toGuards(options.guard, 'the application'),
+          ...building.folders.flatMap((folder) => toGuards(folder.guard, `a folder of ${module}`)),
+        ],
       }),
       xml,
       negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
+      folders: building.folders,
+      limits,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, building.options) }),
       call(context, args) {
         const instance = new controller(context);

@@ -1,0 +1,154 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import test from 'ava';
+import Type from 'typebox';
+import { createApp } from './app.ts';
+import { Controller } from './controller.ts';
+import { HttpError } from './errors.ts';
+import { defineFolder, type StateOf } from './folder.ts';
+import { bearer } from './guard.ts';
+import { op } from './op.ts';
+import { createTestClient } from './test-client.ts';
+
+const ann = { authorization: 'Bearer ann' };
+
+test('a folder guards everything below it, and tells its controllers who calls', async (t) => {
+  const folder = defineFolder({
+    guard: bearer((token, request) => {
+      request.state['user'] = token;
+      return token === 'ann';
+    }),
+    before: ({ state }) => ({ name: String(state['user']).toUpperCase() }),
+  });
+  class Default extends Controller<StateOf<typeof folder>> {
+    GET() {
+      return this.state.name;
+    }
+  }
+  const modules = { '': { Open: class extends Default {} }, 'notes._folder': { folder } };
+  const client = await createTestClient({
+    ...modules,
+    notes: { Default },
+    'notes.old': { Default },
+  });
+  for (const path of ['/notes', '/notes/old']) {
+    t.is((await client.send('GET', path)).status, 401);
+    t.is((await client.send('GET', path, { headers: ann })).json, 'ANN');
+  }
+  t.is((await client.send('GET', '/open')).status, 204);
+});
+
+test('folders run from the outside in before a method, and from the inside out after it', async (t) => {
+  const order: string[] = [];
+  const named = (name: string) =>
+    defineFolder({
+      before: () => void order.push(`before ${name}`),
+      after: ({ headers }) => {
+        order.push(`after ${name}`);
+        headers.append('x-after', name);
+      },
+    });
+  class Default extends Controller {
+    GET() {
+      order.push('GET');
+    }
+  }
+  const client = await createTestClient({
+    _folder: { folder: named('outer') },
+    'a._folder': { folder: named('inner') },
+    a: { Default },
+  });
+  const { status, headers } = await client.send('GET', '/a');
+  t.is(status, 204);
+  t.is(headers.get('x-after'), 'inner, outer');
+  t.deepEqual(order, ['before outer', 'before inner', 'GET', 'after inner', 'after outer']);
+});
+
+test('a folder turns what is thrown into another error, and sees the answer to it', async (t) => {
+  const seen: number[] = [];
+  const folder = defineFolder({
+    onError: (error) =>
+      error instanceof RangeError ? new HttpError(409, { detail: 'taken' }) : undefined,
+    after: ({ status }) => void seen.push(status),
+  });
+  class Default extends Controller {
+    GET() {
+      throw new RangeError('a name is taken');
+    }
+    PUT() {
+      throw new TypeError('a defect');
+    }
+  }
+  const client = await createTestClient({ _folder: { folder }, '': { Default } });
+  t.like((await client.send('GET', '/')).json, { status: 409, detail: 'taken' });
+  t.is((await client.send('PUT', '/')).status, 500);
+  t.deepEqual(seen, [409, 500]);
+  t.is(client.reports.length, 1);
+});
+
+test('a folder replaces a body, and its length with it', async (t) => {
+  const folder = defineFolder({
+    after: (answer) => {
+      answer.body = `${answer.body}!`;
+    },
+  });
+  class Default extends Controller {
+    GET() {
+      return 'tea';
+    }
+  }
+  const client = await createTestClient({ _folder: { folder }, '': { Default } });
+  const { text, headers } = await client.send('GET', '/');
+  t.is(text, '"tea"!');
+  t.is(headers.get('content-length'), '6');
+});
+
+test('limits of a method go before those of its folder, and those before the application', async (t) => {
+  const body = Type.Object({ text: Type.String() });
+  class Default extends Controller {
+    static readonly POST = op({ body });
+    POST() {}
+    static readonly PUT = op({ body, limits: { bodyBytes: 100 } });
+    PUT() {}
+  }
+  const folder = defineFolder({ limits: { bodyBytes: 50 } });
+  const client = await createTestClient({
+    'a._folder': { folder },
+    a: { Default },
+    b: { Default },
+  });
+  const statusOf = async (method: string, path: string, length: number) =>
+    (await client.send(method, path, { body: { text: 'a'.repeat(length) } })).status;
+  t.is(await statusOf('POST', '/a', 60), 413);
+  t.is(await statusOf('PUT', '/a', 60), 204);
+  t.is(await statusOf('PUT', '/a', 110), 413);
+  t.is(await statusOf('POST', '/b', 110), 204);
+});
+
+test('a method that takes too long is told so, and its caller is answered 503', async (t) => {
+  const told = Promise.withResolvers<void>();
+  class Default extends Controller {
+    static readonly GET = op({ limits: { methodTimeoutMs: 20 } });
+    async GET() {
+      this.request.signal.addEventListener('abort', () => told.resolve());
+      await pause(60_000, undefined, { ref: false, signal: this.request.signal });
+    }
+  }
+  const client = await createTestClient({ '': { Default } });
+  t.is((await client.send('GET', '/')).status, 503);
+  await told.promise;
+  const [report] = client.reports;
+  t.true(report?.error instanceof HttpError);
+  t.regex(String((report?.error as HttpError | undefined)?.cause), /no answer within 20 ms/);
+});
+
+test('_folder.ts of a folder on disk is found, and one without a folder keeps the application from starting', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'folder-'));
+  t.teardown(() => rm(root, { recursive: true, force: true }));
+  await mkdir(join(root, 'notes'));
+  await writeFile(join(root, 'notes', '_folder.mjs'), 'export const folder = {};');
+  const error = await t.throwsAsync(createApp({ controllerPrefix: root }));
+  t.is(error.message, 'notes._folder must export one folder, made by defineFolder()');
+});

@@ -1,0 +1,91 @@
+// What the module `_folder` says for every controller in its folder and below: who may call, which limits hold, and
+// what is done before and after a method (behaviour: folders).
+import type { Cors } from './cors.ts';
+import type { Guard } from './guard.ts';
+import type { Limits } from './limits.ts';
+import type { HeaderList, ResponseLike, RoutedRequest } from './request/request.ts';
+
+type MaybePromise<Value> = Value | Promise<Value>;
+
+/** An answer before it is sent; `after` may change all of it. */
+export interface Answer {
+  status: number;
+  readonly headers: Headers;
+  body: ResponseLike['body'];
+}
+
+export interface FolderSpec<State extends object> {
+  /** Asked after those of the application and of the folders above, before those of classes. */
+  readonly guard?: Guard | readonly Guard[];
+  /** For classes that do not declare their own. */
+  readonly cors?: Cors;
+  /** Those of a method's own `op` go before. */
+  readonly limits?: Partial<Limits>;
+  /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
+   * returns is in `this.state`; what it throws is the answer. */
+  before?(request: RoutedRequest): MaybePromise<State | undefined>;
+  /** Runs for every answer of a method below, also for refusals and errors, the innermost folder's first. */
+  after?(answer: Answer, request: RoutedRequest): MaybePromise<void>;
+  /** Gets what a guard, a hook or a method has thrown, but no `Stop` and `Redirect`; what it returns is taken for
+   * thrown instead, if it returns something. */
+  onError?(error: unknown, request: RoutedRequest): MaybePromise<unknown>;
+}
+
+const brand: unique symbol = Symbol('folder');
+
+export interface Folder<State extends object = object> extends FolderSpec<State> {
+  readonly [brand]: true;
+}
+
+/** `export const folder = defineFolder({ guard, before: ... })` in a module `_folder`. */
+export function defineFolder<State extends object = object>(
+  spec: FolderSpec<State>,
+): Folder<State> {
+  return Object.freeze({ ...spec, [brand]: true as const });
+}
+
+/** What `before` finds out: `class Notes extends Controller<StateOf<typeof folder>>`. */
+export type StateOf<Declared> = Declared extends Folder<infer State> ? State : never;
+
+export function isFolder(value: unknown): value is Folder {
+  return typeof value === 'object' && value !== null && brand in value;
+}
+
+/** Calls `before` of each, the outermost first, and keeps what it finds out. */
+export async function runBefore(folders: readonly Folder[], request: RoutedRequest): Promise<void> {
+  for (const folder of folders) Object.assign(request.state, await folder.before?.(request));
+}
+
+/** What is thrown in the end. */
+export async function runOnError(
+  folders: readonly Folder[],
+  error: unknown,
+  request: RoutedRequest,
+): Promise<unknown> {
+  let thrown = error;
+  for (const folder of folders.toReversed()) {
+    thrown = (await folder.onError?.(thrown, request)) ?? thrown;
+  }
+  return thrown;
+}
+
+export async function runAfter(
+  folders: readonly Folder[],
+  answer: ResponseLike,
+  request: RoutedRequest,
+): Promise<ResponseLike> {
+  const headers = new Headers();
+  for (let at = 0; at < answer.headers.length; at += 2) {
+    headers.append(answer.headers[at] ?? '', answer.headers[at + 1] ?? '');
+  }
+  const changing: Answer = { status: answer.status, headers, body: answer.body };
+  for (const folder of folders.toReversed()) await folder.after?.(changing, request);
+  const { status, body } = changing;
+  if (body !== answer.body) {
+    if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
+    else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
+    else headers.delete('content-length');
+  }
+  const list: HeaderList = [...headers].flat();
+  return { ...answer, status, headers: list, body };
+}
