@@ -7,6 +7,7 @@ import { addApprove } from './approve.ts';
 import { addAudit } from './audit.ts';
 import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
+import { addCompare } from './compare.ts';
 import { addCompletion } from './completion.ts';
 import { addCounters } from './counters.ts';
 import { addDiff } from './diff.ts';
@@ -29,6 +30,7 @@ const commands: readonly AddCommand[] = [
   addTest,
   addExplain,
   addDiff,
+  addCompare,
   addStatus,
   addTop,
   addCounters,

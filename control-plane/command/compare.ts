@@ -1,0 +1,200 @@
+// `compare`: asks two services the same recorded requests, and prints what they answer differently.
+import { toCountText } from '../../shared/count-text.ts';
+import type { RecordedDecision } from '../../shared/decision-record.ts';
+import { parseHostPort } from '../../shared/host-port.ts';
+import { escapeText } from '../../shared/rules/escaped-text.ts';
+import type { AnswerDifference } from '../comparison/answer-difference.ts';
+import type { Comparison } from '../comparison/comparison.ts';
+import {
+  type AddCommand,
+  type CommandFrame,
+  describeExitCodes,
+  exitCodes,
+} from './command-frame.ts';
+import { openRecordedDecisions, type RecordReading } from './input/recorded-decisions.ts';
+import { startProgress } from './progress.ts';
+
+interface CompareOptions {
+  readonly reference: string;
+  readonly candidate: string;
+  readonly replay: readonly string[];
+  readonly speed: number;
+  readonly json?: boolean;
+}
+
+export const addCompare: AddCommand = (program, frame) => {
+  const command = program
+    .command('compare')
+    .summary('ask two services the same requests')
+    .description(
+      'Asks two rate limit services recorded requests, each request both at once, and prints every difference in code, limit, remaining, reset, headers and metadata. For moving from one service to another.',
+    )
+    .requiredOption(
+      '--reference <host:port>',
+      'gRPC port of the service that is right',
+      parseAddress,
+    )
+    .requiredOption(
+      '--candidate <host:port>',
+      'gRPC port of the service that is tried',
+      parseAddress,
+    )
+    .requiredOption(
+      '--replay <path>',
+      'a file of recorded decisions; repeat it for several',
+      (path: string, earlier: readonly string[] | undefined) => [...(earlier ?? []), path],
+    )
+    .option(
+      '--speed <number>',
+      'how many times as fast as recorded; 0: as fast as both answer',
+      parseSpeed,
+      1,
+    )
+    .option('--json', 'print one JSON object a line: each difference, then the summary')
+    .addHelpText(
+      'after',
+      `
+The requests are counted: ask no service that serves real traffic, and give the two stores of their own, or
+another CACHE_KEY_PREFIX each. Both begin with empty counters, and with the same rules. Requests go one after the other, and none while
+a second begins, so that both count it in the same window. Times to a reset may differ by a second.
+${describeExitCodes('no differences', 'differences', 'wrong usage, a file that cannot be read, or a service that cannot be reached or went away')}`,
+    )
+    .action((options: CompareOptions) => compare(frame, options));
+
+  function parseAddress(text: string): string {
+    const parsed = parseHostPort(text, 1);
+    if (parsed.ok && parsed.value.host !== '') return text;
+    const reason = parsed.ok ? 'the host is missing' : parsed.reason;
+    return refuse(`'${text}': ${reason}; write an address such as 127.0.0.1:8081`);
+  }
+
+  function parseSpeed(text: string): number {
+    const speed = Number(text);
+    if (text.trim() !== '' && speed >= 0 && Number.isFinite(speed)) return speed;
+    return refuse(`--speed '${text}': write a number of at least 0, such as 10`);
+  }
+
+  function refuse(message: string): never {
+    return command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
+  }
+};
+
+async function compare(
+  { io, finish, fail }: CommandFrame,
+  { reference, candidate, replay, speed, json = false }: CompareOptions,
+): Promise<void> {
+  const opened = await openRecordedDecisions(replay);
+  if (!opened.ok) return fail(`--replay ${opened.message}`);
+  const { createAskedService } = await import('../comparison/asked-service.ts');
+  const { compareServices } = await import('../comparison/comparison.ts');
+  const services = {
+    reference: createAskedService(reference),
+    candidate: createAskedService(candidate),
+  };
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  const { batches, reading } = opened.recorded;
+  const stopProgress = startProgress(io, () => describeProgress(reading));
+  try {
+    for (const [name, service] of Object.entries(services)) {
+      const problem = await service.connect();
+      if (problem !== undefined) {
+        const address = name === 'reference' ? reference : candidate;
+        return fail(`the ${name} ${address} cannot be asked: ${problem}`);
+      }
+    }
+    const comparison = await compareServices({
+      ...services,
+      batches,
+      speed,
+      clock: io.clock,
+      signal: stopping.signal,
+      onDifference: (asked, number, differences) =>
+        io.write((json ? toJson : toText)(asked, number, differences)),
+    });
+    io.write(json ? toJsonSummary(comparison, reading) : toSummary(comparison));
+    const trouble = describeTrouble(comparison, reading);
+    if (reading.leftOutCount > 0) {
+      const [first] = reading.leftOut;
+      const place =
+        first && `, the first is line ${first.line} of '${first.file}': ${first.reason}`;
+      io.writeError(
+        `warning: ${toCountText(reading.leftOutCount, 'line')} left out${place ?? ''}\n`,
+      );
+    }
+    if (trouble !== undefined) fail(trouble);
+    else finish(comparison.different === 0 ? exitCodes.ok : exitCodes.no);
+  } finally {
+    stopProgress();
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+    for (const service of Object.values(services)) service.close();
+  }
+}
+
+/** Why the comparison says less than it should. */
+function describeTrouble(
+  { gone, requests }: Comparison,
+  { problem }: RecordReading,
+): string | undefined {
+  if (gone !== undefined) {
+    return `the ${gone.service} ended the comparison after ${toCountText(requests, 'request')}: ${gone.how}`;
+  }
+  if (problem !== undefined) return `--replay: ${problem}`;
+  return requests === 0 ? 'there is no recorded decision to ask about' : undefined;
+}
+
+function describeProgress({ bytes, totalBytes, decisions }: RecordReading): string {
+  const percent = totalBytes === 0 ? 100 : Math.floor((100 * bytes) / totalBytes);
+  return `${toCountText(decisions, 'decision')} read, ${percent} % of the recording`;
+}
+
+function toText(
+  { domain, descriptors, time }: RecordedDecision,
+  number: number,
+  differences: readonly AnswerDifference[],
+): string {
+  const asked = descriptors.map(({ entries }) =>
+    entries.map(({ key, value }) => `${key}=${value}`).join(','),
+  );
+  const lines = differences.map(({ kind, descriptor, header, reference, candidate }) => {
+    const place = descriptor === undefined ? '' : `descriptor ${descriptor + 1} `;
+    const name = header === undefined ? '' : ` ${header}`;
+    return `  ${place}${kind}${name}: reference ${reference}, candidate ${candidate}`;
+  });
+  const head = `request ${number} (recorded ${new Date(time).toISOString()}), domain ${domain}: ${asked.join(' ')}`;
+  return [head, ...lines].map((line) => `${escapeText(line)}\n`).join('');
+}
+
+function toJson(
+  { domain, descriptors, time }: RecordedDecision,
+  request: number,
+  differences: readonly AnswerDifference[],
+): string {
+  return `${JSON.stringify({ request, time, domain, descriptors, differences })}\n`;
+}
+
+function toSummary({ requests, different, byKind, seconds, lateSeconds }: Comparison): string {
+  const kinds = [...byKind].map(([kind, count]) => `${kind} ${count}`).join(', ');
+  const late = lateSeconds >= 1 ? `, ${lateSeconds.toFixed(1)} s behind the pace` : '';
+  const found = different === 0 ? 'no differences' : `${different} with differences (${kinds})`;
+  return `${toCountText(requests, 'request')} compared in ${seconds.toFixed(1)} s${late}: ${found}\n`;
+}
+
+function toJsonSummary(
+  { requests, different, byKind, seconds, lateSeconds, gone }: Comparison,
+  { leftOutCount, dropped, problem }: RecordReading,
+): string {
+  const summary = {
+    requests,
+    different,
+    by_kind: Object.fromEntries(byKind),
+    seconds,
+    late_seconds: lateSeconds,
+    gone: gone ?? null,
+    lines_left_out: leftOutCount,
+    decisions_dropped: dropped,
+    problem: problem ?? null,
+  };
+  return `${JSON.stringify({ summary })}\n`;
+}
