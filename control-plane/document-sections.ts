@@ -2,7 +2,7 @@
 // command line, the routes of the admin API, and the metrics.
 import type { Command } from 'commander';
 import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
-import { bearer } from '../shared/router/guard.ts';
+import { bearer } from '../shared/router/index.ts';
 import { toMarkdown } from '../shared/settings/document.ts';
 import { createAdminApp } from './admin/admin-app.ts';
 import { createProgram } from './command/program.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../shared/clock.ts';
 import { AppError } from '../shared/errors.ts';
 import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
-import { readCredentials } from '../shared/router/guard.ts';
+import { readCredentials } from '../shared/router/index.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import {
   readTlsFiles,

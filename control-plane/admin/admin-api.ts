@@ -1,7 +1,7 @@
 // The dependencies of the admin API's controllers. All exist before the first request; data of the store
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
-import type { RoutedRequest } from '../../shared/router/request/request.ts';
+import type { RoutedRequest } from '../../shared/router/index.ts';
 import type { Activity } from '../activity/activity.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Marks } from '../last-hour/marks.ts';

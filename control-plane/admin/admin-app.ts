@@ -1,10 +1,13 @@
 // The admin API as an application of the convention router, with the controllers of the folder
 // controllers/. admin-server.ts serves it.
 import { fileURLToPath } from 'node:url';
-import type { ReportError } from '../../shared/router/answer/error-report.ts';
-import { type App, createApp } from '../../shared/router/app.ts';
-import type { Guard } from '../../shared/router/guard.ts';
-import { readModuleTree } from '../../shared/router/table/module-tree.ts';
+import {
+  type App,
+  createApp,
+  type Guard,
+  type ReportError,
+  readModuleTree,
+} from '../../shared/router/index.ts';
 import type { AdminApi } from './admin-api.ts';
 import { bindControllers } from './admin-controller.ts';
 import { webhookPaths } from './webhook-paths.ts';

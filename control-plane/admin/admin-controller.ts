@@ -2,10 +2,14 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { AppError } from '../../shared/errors.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
-import { Controller, type ControllerContext } from '../../shared/router/controller.ts';
-import { HttpError, Stop } from '../../shared/router/errors.ts';
-import { readCredentials } from '../../shared/router/guard.ts';
-import type { ModuleTree } from '../../shared/router/table/module-tree.ts';
+import {
+  Controller,
+  type ControllerContext,
+  HttpError,
+  type ModuleTree,
+  readCredentials,
+  Stop,
+} from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';

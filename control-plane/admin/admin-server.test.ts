@@ -7,7 +7,7 @@ import { Agent, get } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { bearer } from '../../shared/router/guard.ts';
+import { bearer } from '../../shared/router/index.ts';
 import { startAdminApi } from '../../test/support/admin-api.ts';
 import { runInProcess } from '../../test/support/command-run.ts';
 import { eventually } from '../../test/support/eventually.ts';

@@ -7,9 +7,12 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { HostPort } from '../../shared/host-port.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
-import { toErrorText } from '../../shared/router/answer/error-report.ts';
-import type { Guard } from '../../shared/router/guard.ts';
-import { fastifyOptions, fastifyPlugin } from '../../shared/router/mounts/fastify.ts';
+import {
+  fastifyOptions,
+  fastifyPlugin,
+  type Guard,
+  toErrorText,
+} from '../../shared/router/index.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import { addConsoleRoutes } from '../console/console-routes.ts';

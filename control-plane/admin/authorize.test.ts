@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import test from 'ava';
-import type { RoutedRequest } from '../../shared/router/request/request.ts';
+import type { RoutedRequest } from '../../shared/router/index.ts';
 import type { AuditedChange } from './audit.ts';
 import { createAuthorizer } from './authorize.ts';
 import { parsePeerToken, parseTokens } from './tokens.ts';

@@ -3,9 +3,14 @@
 
 import type { IncomingMessage } from 'node:http';
 import { isLoopback } from '../../shared/loopback.ts';
-import { AccessDenied, HttpError } from '../../shared/router/errors.ts';
-import { bearer, type Guard, readCredentials } from '../../shared/router/guard.ts';
-import type { RoutedRequest } from '../../shared/router/request/request.ts';
+import {
+  AccessDenied,
+  bearer,
+  type Guard,
+  HttpError,
+  type RoutedRequest,
+  readCredentials,
+} from '../../shared/router/index.ts';
 import type { Audit } from './audit.ts';
 import type { TokenOwner, TokenSet } from './tokens.ts';
 

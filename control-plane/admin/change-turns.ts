@@ -1,7 +1,7 @@
 // Changes of the rules by this process are made one after the other: each is planned on the files that the one before
 // has left, so that those that do not contradict each other all succeed.
 import type { Clock } from '../../shared/clock.ts';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError } from '../../shared/router/index.ts';
 
 export interface ChangeTurns {
   /** Makes the change when those before it have ended, whether or not they succeeded. Rejects with an HttpError 409

@@ -2,7 +2,7 @@
 // or that was made for another state of the files.
 import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findRemoval } from '../snapshot/removal-guard.ts';

@@ -1,7 +1,7 @@
 // Bounds the bytes of all request bodies being read. Webhook bodies come before their signature can be
 // checked, from anybody.
 import type { IncomingMessage } from 'node:http';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 
 /** The same body, counted while it is read. Throws 503 when it is dropped to make room for others. */

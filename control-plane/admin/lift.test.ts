@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { toFlowText } from '../../shared/rules/rule-object.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';

@@ -2,7 +2,7 @@
 // with `until` for exactly the descriptor's values. Where a wider rule holds the rules below it, the lift has a
 // copy of them, since a lookup never goes back (behaviour: lifts). Pure.
 import { toCountText } from '../../shared/count-text.ts';
-import { HttpError } from '../../shared/router/errors.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { inOrder } from '../../shared/rules/level.ts';
 import { plainShape } from '../../shared/rules/limit-shape.ts';

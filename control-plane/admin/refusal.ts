@@ -1,7 +1,6 @@
 // Errors of controllers with more than the router's own: the problems of rules, and failures of the store.
 
-import { statusTitle } from '../../shared/router/answer/problem.ts';
-import { Stop } from '../../shared/router/errors.ts';
+import { Stop, statusTitle } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { toProblemJson } from './problem-json.ts';
 

@@ -7,9 +7,7 @@ import type {
   FastifyReply,
   FastifyRequest,
 } from 'fastify';
-import { toErrorResponse } from '../../shared/router/answer/problem.ts';
-import { HttpError } from '../../shared/router/errors.ts';
-import { toHeaders } from '../../shared/router/request/request.ts';
+import { HttpError, toErrorResponse, toHeaders } from '../../shared/router/index.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { WebhookVerdict } from '../store/webhook.ts';
 import { watchBody } from './held-bodies.ts';

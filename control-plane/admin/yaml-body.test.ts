@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { RequestLike } from '../../shared/router/request/request.ts';
+import type { RequestLike } from '../../shared/router/index.ts';
 import { toJsonRequest } from './yaml-body.ts';
 
 function request(type: string, ...chunks: readonly (string | Uint8Array)[]): RequestLike {

@@ -1,7 +1,6 @@
 // Turns a YAML request body into what the router takes: JSON with the text in the field `yaml`. With it
 // `curl --data-binary @rules.yaml` works beside programs that send JSON.
-import { BadRequest, HttpError } from '../../shared/router/errors.ts';
-import type { RequestLike } from '../../shared/router/request/request.ts';
+import { BadRequest, HttpError, type RequestLike } from '../../shared/router/index.ts';
 
 const yamlType = /^(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i;
 

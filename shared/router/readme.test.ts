@@ -24,14 +24,24 @@ let app: App;
 /** Each block with a controller is a module: the first is the root, others are called by their class. */
 test.before('the controllers of the README are an application that starts', async () => {
   folder = await mkdtemp(join(tmpdir(), 'readme-'));
-  for (const name of ['node_modules', 'shared'])
-    await symlink(join(root, name), join(folder, name));
-  for (const name of ['controllers', 'other']) await mkdir(join(folder, name));
+  const packages = join(folder, 'node_modules');
+  await mkdir(join(packages, 'ratelane-router'), { recursive: true });
+  for (const name of ['@hono', '@types', 'fastify', 'typebox'])
+    await symlink(join(root, 'node_modules', name), join(packages, name));
+  await symlink(join(root, 'shared'), join(packages, 'ratelane-router', 'shared'));
+  // The entries of the package, in the sources.
+  const exports = {
+    '.': './shared/router/index.ts',
+    './client': './shared/router/client/client.ts',
+  };
+  const manifest = JSON.stringify({ name: 'ratelane-router', type: 'module', exports });
+  await writeFile(join(packages, 'ratelane-router', 'package.json'), manifest);
+  await mkdir(join(folder, 'controllers'));
   await writeFile(join(folder, 'package.json'), '{"type": "module"}');
   for (const [at, source] of sources.entries()) {
     const isController = source.includes(' extends Controller ');
     const name = at === 0 ? 'index' : `block${at}`;
-    await writeFile(join(folder, isController ? 'controllers' : 'other', `${name}.ts`), source);
+    await writeFile(join(folder, isController ? 'controllers' : '.', `${name}.ts`), source);
   }
   // Each block is about one thing, and most of them have no guard.
   app = await createApp({ controllerPrefix: join(folder, 'controllers'), warn: () => {} });
@@ -44,9 +54,8 @@ test('the TypeScript of the README compiles with the imports that it shows', asy
     ...{ module: 'nodenext', target: 'esnext', lib: ['esnext'], types: ['node'], noEmit: true },
     ...{ strict: true, skipLibCheck: true },
     ...{ allowImportingTsExtensions: true, erasableSyntaxOnly: true },
-    paths: { 'ratelane/router/*.js': ['./shared/router/*.ts'] },
   };
-  const config = { compilerOptions, include: ['controllers', 'other'] };
+  const config = { compilerOptions, include: ['controllers', '*.ts'] };
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
   const compiler = join(root, 'node_modules', '.bin', 'tsc');
   const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
@@ -81,12 +90,11 @@ test('the controller of the section about XML answers what it says', async (t) =
 test('the typed client of the README prints what it says', async (t) => {
   const section = readme.slice(readme.indexOf('\n## A typed client\n'));
   const shown = [...(/```sh\n(.*?)```/s.exec(section)?.[1] ?? '').matchAll(/ # (.*)/g)];
-  const sample = await createApp({ controllerPrefix: join(root, 'shared', 'router', 'sample') });
-  const server = createNodeServer(sample).listen(0, '127.0.0.1');
+  const server = createNodeServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const source = sources.find((text) => text.includes('client<Modules>')) ?? '';
-  const file = join(folder, 'other', 'client.ts');
+  const file = join(folder, 'client.ts');
   await writeFile(file, source.replace('localhost:8000', `127.0.0.1:${port}`));
   const { stdout } = await promisify(execFile)(process.execPath, [file]).finally(() =>
     server.close(),
@@ -95,4 +103,11 @@ test('the typed client of the README prints what it says', async (t) => {
     stdout.split('\n').slice(0, -1),
     shown.map(([, line]) => line?.trim()),
   );
+});
+
+test('the test of the README passes', async (t) => {
+  const source = sources.find((text) => text.includes('createTestClient')) ?? '';
+  await writeFile(join(folder, 'hello.test.ts'), source);
+  const { stdout } = await promisify(execFile)(process.execPath, ['--test'], { cwd: folder });
+  t.regex(stdout, /fail 0\n/);
 });

@@ -75,7 +75,7 @@ test.serial('what is packed is small: programs, without sources and tests', (t) 
 test.serial('the command lists its programs and prints its version', async (t) => {
   const help = await run('npx', ['ratelane', '--help']);
   t.is(help.code, 0, help.err);
-  for (const program of ['worker', 'control-plane', 'client', 'router']) {
+  for (const program of ['worker', 'control-plane', 'client']) {
     t.true(help.out.includes(`  ${program} `));
     const own = await run(command(), [program, '--help']);
     t.is(own.code, 0, own.err);
@@ -95,7 +95,7 @@ test.serial('no other Node comes along, and its readme names its own commands', 
   const own = join(folder, 'node_modules', 'ratelane');
   const readme = await readFile(join(own, 'README.md'), 'utf8');
   t.false(readme.includes('npm run'));
-  for (const program of ['worker', 'control-plane', 'client', 'router']) {
+  for (const program of ['worker', 'control-plane', 'client']) {
     t.true(readme.includes(`ratelane ${program}`), program);
   }
   const manifest = JSON.parse(await readFile(join(own, 'package.json'), 'utf8'));
@@ -165,21 +165,6 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
     t.is((await fetch(`${plane.adminUrl}/console/${found}`)).status, 200, found);
   }
   t.is(await plane.end('SIGTERM'), 0);
-});
-
-test.serial('controllers of a user, in TypeScript, find the router', async (t) => {
-  await mkdir(join(folder, 'controllers'));
-  await writeFile(
-    join(folder, 'controllers', 'index.ts'),
-    `import { Controller } from 'ratelane/router/controller.js';
-export class Hello extends Controller {
-  GET(): object { return { hello: 'world' }; }
-}
-`,
-  );
-  const routes = await run(command(), ['router', 'routes', '--prefix', 'controllers']);
-  t.is(routes.code, 0, routes.err);
-  t.regex(routes.out, /^GET +\/hello /m);
 });
 
 test.serial(

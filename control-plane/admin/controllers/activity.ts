@@ -1,7 +1,6 @@
 // `/activity`: what people and the programs did, of all control planes.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { activityJson, findDeeds, toDeeds } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';

@@ -2,8 +2,7 @@
 // can have it first.
 
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { toShortId } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';

@@ -1,6 +1,6 @@
 // `/counters`: how far given descriptors are in their limits, as the workers' stores have it.
 import Type from 'typebox';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { countersAsked, countersJson, countersPeer } from '../counters-json.ts';
 

@@ -1,9 +1,7 @@
 // `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
 // overwrites a change it has not seen.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
-import { optional, part } from '../../../shared/router/path-part.ts';
+import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';

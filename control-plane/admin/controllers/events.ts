@@ -1,7 +1,7 @@
 // `/events`: says when there is something new to read, as server-sent events.
 import { Readable } from 'node:stream';
 import Type from 'typebox';
-import { op } from '../../../shared/router/op.ts';
+import { op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import type { AdminEvent } from '../events.ts';
 

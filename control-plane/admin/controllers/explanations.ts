@@ -1,8 +1,7 @@
 // `/explanations`: which limits apply to a request under the rules in force, and why.
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
-import { HttpError, Stop } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op, Stop } from '../../../shared/router/index.ts';
 import { explainRequest } from '../../explain/explained-request.ts';
 import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';

@@ -1,6 +1,6 @@
 // `/finds`: rules, domains, workers and revisions by a part of their names, for a search box.
 import Type from 'typebox';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../xds/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';

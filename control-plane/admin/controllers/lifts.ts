@@ -3,8 +3,7 @@
 import Type from 'typebox';
 import { parseDuration } from '../../../shared/duration.ts';
 import { orNull } from '../../../shared/or-null.ts';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { parseTime, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';

@@ -1,7 +1,6 @@
 // `/resets`: sets counters of given descriptors back to nothing.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { AdminController } from '../admin-controller.ts';

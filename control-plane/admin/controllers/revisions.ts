@@ -2,9 +2,7 @@
 // made of all files at once.
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
-import { optional, part } from '../../../shared/router/path-part.ts';
+import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import { compareRules } from '../../../shared/rules/rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';

@@ -1,7 +1,7 @@
 // `/rollbacks`: a new revision with the files of an earlier one.
 
 import Type from 'typebox';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { isError } from '../../../shared/rules/problem.ts';
 import { type Revision, toShortId } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';

@@ -1,8 +1,6 @@
 // `/rules`: the rules in force, one row for each, as people look through them.
 import Type from 'typebox';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
-import { optional, part } from '../../../shared/router/path-part.ts';
+import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
 import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';

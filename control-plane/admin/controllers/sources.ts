@@ -1,8 +1,7 @@
 // `/sources`: a rule as its author wrote it, and who changed it last.
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
-import { HttpError } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { changesOfRule, findLastChange } from '../last-change.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';

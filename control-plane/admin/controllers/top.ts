@@ -1,6 +1,6 @@
 // `/top`: the values that are limited most, and what the rules count, of all workers that report.
 import Type from 'typebox';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { createFindLift } from '../lifted.ts';
 import { askingPeer } from '../peer-json.ts';

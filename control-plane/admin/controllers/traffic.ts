@@ -1,6 +1,6 @@
 // `/traffic`: what the workers decided in the last hour, and what the rules counted.
 import Type from 'typebox';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import {
   historyJson,

@@ -1,7 +1,7 @@
 // `/unmatched`: descriptors that found no rule, and the rule that comes nearest.
 import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';
 import { placedRules } from '../rule-rows.ts';

@@ -1,7 +1,6 @@
 // `/validations`: what is wrong with rules; writes nothing.
 import Type from 'typebox';
-import { BadRequest } from '../../../shared/router/errors.ts';
-import { type Fields, op } from '../../../shared/router/op.ts';
+import { BadRequest, type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { problemJson, toProblemJson } from '../problem-json.ts';
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // The command: serves a folder of controllers, or says what would be served.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';

@@ -28,6 +28,24 @@ export function createFetch(dispatch: Dispatch): Fetch {
         headers,
       });
     }
-    return new Response(ReadableStream.from(body), { status, headers });
+    return new Response(toStream(body), { status, headers });
   };
+}
+
+/** `ReadableStream.from`, which not all servers with this interface have. */
+function toStream(body: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = body[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -1,0 +1,31 @@
+// `npm run package:router -- [flags of npm pack]`: the router as a package of its own.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createManifest } from './manifest.mjs';
+
+const here = import.meta.dirname;
+const root = join(here, '..', '..', '..');
+const sources = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'ratelane-router-'));
+try {
+  const compiler = [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', here];
+  const dist = ['--outDir', join(folder, 'dist')];
+  // Comments are for who reads the types.
+  run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
+  run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  cpSync(join(root, 'shared', 'router', 'README.md'), join(folder, 'README.md'));
+  const manifest = JSON.stringify(createManifest(sources), undefined, 2);
+  writeFileSync(join(folder, 'package.json'), `${manifest}\n`);
+  const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ['npm'];
+  run(npm[0], [...npm.slice(1), 'pack', folder, ...process.argv.slice(2)], process.env.INIT_CWD);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function run(command, args, cwd = root) {
+  const { status } = spawnSync(command, args, { stdio: 'inherit', cwd });
+  if (status !== 0) throw new Error(`${args[0]} ended with ${status}`);
+}

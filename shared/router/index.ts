@@ -1,0 +1,51 @@
+// What the package of the router has: everything else is its own. Importing it starts nothing.
+
+export { default as Type } from 'typebox';
+export { acceptVersion } from './accept-version.ts';
+export { type ErrorReport, type ReportError, toErrorText } from './answer/error-report.ts';
+export { statusTitle, toErrorResponse } from './answer/problem.ts';
+export { type App, type AppOptions, createApp } from './app.ts';
+export { type ClientOptions, client } from './client/client.ts';
+export type { Answer, Client, Failure, Problem, Success } from './client/client-type.ts';
+export { type Serving, startServing } from './command/serve.ts';
+export { Controller, type ControllerContext } from './controller.ts';
+export type { Cors } from './cors.ts';
+export {
+  AccessDenied,
+  BadRequest,
+  type FieldProblem,
+  HttpError,
+  type HttpErrorOptions,
+  NotImplemented,
+  Redirect,
+  StartError,
+  Stop,
+} from './errors.ts';
+export {
+  basic,
+  bearer,
+  fromOrigins,
+  type Guard,
+  isSameSecret,
+  limited,
+  open,
+  readCredentials,
+} from './guard.ts';
+export { defaultLimits, type Limits } from './limits.ts';
+export { ServerEvent } from './live/server-event.ts';
+export type { Socket } from './live/socket.ts';
+export { fastifyOptions, fastifyPlugin } from './mounts/fastify.ts';
+export { createNodeServer } from './mounts/node-http.ts';
+export { type Args, type Fields, type Op, type OpSpec, op } from './op.ts';
+export { named, optional, part } from './path-part.ts';
+export {
+  type RequestHeaders,
+  type RequestLike,
+  type ResponseDraft,
+  type ResponseLike,
+  type RoutedRequest,
+  toHeaders,
+} from './request/request.ts';
+export { type ModuleTree, readModuleTree } from './table/module-tree.ts';
+export { createTestClient, type TestAnswer, type TestClient } from './test-client.ts';
+export { upload } from './upload.ts';
