@@ -10,6 +10,8 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 
+/** Its lease is 30 s, and its last sign of life up to 10 s old. */
+const shorterThanOfGitMs = 18_000;
 const portOf = ({ xdsAddress }: ControlPlaneProcess) => Number(xdsAddress.split(':')[1]);
 const idsOf = (workers: readonly DiscoveryWorker[], text: string) =>
   workers.filter(({ sees }) => sees(text)).map(({ id }) => id);
@@ -57,7 +59,11 @@ test('a control plane that is killed in a rollout is followed by its peer, which
 
   t.is(await leader.end('SIGKILL'), 'SIGKILL');
   workers[leaderAt] = connect(follower, idsAt[leaderAt]);
-  await eventually('the other one leads', async () => (await rolloutOf(follower)).leader.isThis);
+  await eventually(
+    'the other one leads, after the lease of a directory',
+    async () => (await rolloutOf(follower)).leader.isThis,
+    shorterThanOfGitMs,
+  );
   const taken = await rolloutOf(follower);
   t.is(taken.leader.after, name);
   await eventually('it says what it waits for', async () => {
