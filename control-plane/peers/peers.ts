@@ -114,50 +114,34 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
     }
   }
 
-  async function askOne<Schema extends TSchema>(
-    { url, serverName, workerCounts }: PeerAddress,
-    { method, path, body, timeoutMs = answerMs }: PeerCall,
-    {
-      schema,
-      token,
-      countWorkers,
-    }: {
-      schema: Schema;
-      token: string | undefined;
-      countWorkers: ((answer: Static<Schema>) => number) | undefined;
-    },
-  ): Promise<PeerAnswer<Static<Schema>> | undefined> {
-    const client = createAdminClient({
-      url,
-      token,
-      secureContext: url.protocol === 'https:' ? secure() : undefined,
-      serverName,
-    });
-    const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
-    const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
-    const fail = (error: string) => ({ url: client.url, error, last: workerCounts.get(url.href) });
-    if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
-    const { status, value } = result.answer;
-    if (status === itselfStatus) return undefined;
-    if (status !== 200) return fail(`HTTP ${status}`);
-    if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
-    if (countWorkers !== undefined) workerCounts.set(url.href, countWorkers(value));
-    return { url: client.url, value };
-  }
-
   return {
     id,
-    async ask(call, schema, token, countWorkers) {
+    async ask({ method, path, body, timeoutMs = answerMs }, schema, token, countWorkers) {
+      const askOne = async ({ url, serverName, workerCounts }: PeerAddress) => {
+        const client = createAdminClient({
+          url,
+          token,
+          secureContext: url.protocol === 'https:' ? secure() : undefined,
+          serverName,
+        });
+        const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
+        const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
+        const last = workerCounts.get(url.href);
+        const fail = (error: string) => ({ url: client.url, error, last });
+        if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
+        const { status, value } = result.answer;
+        if (status === itselfStatus) return undefined;
+        if (status !== 200) return fail(`HTTP ${status}`);
+        if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
+        if (countWorkers !== undefined) workerCounts.set(url.href, countWorkers(value));
+        return { url: client.url, value };
+      };
       const found = await Promise.all(known.map(findAddresses));
       const addresses = found.flatMap((each) => (each.ok ? each.addresses : []));
       const unknown = found.flatMap((each) =>
         each.ok ? [] : { url: each.url, error: each.error, last: undefined },
       );
-      const answers = await Promise.all(
-        addresses
-          .slice(0, maxAddresses)
-          .map((address) => askOne(address, call, { schema, token, countWorkers })),
-      );
+      const answers = await Promise.all(addresses.slice(0, maxAddresses).map(askOne));
       return [...answers.filter((answer) => answer !== undefined), ...unknown];
     },
     replaceTls(material) {

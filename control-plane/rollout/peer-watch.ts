@@ -21,12 +21,9 @@ export function createPeerWatch(
   onRecord: (contentId: string) => void,
   clock: Pick<Clock, 'monotonicMs'>,
 ): PeerWatch {
-  interface Question {
-    readonly askedAtMs: number;
-  }
-  let known: (Question & { readonly answers: readonly PeerAnswer<RolloutFacts>[] }) | undefined;
-  /** Answers to questions of before count no more. */
-  let asking: Question | undefined;
+  let known: { askedAtMs: number; answers: readonly PeerAnswer<RolloutFacts>[] } | undefined;
+  /** The question that is under way: answers to those of before count no more. */
+  let asking: symbol | undefined;
 
   return {
     read(contentId) {
@@ -39,13 +36,14 @@ export function createPeerWatch(
     },
     ask(contentId) {
       if (askPeers === undefined || asking !== undefined) return;
-      const question = { askedAtMs: clock.monotonicMs() };
+      const askedAtMs = clock.monotonicMs();
+      const question = Symbol();
       asking = question;
-      void askPeers(contentId).then((given) => {
+      void askPeers(contentId).then((answers) => {
         if (asking !== question) return;
         asking = undefined;
-        known = { ...question, answers: given };
-        for (const { value } of given) {
+        known = { askedAtMs, answers };
+        for (const { value } of answers) {
           if (value !== undefined && value.record !== contentId) onRecord(value.record);
         }
       });

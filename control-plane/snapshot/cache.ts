@@ -82,9 +82,10 @@ export interface SnapshotCacheDeps {
   readonly clock: Clock;
 }
 
+/** A revision to begin with, or why it cannot be read. */
 type Kept =
-  | { readonly revision: Revision; readonly outcome: BuildOutcome }
-  | { readonly trouble: string };
+  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
+  | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
 
 interface Newest {
   readonly whole: Revision;
@@ -299,30 +300,30 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return buildSnapshots(revision, options, { encode, nowMs, parse: nextParse() });
   }
 
-  /** The revision that an earlier process kept; undefined without one, `trouble` when it cannot be read. */
-  async function readKept(): Promise<Kept | undefined> {
+  /** Undefined where there is none. */
+  async function readKept(
+    read: () => Promise<Revision | undefined>,
+    trouble: string,
+  ): Promise<Kept | undefined> {
     try {
-      const revision = await lastGood.read();
+      const revision = await read();
       return revision && { revision, outcome: build(revision) };
     } catch (error) {
-      return { trouble: `The last good revision cannot be restored: ${errorText(error)}` };
+      return { trouble: `${trouble}: ${errorText(error)}` };
     }
   }
 
-  /** What is remembered to be in force, where this control plane has not kept it itself. */
-  async function readBase(kept: Kept | undefined): Promise<Kept | undefined> {
+  /** What an earlier process kept, or else what is remembered to be in force. */
+  async function readBase(): Promise<Kept | undefined> {
+    const kept = await readKept(lastGood.read, 'The last good revision cannot be restored');
     const wanted = memory.inForce;
-    const keptContent =
-      kept && 'outcome' in kept && kept.outcome.ok ? kept.outcome.built.content : undefined;
-    if (wanted === undefined || keptContent === wanted.content) return kept;
-    try {
-      const revision = await store.readRevision(wanted.revision);
-      return revision ? { revision, outcome: build(revision) } : kept;
-    } catch (error) {
-      return (
-        kept ?? { trouble: `The revision in force before cannot be read: ${errorText(error)}` }
-      );
-    }
+    const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
+    if (wanted === undefined || content === wanted.content) return kept;
+    const found = await readKept(
+      () => store.readRevision(wanted.revision),
+      'The revision in force before cannot be read',
+    );
+    return found?.revision === undefined ? (kept ?? found) : found;
   }
 
   /** `why`: the reason for serving an earlier revision. */
@@ -331,7 +332,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
       return;
     }
-    if ('trouble' in kept) {
+    if (kept.trouble !== undefined) {
       log.error(kept.trouble);
       return;
     }
@@ -374,15 +375,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   return {
     async start() {
       const found = await readStore();
-      const kept = await readBase(await readKept());
-      if (kept !== undefined && 'outcome' in kept && kept.outcome.ok) {
+      const kept = await readBase();
+      if (kept?.outcome?.ok) {
         servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
       }
       // A revision that has not come through its trial goes on with it: workers keep what they have.
-      if (rollsOut && found.revision !== undefined && isOther(kept, found.revision)) {
-        restore(kept, `Revision ${toShortId(found.revision.id)} was not in force yet`);
+      const { revision } = found;
+      if (rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
+        restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
       }
-      if (found.revision !== undefined) apply(found.revision);
+      if (revision !== undefined) apply(revision);
       const { inForce, trial } = served.now;
       if (inForce === undefined && trial === undefined) restore(kept, found.trouble);
       servedBefore = undefined;
@@ -495,10 +497,6 @@ function toTrialState({ whole, revision, sinceMs, built, saidBefore }: Trial): T
     saidBefore,
     groups: built.groups.map(({ group }) => group),
   };
-}
-
-function isOther(kept: Kept | undefined, found: Revision): boolean {
-  return kept !== undefined && 'outcome' in kept && kept.revision.id !== found.id;
 }
 
 function toState({ revision, sinceMs, built, isAtOnce }: InForce): InForceState {

@@ -25,11 +25,12 @@ export interface DomainResource {
 
 interface Remembered {
   readonly documents: readonly RuleDocument[];
+  readonly encode: Encode;
   readonly resource: DomainResource;
 }
 
-/** Cached by the first document: few domains change from one revision to the next. */
-const rememberedResources = new WeakMap<Encode, WeakMap<RuleDocument, Remembered>>();
+/** By the first document: few domains change from one revision to the next. */
+const remembered = new WeakMap<RuleDocument, Remembered>();
 
 /** The documents of one domain as one resource, named for the domain: it works for workers that do not
  * merge, and a renamed file changes nothing. The same object for the same documents. */
@@ -39,14 +40,10 @@ export function toDomainResource(
   encode: Encode,
 ): DomainResource {
   const [first] = documents;
-  const known = rememberedResources.get(encode) ?? new WeakMap<RuleDocument, Remembered>();
-  rememberedResources.set(encode, known);
-  const remembered = first && known.get(first);
-  if (remembered !== undefined && isSame(remembered.documents, documents)) {
-    return remembered.resource;
-  }
+  const known = first && remembered.get(first);
+  if (known?.encode === encode && isSame(known.documents, documents)) return known.resource;
   const resource = createDomainResource(domain, documents, encode);
-  if (first !== undefined) known.set(first, { documents, resource });
+  if (first !== undefined) remembered.set(first, { documents, encode, resource });
   return resource;
 }
 
