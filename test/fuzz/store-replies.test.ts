@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { createReplyReader as createMemcachedReader } from '../../worker/counters/memcached/reply-reader.ts';
-import { createReplyReader, type RawReply } from '../../worker/counters/redis/reply-reader.ts';
+import { createReplyReader, type RawReply } from '../../worker/counters/redis/connection.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { createHit, startCounting } from '../support/counting.ts';
 import { createRecordedMemcachedStore } from '../support/memcached-store.ts';

@@ -13,10 +13,10 @@ import { AppError } from '../../../shared/errors.ts';
 import { takeHit } from '../limiter-hit.ts';
 import { type CountRequest, type Hit, type LimiterWindow, needsReading } from '../store.ts';
 import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
+import { isLost, type RawReply } from './connection.ts';
 import type { KnownExpiries } from './known-expiries.ts';
 import { limiterScripts } from './limiter-scripts.ts';
 import { toArguments, toLimiterText } from './limiter-text.ts';
-import { isLost, type RawReply } from './reply-reader.ts';
 import type { ScriptSupport } from './script-support.ts';
 
 /** What the batches of one server share. */

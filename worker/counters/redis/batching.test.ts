@@ -5,8 +5,8 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import type { CountMode, CountRequest, Hit } from '../store.ts';
 import { type Batching, createBatching, type EmptyPoolRule, type Lane } from './batching.ts';
+import { isLost, type RawReply, ReplyError } from './connection.ts';
 import { createKnownExpiries } from './known-expiries.ts';
-import { isLost, type RawReply, ReplyError } from './reply-reader.ts';
 import { createScriptSupport } from './script-support.ts';
 
 /** A command, without the EXPIRE that may follow it. */

@@ -3,8 +3,7 @@ import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createClockComparison } from './clock-comparison.ts';
-import type { Connection } from './connection.ts';
-import type { RawReply } from './reply-reader.ts';
+import type { Connection, RawReply } from './connection.ts';
 
 const startMs = 1_700_000_000_000;
 const settle = () => new Promise((resolve) => setImmediate(resolve));

@@ -2,10 +2,16 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
 import { systemClock } from '../../../shared/clock.ts';
 import type { Duration } from '../../metrics.ts';
-import { type Connection, createConnection } from './connection.ts';
-import type { RawReply } from './reply-reader.ts';
+import {
+  type Connection,
+  createConnection,
+  createReplyReader,
+  type RawReply,
+  ReplyError,
+} from './connection.ts';
 
 async function setUp(t: ExecutionContext, callDuration?: Duration) {
   const listener = createServer().listen(0, '127.0.0.1');
@@ -106,4 +112,101 @@ test('each write is measured once, until its last reply or until nobody waits fo
   await send(connection, 'd');
   t.is(observed.length, 2, 'what could not be written is no call');
   t.true(observed.every((seconds) => seconds >= 0 && seconds < 60));
+});
+
+// What replies look like on the wire.
+
+function read(...chunks: (string | Buffer)[]): {
+  replies: RawReply[];
+  problem: string | undefined;
+} {
+  const replies: RawReply[] = [];
+  const reader = createReplyReader((reply) => replies.push(reply));
+  let problem: string | undefined;
+  for (const chunk of chunks) problem ??= reader.feed(Buffer.from(chunk));
+  return { replies, problem };
+}
+
+const replies: [string, RawReply][] = [
+  [':0', 0],
+  [':42', 42],
+  [':-7', -7],
+  [':999999999999999', 999_999_999_999_999],
+  [':9223372036854775807', 2 ** 63],
+  ['+PONG', 'PONG'],
+  ['+', ''],
+  ['-ERR no', new ReplyError('ERR no')],
+  ['$-1', null],
+  ['*-1', null],
+  ['$0\r\n', ''],
+  ['$4\r\na\r\nb', 'a\r\nb'],
+  ['$3\r\n€', '€'],
+  ['*0', []],
+  ['*2\r\n:1\r\n*2\r\n$1\r\na\r\n*0', [1, ['a', []]]],
+];
+for (const [bytes, reply] of replies) {
+  test(`${JSON.stringify(bytes)} is a reply`, (t) => {
+    t.deepEqual(read(`${bytes}\r\n`), { replies: [reply], problem: undefined });
+  });
+}
+
+test('replies are the same however their bytes arrive', (t) => {
+  const someReplies = fc.array(fc.nat({ max: replies.length - 1 }), { maxLength: 12 });
+  const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 20 });
+  fc.assert(
+    fc.property(someReplies, cuts, (places, cutPlaces) => {
+      const bytes = Buffer.from(places.map((place) => `${replies[place]?.[0]}\r\n`).join(''));
+      const ends = [...cutPlaces, bytes.length].sort((one, other) => one - other);
+      const chunks = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+      t.deepEqual(read(...chunks), {
+        replies: places.map((place) => replies[place]?.[1] ?? null),
+        problem: undefined,
+      });
+    }),
+  );
+});
+
+const wrong: [string, string][] = [
+  ['HTTP/1.1 400 Bad Request\r\n', 'a reply that begins with "H"'],
+  ['%1\r\n', 'a reply that begins with "%"'],
+  [':x\r\n', 'an integer that is none'],
+  [':\r\n', 'an integer that is none'],
+  [':12345678901234567890\r\n', 'an integer that is none'],
+  ['$-2\r\n', 'a length that is none'],
+  ['$99999999999\r\n', 'a length that is none'],
+  ['*99999999\r\n', 'a length that is none'],
+  ['$1\r\nab\r\n', 'a text of another length than was announced'],
+  [`+${'x'.repeat(20_000)}`, 'an endless line'],
+  [`-${'x'.repeat(20_000)}\r\n`, 'an endless line'],
+  ['*2\r\n$99999\r\n', 'an endless text'],
+  ['*1\r\n'.repeat(9), 'arrays in arrays without end'],
+];
+for (const [bytes, problem] of wrong) {
+  test(`${JSON.stringify(bytes.slice(0, 30))} is refused: ${problem}`, (t) => {
+    t.deepEqual(read(bytes), { replies: [], problem });
+  });
+}
+
+test('an array without an end is refused', (t) => {
+  const item = `$60000\r\n${'x'.repeat(60_000)}\r\n`;
+  const chunks = Array.from({ length: 200 }, () => item);
+  t.is(read('*1000\r\n', ...chunks).problem, 'an endless array');
+});
+
+test('a text that is too long to be a counter is passed over', (t) => {
+  const parts = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
+  const { replies: taken, problem } = read(':1\r\n$100000\r\n', ...parts, '\r', '\n:2\r\n');
+  t.is(problem, undefined);
+  t.deepEqual(taken, [1, '', 2]);
+});
+
+test('no bytes make the reader throw', (t) => {
+  const likely = fc.string({ unit: fc.constantFrom(...':+-$*0123456789\r\nx') });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(likely, fc.constant('\r\n'))), (chunks) => {
+      const { problem } = read(...chunks);
+      t.true(problem === undefined || problem.length > 0);
+    }),
+    { numRuns: 1_000 },
+  );
 });

@@ -1,19 +1,23 @@
-// One connection to one server, from its opening (authentication, database, PING) to its end: commands out,
-// replies in, in order. It never reconnects and never sends anything twice; redis-lane.ts opens the next one.
-//
-// The client library opens it. Counting then bypasses the library, over its socket: a command object per
-// increment costs more than all the rest of a decision.
+// One open connection to one server: commands out, replies in, in order. It never sends anything twice.
+// connection-opening.ts opens it, and below is what replies look like on the wire (RESP, version 2).
 import type { Socket } from 'node:net';
-import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
-import { conceal } from '../../../shared/conceal.ts';
 import { errorText } from '../../../shared/errors.ts';
-import type { Duration, Metrics } from '../../metrics.ts';
-import { type StoreAddress, showStoreAddress } from './address.ts';
+import type { Duration } from '../../metrics.ts';
 import type { CommandText } from './command-text.ts';
-import type { ConnectionTls, TlsOptions } from './connection-tls.ts';
-import type { Credentials, ReadCredentials } from './credentials.ts';
-import { createReplyReader, type RawReply } from './reply-reader.ts';
+
+/** Integers above 2^53 are rounded. */
+export type RawReply = number | string | null | Error | readonly RawReply[];
+
+/** An error reply of the server. */
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+/** No answer: the connection has ended. */
+export function isLost(reply: RawReply | undefined): boolean {
+  return reply instanceof Error && !(reply instanceof ReplyError);
+}
 
 export interface Connection {
   /**
@@ -30,145 +34,6 @@ export interface Connection {
   ask(command: CommandText): Promise<RawReply>;
 }
 
-export interface ConnectionDeps {
-  readonly address: StoreAddress;
-  /** The number of the database to select. */
-  readonly database: number;
-  readonly readCredentials: ReadCredentials;
-  readonly tls: ConnectionTls | undefined;
-  /** Time limit of the whole opening. */
-  readonly timeoutMs: number;
-  /** Undefined for servers that do not count. */
-  readonly callDuration: Metrics['storeCallDuration'] | undefined;
-  readonly clock: Clock;
-}
-
-const keepAliveMs = 10_000;
-
-/**
- * Resolves when the server has answered PING with PONG. Rejects with an Error whose message says
- * what failed, without secrets.
- */
-export function openConnection(deps: ConnectionDeps, signal: AbortSignal): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    let redis: Redis | undefined;
-    let lastError = '';
-    let over = false;
-    const cancelTimeout = deps.clock.after(deps.timeoutMs, () =>
-      fail(new Error(`no answer to the attempt to connect in ${deps.timeoutMs} ms`)),
-    );
-    const onAbort = () => fail(new Error('the attempt to connect was given up'));
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
-    else open().then(succeed, fail);
-
-    async function open(): Promise<Redis> {
-      const credentials = await deps.readCredentials();
-      const tls = await deps.tls?.readOptions(deps.address);
-      if (over) throw new Error('the attempt to connect is over');
-      redis = createClient(deps, tls);
-      redis.on('error', (error) => {
-        lastError = toConnectionText(error);
-      });
-      try {
-        await redis.connect();
-      } catch (error) {
-        throw new Error(lastError || errorText(error));
-      }
-      await greet(redis, deps.database, credentials);
-      return redis;
-    }
-
-    function fail(error: unknown): void {
-      release();
-      over = true;
-      if (redis !== undefined) destroyClient(redis);
-      reject(error);
-    }
-
-    function succeed(client: Redis): void {
-      release();
-      if (over || client.status !== 'ready') {
-        fail(new Error(lastError || 'the connection was closed'));
-        return;
-      }
-      const callDuration = deps.callDuration?.(showStoreAddress(deps.address));
-      resolve(createConnection(client.stream, { ...deps, callDuration }));
-    }
-
-    function release(): void {
-      cancelTimeout();
-      signal.removeEventListener('abort', onAbort);
-    }
-  });
-}
-
-/** The client library must neither reconnect, nor queue, nor resend, nor greet by itself, so that nothing
- * is counted twice and simple proxies work (behaviour: never-sent-twice). */
-function createClient({ address, timeoutMs }: ConnectionDeps, tls: TlsOptions | undefined): Redis {
-  return new Redis({
-    ...(address.kind === 'unix'
-      ? { path: address.path }
-      : { host: address.host, port: address.port }),
-    ...(tls && { tls }),
-    lazyConnect: true,
-    retryStrategy: null,
-    autoResendUnfulfilledCommands: false,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    enableReadyCheck: false,
-    disableClientInfo: true,
-    protocol: 2,
-    connectTimeout: timeoutMs,
-    noDelay: true,
-    keepAlive: keepAliveMs,
-  });
-}
-
-/** Authenticates here, since the client library only prints some refusals. */
-async function greet(
-  redis: Redis,
-  database: number,
-  credentials: Credentials | undefined,
-): Promise<void> {
-  const commands: [string, ...(string | number)[]][] = [];
-  if (credentials) {
-    const { username, password } = credentials;
-    commands.push(username === undefined ? ['auth', password] : ['auth', username, password]);
-  }
-  if (database !== 0) commands.push(['select', database]);
-  commands.push(['ping']);
-  const replies = await Promise.all(
-    commands.map((command) => redis.call(...command).catch((error: Error) => error)),
-  );
-  for (const [index, reply] of replies.entries()) {
-    const name = commands[index]?.[0].toUpperCase();
-    if (reply instanceof Error) {
-      // Some servers quote the arguments of an unknown command.
-      const secrets = credentials === undefined ? [] : [credentials.password];
-      throw new Error(`${name}: ${conceal(reply.message, secrets)}`);
-    }
-    if (name === 'PING' && reply !== 'PONG') {
-      throw new Error(`PING was answered with "${String(reply).slice(0, 80)}" instead of PONG`);
-    }
-  }
-}
-
-function destroyClient(redis: Redis): void {
-  if (redis.status === 'end') return;
-  redis.disconnect();
-  // Without waiting for a server that may have stopped reading.
-  redis.stream?.destroy();
-}
-
-/** A host name with several addresses fails with an error without text that contains the others. */
-function toConnectionText(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') {
-    return error.errors.map(errorText).join(', ');
-  }
-  return errorText(error);
-}
-
 interface Sent {
   readonly count: number;
   readonly replies: RawReply[];
@@ -176,14 +41,18 @@ interface Sent {
   readonly sentMs: number;
 }
 
-interface CountingDeps extends Pick<ConnectionDeps, 'clock' | 'timeoutMs'> {
+export interface ConnectionDeps {
+  /** Time limit of `ask`. */
+  readonly timeoutMs: number;
+  /** Undefined: calls are not measured. */
   readonly callDuration: Duration | undefined;
+  readonly clock: Clock;
 }
 
 /** Takes over an open socket: nobody else may use it from now on. */
 export function createConnection(
   socket: Socket,
-  { clock, timeoutMs, callDuration }: CountingDeps,
+  { clock, timeoutMs, callDuration }: ConnectionDeps,
 ): Connection {
   const unanswered: Sent[] = [];
   let reason: string | undefined;
@@ -270,5 +139,201 @@ export function createConnection(
   function fail({ count, replies, done }: Sent): void {
     while (replies.length < count) replies.push(new Error(reason));
     done(replies);
+  }
+}
+
+/** Splits the bytes of a server into replies. */
+export interface ReplyReader {
+  /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
+  feed(chunk: Buffer): string | undefined;
+}
+
+/** What begins a reply, and what ends a line. */
+const minus = 0x2d;
+const plus = 0x2b;
+const colon = 0x3a;
+const dollar = 0x24;
+const star = 0x2a;
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const zero = 0x30;
+
+/** Errors, also of scripts, are lines. */
+const maxLineBytes = 16_384;
+/** A counter has at most 20 digits; a longer text, which another program has set, is skipped without being
+ * kept. */
+const maxTextBytes = 65_536;
+/** The server's own maximum. */
+const maxTextLength = 2 ** 32;
+/** A cluster's map of slots is an array, and may be long. */
+const maxArrayBytes = 8_388_608;
+const maxDepth = 8;
+/** Numbers with this many digits are exact when read digit by digit. */
+const exactDigits = 15;
+
+interface OpenArray {
+  readonly items: RawReply[];
+  readonly length: number;
+}
+
+export function createReplyReader(onReply: (reply: RawReply) => void): ReplyReader {
+  /** The current bytes, and the index of the next one. */
+  let bytes: Buffer = Buffer.alloc(0);
+  let at = 0;
+  /** Bytes left of a skipped text. */
+  let bytesToSkip = 0;
+  /** Incomplete arrays, the outermost first. */
+  const open: OpenArray[] = [];
+  let arrayBytes = 0;
+  let problem: string | undefined;
+  return { feed };
+
+  function feed(chunk: Buffer): string | undefined {
+    bytes = at === bytes.length ? chunk : Buffer.concat([bytes.subarray(at), chunk]);
+    at = 0;
+    while (at < bytes.length) {
+      const start = at;
+      const isTaken = bytesToSkip > 0 ? skip() : take();
+      if (problem !== undefined) return problem;
+      if (!isTaken) return undefined;
+      if (open.length > 0) {
+        arrayBytes += at - start;
+        if (arrayBytes > maxArrayBytes) return 'an endless array';
+      }
+    }
+    return undefined;
+  }
+
+  /** This and the methods it calls return false when more bytes are needed. */
+  function take(): boolean {
+    switch (bytes[at]) {
+      case colon:
+        return takeInteger() || takeLine(addInteger);
+      case plus:
+        return takeLine(add);
+      case minus:
+        return takeLine((text) => add(new ReplyError(text)));
+      case dollar:
+        return takeText();
+      case star:
+        return takeArray();
+      default:
+        problem = `a reply that begins with ${JSON.stringify(String.fromCharCode(bytes[at] ?? 0))}`;
+        return true;
+    }
+  }
+
+  function skip(): boolean {
+    const count = Math.min(bytesToSkip, bytes.length - at);
+    at += count;
+    bytesToSkip -= count;
+    return true;
+  }
+
+  /** Nearly every reply is a small number: read in place. Also false for other replies. */
+  function takeInteger(): boolean {
+    const first = at + 1;
+    let place = first;
+    let value = 0;
+    for (; place < bytes.length; place++) {
+      const digit = (bytes[place] as number) - zero;
+      if (digit < 0 || digit > 9) break;
+      value = value * 10 + digit;
+    }
+    const digits = place - first;
+    if (digits === 0 || digits > exactDigits) return false;
+    if (bytes[place] !== carriageReturn || bytes[place + 1] !== lineFeed) return false;
+    at = place + 2;
+    add(value);
+    return true;
+  }
+
+  function takeLine(use: (text: string) => void): boolean {
+    const end = bytes.indexOf('\r\n', at + 1);
+    if ((end === -1 ? bytes.length : end) - at > maxLineBytes) {
+      problem = 'an endless line';
+      return true;
+    }
+    if (end === -1) return false;
+    const text = bytes.toString('utf8', at + 1, end);
+    at = end + 2;
+    use(text);
+    return true;
+  }
+
+  function addInteger(text: string): void {
+    if (/^-?\d{1,19}$/.test(text)) add(Number(text));
+    else problem = 'an integer that is none';
+  }
+
+  function takeText(): boolean {
+    const start = at;
+    const length = takeLength(maxTextLength);
+    if (length === undefined) return problem !== undefined;
+    if (length === -1) {
+      add(null);
+    } else if (length > maxTextBytes) {
+      if (open.length > 0) problem = 'an endless text';
+      bytesToSkip = length + 2;
+      add('');
+    } else if (bytes.length - at < length + 2) {
+      at = start;
+      return false;
+    } else {
+      const text = bytes.toString('utf8', at, at + length);
+      if (bytes[at + length] !== carriageReturn || bytes[at + length + 1] !== lineFeed) {
+        problem = 'a text of another length than was announced';
+      }
+      at += length + 2;
+      add(text);
+    }
+    return true;
+  }
+
+  function takeArray(): boolean {
+    const length = takeLength(maxArrayBytes);
+    if (length === undefined) return problem !== undefined;
+    if (length === -1) add(null);
+    else if (length === 0) add([]);
+    else if (open.length === maxDepth) problem = 'arrays in arrays without end';
+    else open.push({ items: [], length });
+    return true;
+  }
+
+  /** The lengths of nearly all arrays and texts from scripts have one or two digits: read in place.
+   * Undefined for others. */
+  function takeShortLength(): number | undefined {
+    const first = (bytes[at + 1] ?? 0) - zero;
+    if (first < 0 || first > 9) return undefined;
+    const second = (bytes[at + 2] ?? 0) - zero;
+    const digits = second >= 0 && second <= 9 ? 2 : 1;
+    const end = at + 1 + digits;
+    if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) return undefined;
+    at = end + 2;
+    return digits === 1 ? first : first * 10 + second;
+  }
+
+  /** -1 stands for nothing. Undefined: more bytes are needed, or there is a problem. */
+  function takeLength(max: number): number | undefined {
+    let length = takeShortLength();
+    if (length !== undefined) return length;
+    takeLine((text) => {
+      if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
+      else problem = 'a length that is none';
+    });
+    return length;
+  }
+
+  /** A reply, or the next item of the innermost array. */
+  function add(reply: RawReply): void {
+    let whole = reply;
+    for (let array = open.at(-1); array !== undefined; array = open.at(-1)) {
+      array.items.push(whole);
+      if (array.items.length < array.length) return;
+      open.pop();
+      whole = array.items;
+    }
+    arrayBytes = 0;
+    if (problem === undefined) onReply(whole);
   }
 }

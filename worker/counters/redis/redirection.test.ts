@@ -1,7 +1,7 @@
 import test from 'ava';
 import { type CommandText, toCommandText } from './command-text.ts';
+import type { RawReply } from './connection.ts';
 import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
-import type { RawReply } from './reply-reader.ts';
 
 const moved = (slot: number, place: string) => new Error(`MOVED ${slot} ${place}`);
 const ask = (slot: number, place: string) => new Error(`ASK ${slot} ${place}`);

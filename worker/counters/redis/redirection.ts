@@ -2,8 +2,8 @@
 // are sent a second time (behaviour: never-sent-twice).
 import type { TcpAddress } from './address.ts';
 import { type CommandText, toCommandText } from './command-text.ts';
+import type { RawReply } from './connection.ts';
 import type { Redirect } from './redis-lane.ts';
-import type { RawReply } from './reply-reader.ts';
 
 /** Limit of redirections of a command; more mean that nodes disagree. */
 const maxHops = 5;

@@ -3,9 +3,8 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { toCommandText } from './command-text.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, ReplyError } from './connection.ts';
 import { createRedisLane, type Redirect } from './redis-lane.ts';
-import { ReplyError } from './reply-reader.ts';
 
 const command = toCommandText('INCRBY', 'a', 1);
 const tick = () => new Promise((resolve) => setImmediate(resolve));

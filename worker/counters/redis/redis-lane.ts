@@ -5,8 +5,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane } from './batching.ts';
 import type { CommandText } from './command-text.ts';
-import type { Connection } from './connection.ts';
-import { isLost, type RawReply } from './reply-reader.ts';
+import { type Connection, isLost, type RawReply } from './connection.ts';
 
 const retries = {
   initialMs: 50,

@@ -6,11 +6,11 @@ import { startRedisServer } from '../../../test/support/redis-server.ts';
 import { createRegistry } from '../../metrics/registry.ts';
 import { createOutages } from '../failure/outages.ts';
 import { toCommandText } from './command-text.ts';
-import { openConnection } from './connection.ts';
+import type { RawReply } from './connection.ts';
+import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool } from './redis-pool.ts';
-import type { RawReply } from './reply-reader.ts';
 
 test('commands that another server sent here are answered before the pool ends', async (t) => {
   const redis = await startRedisServer();

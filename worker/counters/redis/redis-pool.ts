@@ -10,11 +10,10 @@ import type { Outages } from '../failure/outages.ts';
 import type { CountRequest } from '../store.ts';
 import { createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText } from './command-text.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
 import type { KnownExpiries } from './known-expiries.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
-import type { RawReply } from './reply-reader.ts';
 import { createScriptSupport, NoScripts } from './script-support.ts';
 
 /** How often a lasting failure is logged. */

@@ -3,7 +3,8 @@
 import type { CounterStore } from '../store.ts';
 import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
 import { createClusterStore } from './cluster-store.ts';
-import { type Connection, openConnection } from './connection.ts';
+import type { Connection } from './connection.ts';
+import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { awaitFirstConnection } from './first-connection.ts';
 import { createKnownExpiries } from './known-expiries.ts';

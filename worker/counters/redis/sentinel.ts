@@ -4,7 +4,8 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
 import { toCommandText } from './command-text.ts';
-import { type Connection, type ConnectionDeps, openConnection } from './connection.ts';
+import type { Connection } from './connection.ts';
+import { type OpeningDeps, openConnection } from './connection-opening.ts';
 import type { ConnectionTls } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 import { findFirstAnswer } from './first-answer.ts';
@@ -22,7 +23,7 @@ export interface MasterOpenerDeps {
   readonly database: number;
   readonly timeoutMs: number;
   /** For the master. */
-  readonly callDuration: ConnectionDeps['callDuration'];
+  readonly callDuration: OpeningDeps['callDuration'];
   /** Ends the asking. */
   readonly closing: AbortSignal;
   readonly clock: Clock;

@@ -5,7 +5,8 @@ import type { Gauge, Metrics } from '../../metrics.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { StoreTarget } from './address.ts';
 import { type ClockComparison, createClockComparison } from './clock-comparison.ts';
-import type { Connection, ConnectionDeps } from './connection.ts';
+import type { Connection } from './connection.ts';
+import type { OpeningDeps } from './connection-opening.ts';
 import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
 import type { ConnectionTotalsDeps } from './connection-totals.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
@@ -46,7 +47,7 @@ export interface RedisStoreDeps extends ConnectionTotalsDeps {
 export function toConnectionDeps(
   { target, tls, pool, readCredentials }: RedisStoreOptions,
   { callDuration, clock }: Pick<RedisStoreDeps, 'callDuration' | 'clock'>,
-): Omit<ConnectionDeps, 'address'> {
+): Omit<OpeningDeps, 'address'> {
   const { credentials, database } = target;
   return {
     database,
