@@ -12,8 +12,13 @@ import {
 import { AppError } from '../../../shared/errors.ts';
 import { takeHit } from '../limiter-hit.ts';
 import { type CountRequest, type Hit, type LimiterWindow, needsReading } from '../store.ts';
-import { type CommandText, toCommandText, toIncrementText } from './command-text.ts';
-import { isLost, type RawReply } from './connection.ts';
+import {
+  type CommandText,
+  isLost,
+  type RawReply,
+  toCommandText,
+  toIncrementText,
+} from './connection.ts';
 import type { KnownExpiries } from './known-expiries.ts';
 import { limiterScripts } from './limiter-scripts.ts';
 import { toArguments, toLimiterText } from './limiter-text.ts';

@@ -6,8 +6,7 @@ import type { Log } from '../../../shared/log.ts';
 import type { Breaker } from '../failure/breaker.ts';
 import { type CountRequest, findUncountable, needsReading } from '../store.ts';
 import { Batch, type BatchDeps } from './batch.ts';
-import type { CommandText } from './command-text.ts';
-import type { RawReply } from './connection.ts';
+import type { CommandText, RawReply } from './connection.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 
 /** A batch of this many operations takes no further request: its size is bounded, and the next one can use

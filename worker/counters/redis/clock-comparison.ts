@@ -6,8 +6,7 @@ import { errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Gauge } from '../../metrics.ts';
-import { toCommandText } from './command-text.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, toCommandText } from './connection.ts';
 
 const intervalMs = 60_000;
 /** A larger difference is logged as a warning. */

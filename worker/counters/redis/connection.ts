@@ -1,10 +1,15 @@
 // One open connection to one server: commands out, replies in, in order. It never sends anything twice.
-// connection-opening.ts opens it, and below is what replies look like on the wire (RESP, version 2).
+// connection-opening.ts opens it. Below is what both look like on the wire (RESP, version 2): commands are arrays
+// of texts, written with one character per byte, so that those of a batch are joined and written in one piece.
+// Buffer is imported, since a global is looked up at each use.
+import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Duration } from '../../metrics.ts';
-import type { CommandText } from './command-text.ts';
+
+/** One encoded command; one character is one byte. */
+export type CommandText = string;
 
 /** Integers above 2^53 are rounded. */
 export type RawReply = number | string | null | Error | readonly RawReply[];
@@ -140,6 +145,41 @@ export function createConnection(
     while (replies.length < count) replies.push(new Error(reason));
     done(replies);
   }
+}
+
+/** The name first, then the arguments. */
+export function toCommandText(...parts: readonly (string | number)[]): CommandText {
+  let text = `*${parts.length}\r\n`;
+  for (const part of parts) text += toBulkText(typeof part === 'string' ? part : String(part));
+  return text;
+}
+
+/** The fixed beginnings of increments, by the length of the key, for the usual lengths: made once, because
+ * nearly every command is an increment. */
+const incrementHeads = Array.from({ length: 512 }, (_, length) => toIncrementHead(length));
+
+/** `amount` is decimal. */
+export function toIncrementText(key: string, amount: string): CommandText {
+  const length = Buffer.byteLength(key);
+  const head = incrementHeads[length] ?? toIncrementHead(length);
+  const bytes = length === key.length ? key : toBytes(key);
+  return amount === '1'
+    ? `${head}${bytes}\r\n$1\r\n1\r\n`
+    : `${head}${bytes}\r\n${toBulkText(amount)}`;
+}
+
+function toIncrementHead(length: number): string {
+  return `*3\r\n$6\r\nINCRBY\r\n$${length}\r\n`;
+}
+
+export function toBulkText(text: string): string {
+  const length = Buffer.byteLength(text);
+  return `$${length}\r\n${length === text.length ? text : toBytes(text)}\r\n`;
+}
+
+/** Beyond ASCII: the bytes of the UTF-8 form. */
+function toBytes(text: string): string {
+  return Buffer.from(text).toString('latin1');
 }
 
 /** Splits the bytes of a server into replies. */

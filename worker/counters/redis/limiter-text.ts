@@ -1,7 +1,7 @@
 // The command that takes hits on a limiter's counter. The part that is the same for all hits of a limit in
 // a window is cached as text.
 import type { LimiterWindow } from '../store.ts';
-import { type CommandText, toBulkText } from './command-text.ts';
+import { type CommandText, toBulkText } from './connection.ts';
 import { limiterScripts } from './limiter-scripts.ts';
 
 /** The parts before and after the key. */

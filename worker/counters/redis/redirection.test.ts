@@ -1,6 +1,5 @@
 import test from 'ava';
-import { type CommandText, toCommandText } from './command-text.ts';
-import type { RawReply } from './connection.ts';
+import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
 
 const moved = (slot: number, place: string) => new Error(`MOVED ${slot} ${place}`);

@@ -1,8 +1,7 @@
 // Redirections of cluster nodes: the node has not executed the command, so these commands, and no others,
 // are sent a second time (behaviour: never-sent-twice).
 import type { TcpAddress } from './address.ts';
-import { type CommandText, toCommandText } from './command-text.ts';
-import type { RawReply } from './connection.ts';
+import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import type { Redirect } from './redis-lane.ts';
 
 /** Limit of redirections of a command; more mean that nodes disagree. */

@@ -2,8 +2,7 @@
 // clock that is turned by hand.
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
-import { toCommandText } from './command-text.ts';
-import { type Connection, ReplyError } from './connection.ts';
+import { type Connection, ReplyError, toCommandText } from './connection.ts';
 import { createRedisLane, type Redirect } from './redis-lane.ts';
 
 const command = toCommandText('INCRBY', 'a', 1);

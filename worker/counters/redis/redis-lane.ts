@@ -4,8 +4,7 @@ import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { Lane } from './batching.ts';
-import type { CommandText } from './command-text.ts';
-import { type Connection, isLost, type RawReply } from './connection.ts';
+import { type CommandText, type Connection, isLost, type RawReply } from './connection.ts';
 
 const retries = {
   initialMs: 50,

@@ -3,8 +3,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { type StoreGroup, showStoreAddress, type TcpAddress } from './address.ts';
-import { toCommandText } from './command-text.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, toCommandText } from './connection.ts';
 import { type OpeningDeps, openConnection } from './connection-opening.ts';
 import type { ConnectionTls } from './connection-tls.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
