@@ -1,7 +1,9 @@
 import test from 'ava';
 import Type from 'typebox';
+import { Controller } from './controller.ts';
 import { type Args, type Fields, isOp, op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
+import { createTestClient } from './test-client.ts';
 
 const declared = op({
   path: [part('id', Type.Integer()), optional(named('view'))],
@@ -29,4 +31,50 @@ test('a declaration is told from what looks like one', (t) => {
   t.true(isOp(declared));
   t.false(isOp({ ...JSON.parse(JSON.stringify(declared)) }));
   t.false(isOp(undefined));
+});
+
+test('a declaration and its method are one, typed by the declaration', async (t) => {
+  class Notes extends Controller {
+    static readonly GET = op(
+      {
+        path: [Type.Integer()],
+        query: Type.Object({ limit: Type.Integer({ default: 5 }) }),
+        returns: { 200: Type.Object({ id: Type.Integer(), next: Type.Integer() }) },
+      },
+      function (this: Notes, { limit }, id) {
+        return { id, next: this.add(id, limit) };
+      },
+    );
+    add(a: number, b: number): number {
+      return a + b;
+    }
+  }
+  class Others extends Notes {}
+  const client = await createTestClient({ '': { Notes, Others } });
+  t.deepEqual((await client.send('GET', '/notes/7?limit=3')).json, { id: 7, next: 10 });
+  t.deepEqual((await client.send('GET', '/others/7')).json, { id: 7, next: 12 });
+  t.is((await client.send('GET', '/notes/x')).status, 404);
+});
+
+/** Is compiled, and never called. */
+function declareWrongly(): void {
+  const ID = Type.Integer();
+  // @ts-expect-error there is no such field
+  op({ query: Type.Object({ limit: ID }) }, ({ limits }) => limits);
+  // @ts-expect-error the field is a number
+  op({ query: Type.Object({ limit: ID }) }, ({ limit }) => limit.trim());
+  // @ts-expect-error the position is a number
+  op({ path: [ID] }, (_fields, id: string) => id);
+  // @ts-expect-error one position is declared
+  op({ path: [ID] }, (_fields, _id, more) => more);
+  // @ts-expect-error an optional position may be missing
+  op({ path: [optional(ID)] }, (_fields, id) => id + 1);
+  // @ts-expect-error another value is declared
+  op({ returns: { 200: Type.Object({ id: ID }) } }, () => ({ name: 'ann' }));
+  // @ts-expect-error a declaration does not know this member
+  op({ querry: Type.Object({}) }, () => 1);
+}
+
+test('a method that contradicts its declaration does not compile', (t) => {
+  t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 7);
 });

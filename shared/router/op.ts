@@ -1,6 +1,7 @@
 // Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
 // type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
+import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
@@ -53,19 +54,36 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly [brand]: true;
   readonly spec: Spec;
   readonly path: readonly PathPart[];
+  /** The method itself, where it was given with its declaration. */
+  readonly method: AnyMethod | undefined;
+}
+
+type AnyMethod = (...args: never) => unknown;
+
+/** A declaration with its method. */
+export interface OpMethod<Spec extends OpSpec, Returned> extends Op<Spec> {
+  readonly method: (...args: never) => Returned;
 }
 
 /**
- * `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })`.
+ * `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of
+ * its name. With a function it is the method: its arguments, and what it returns where `returns` says it, follow from
+ * the declaration; `this` is the controller, in the words of the function: `function (this: Notes, fields, id)`.
  * Throws where the declaration contradicts itself.
  */
-export function op<const Spec extends OpSpec>(spec: Spec): Op<Spec> {
+export function op<const Spec extends OpSpec>(spec: Spec): Op<Spec>;
+export function op<
+  const Spec extends OpSpec,
+  Self extends Controller,
+  Returned extends Result<Spec>,
+>(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
+export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
   const path = (spec.path ?? []).map((entry) => toPathPart(entry));
   const firstOptional = path.findIndex((entry) => entry.optional);
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
   }
-  return Object.freeze({ [brand]: true as const, spec, path });
+  return Object.freeze({ [brand]: true as const, spec, path, method });
 }
 
 export function isOp(value: unknown): value is Op {
@@ -95,11 +113,24 @@ type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
   : [];
 
 /** Everything that a method with this declaration gets, in order. */
-export type Args<Declared extends Op> =
-  Declared extends Op<infer Spec>
-    ? [
-        fields: Fields<Declared>,
-        ...Positionals<Spec extends { path: infer Path } ? Path : []>,
-        ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
-      ]
+export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecArgs<Spec> : never;
+
+type SpecArgs<Spec extends OpSpec> = [
+  fields: Fields<Op<Spec>>,
+  ...Positionals<Spec extends { path: infer Path } ? Path : []>,
+  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
+];
+
+/** What a method may return that declares its successes: one of them, or a `Response`. */
+type Result<Spec> = Spec extends { returns: infer Returns }
+  ? MaybePromise<Success<Returns> | Response>
+  : unknown;
+
+type MaybePromise<Value> = Value | Promise<Value>;
+
+/** Of all statuses: which one it sets is not seen in the type. */
+type Success<Returns> = {
+  [Status in keyof Returns]: Returns[Status] extends Type.TSchema
+    ? Type.Static<Returns[Status]> | (Status extends 204 ? undefined : never)
     : never;
+}[keyof Returns];

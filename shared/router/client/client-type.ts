@@ -1,7 +1,7 @@
 // The type of a client, from the types of modules of controllers alone: what a method declares is what a caller
 // writes, and what it returns is what a caller gets, as it arrives in JSON. client.ts calls.
 import type Type from 'typebox';
-import type { Op, OpSpec } from '../op.ts';
+import type { Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
 
 /**
@@ -85,7 +85,17 @@ type ClassClient<Class extends AnyClass> = {
     Class,
     Name
   >;
+} & {
+  readonly [Name in keyof Class as Class[Name] extends OpMethod<OpSpec, unknown>
+    ? CallName<Name, keyof Class>
+    : never]: DeclaredCall<Class[Name]>;
 } & { readonly [Name in RoutedName<Class, keyof Class>]: NestedClient<Class[Name]> };
+
+/** Of a method that was given with its declaration. */
+type DeclaredCall<Declared> =
+  Declared extends OpMethod<infer Spec, infer Returned>
+    ? (...args: CallArgs<Spec>) => Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>
+    : never;
 
 /** Names of classes that are not private. */
 type RoutedName<Holder, Name extends keyof Holder> = Name extends

@@ -41,17 +41,29 @@ export function nestedClasses(value: object): (readonly [string, ControllerClass
   );
 }
 
-/** Along the class chain below Controller. */
-export function methodNames(controller: ControllerClass): ReadonlySet<string> {
-  const names = new Set<string>();
-  let prototype: object = controller.prototype;
-  while (prototype !== Controller.prototype) {
-    for (const [name, value] of ownEntries(prototype)) {
-      if (typeof value === 'function') names.add(name);
+type Method = (...args: readonly unknown[]) => unknown;
+
+/** Along the class chain below Controller, the nearest of a name. One that was given to `op()` is called on the
+ * instance, as the others are. */
+export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Method> {
+  const methods = new Map<string, Method>();
+  let link: object = controller;
+  while (link !== Controller) {
+    const own = [
+      ...ownEntries(Reflect.get(link, 'prototype') as object),
+      ...ownEntries(link).map(([name, value]) => [name, isOp(value) && value.method] as const),
+    ];
+    for (const [name, value] of own) {
+      if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as Method);
     }
-    prototype = Object.getPrototypeOf(prototype) as object;
+    link = Object.getPrototypeOf(link) as object;
   }
-  return names;
+  return methods;
+}
+
+/** Of the class itself. */
+export function staticNames(controller: ControllerClass): readonly string[] {
+  return ownEntries(controller).map(([name]) => name);
 }
 
 /** The class's own statics that are made by `op()`. */

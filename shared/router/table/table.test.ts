@@ -254,3 +254,32 @@ test('a default export goes by the name of its class', async (t) => {
   t.is((await client.send('GET', '/quota')).json, 'class');
   t.is((await client.send('GET', '/m')).json, 'default');
 });
+
+test('a verb with a wrong letter, and a static that is nearly one, keep the application from starting', async (t) => {
+  class Notes extends Controller {
+    static readonly guards = [];
+    GTE() {}
+    POTS() {}
+    DELET_all() {}
+    URL() {}
+  }
+  const error = await t.throwsAsync(createTestClient({ '': { Notes } }));
+  t.deepEqual(error.message.split('\n'), [
+    ':Notes.GTE is no handler; did you mean GET?',
+    ':Notes.POTS is no handler; did you mean POST?',
+    ':Notes.DELET_all is no handler; did you mean DELETE?',
+    ':Notes: the static guards means nothing; did you mean guard?',
+  ]);
+});
+
+test('a verb in small letters is told, and is no handler', async (t) => {
+  const warnings: string[] = [];
+  class Notes extends Controller {
+    get() {}
+    getAll() {}
+  }
+  const warn = (text: string) => warnings.push(text);
+  const client = await createTestClient({ '': { Notes } }, { warn });
+  t.deepEqual(warnings, [':Notes.get is no handler; did you mean GET?']);
+  t.is((await client.send('GET', '/notes')).status, 404);
+});

@@ -19,9 +19,11 @@ import {
   declaredMethods,
   isController,
   isRouted,
-  methodNames,
+  methodsOf,
   nestedClasses,
+  staticNames,
 } from './controller-class.ts';
+import { meantStatic, meantVerb } from './misspelt.ts';
 import type { ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
 import { authenticates, findGuards, type RouteGuards, toGuards } from './route-guards.ts';
@@ -205,15 +207,17 @@ function addMethods(
   extension: string | undefined,
   building: Building,
 ): void {
-  const methods = methodNames(controller);
+  const methods = methodsOf(controller);
+  findMisspelt(node.name, controller, [...methods.keys()], building);
   for (const method of declaredMethods(controller)) {
     if (methods.has(method)) continue;
     building.problems.push(`${node.name}.${method} is declared by op() and does not exist`);
   }
-  for (const method of methods) {
+  for (const [method, called] of methods) {
     const handler = parseHandlerName(method);
     if (handler === undefined) continue;
-    const route = buildRoute(node, controller, { method, verb: handler.verb, extension, building });
+    const { verb } = handler;
+    const route = buildRoute(node, controller, { method, called, verb, extension, building });
     if (route === undefined) continue;
     if (handler.suffix === undefined) {
       node.verbs.set(handler.verb, route);
@@ -236,8 +240,30 @@ function addMethods(
   }
 }
 
+/** A method in small letters is no handler by the convention, and may be a helper: it is only told. */
+function findMisspelt(
+  owner: string,
+  controller: ControllerClass,
+  methods: readonly string[],
+  { options, problems }: Building,
+): void {
+  for (const name of methods) {
+    const verb = meantVerb(name);
+    if (verb === undefined) continue;
+    const text = `${owner}.${name} is no handler; did you mean ${verb}?`;
+    if (name === name.toLowerCase()) options.warn(text);
+    else problems.push(text);
+  }
+  for (const name of staticNames(controller)) {
+    const meant = meantStatic(name);
+    if (meant === undefined) continue;
+    problems.push(`${owner}: the static ${name} means nothing; did you mean ${meant}?`);
+  }
+}
+
 interface Declaring {
   readonly method: string;
+  readonly called: (...args: readonly unknown[]) => unknown;
   readonly verb: Verb;
   readonly extension: string | undefined;
   readonly building: Building;
@@ -246,7 +272,7 @@ interface Declaring {
 function buildRoute(
   node: ClassNode,
   controller: ControllerClass,
-  { method, verb, extension, building }: Declaring,
+  { method, called, verb, extension, building }: Declaring,
 ): Route | undefined {
   const { module, options, problems } = building;
   const name = `${node.name}.${method}`;
@@ -291,12 +317,7 @@ function buildRoute(
       folders: building.folders,
       limits,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, building.options) }),
-      call(context, args) {
-        const instance = new controller(context);
-        return (instance as unknown as Record<string, (...args: unknown[]) => unknown>)[method]?.(
-          ...args,
-        );
-      },
+      call: (context, args) => called.apply(new controller(context), args as unknown[]),
     };
   } catch (error) {
     problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
@@ -306,13 +327,21 @@ function buildRoute(
 
 /** Its messages are declared like the fields of a POST. */
 function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
-  const names = methodNames(controller);
+  const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
   return {
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, options)
       : undefined,
-    create: (context) => new controller(context) as unknown as ReturnType<SocketClass['create']>,
+    create(context) {
+      const instance = new controller(context) as unknown as ReturnType<SocketClass['create']>;
+      // Those that were given to op() are not on the prototype.
+      for (const name of ['CONNECT', 'MESSAGE'] as const) {
+        const method = names.get(name);
+        if (method !== undefined) instance[name] ??= method;
+      }
+      return instance;
+    },
   };
 }
 
