@@ -3,7 +3,7 @@ import type Type from 'typebox';
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpSpec } from '../op.ts';
 import type { BodyKind } from '../request/body.ts';
-import type { RouteEntry } from '../table/route-list.ts';
+import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
 import { isUpload } from '../upload.ts';
 import type { OpenApiDocument } from './openapi-document.ts';
@@ -94,8 +94,8 @@ function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[]
   const least = declared.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
   const variants: Variant[] = [];
   for (let count = least; count <= parameters.length; count += 1) {
-    const parts = parameters.slice(0, count).map((name) => `{${name}}`);
-    variants.push({ path: [path === '/' ? '' : path, ...parts].join('/') || '/', count });
+    const given = parameters.slice(0, count);
+    variants.push({ path: fillPath(path, given, (name) => `{${name}}`), count });
   }
   return variants;
 }

@@ -10,6 +10,8 @@ export type ModuleTree = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
 const moduleName = /^[A-Za-z][A-Za-z0-9_-]*$/;
+/** A folder whose name stands for a part of the path: `[id]`. */
+const parameterName = /^\[[A-Za-z][A-Za-z0-9_]*\]$/;
 const folderFile = /^_folder\.m?[tj]s$/;
 const maxDepth = 31;
 
@@ -74,7 +76,10 @@ async function collect({ root, folder, path, seen, files, problems }: Collecting
     const kind = await stat(real);
     const module = kind.isDirectory() ? name : toModuleName(name);
     if (module === undefined || (!kind.isDirectory() && !kind.isFile())) continue;
-    if (!moduleName.test(module) && !(kind.isFile() && module === '_folder')) {
+    const isNamed =
+      moduleName.test(module) ||
+      (kind.isFile() ? module === '_folder' : parameterName.test(module));
+    if (!isNamed) {
       problems.push(`${join(folder, name)} cannot be a module: its name cannot be a path part`);
     } else if (kind.isFile()) {
       const key = (module === 'index' ? path : [...path, module]).join('.');

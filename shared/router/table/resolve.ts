@@ -30,8 +30,26 @@ export function resolvePath(
     used += 1;
     return next;
   }
+  const taken: string[] = [];
+  /** A part that names nothing here is taken where the next one names something below it; else all stays as it is
+   * without such a folder (behaviour: below-an-id). */
+  function stepBelowPart({ parameter, classes, fallback }: ModuleNode): ModuleNode | undefined {
+    const part = parts[used];
+    const next = parts[used + 1];
+    if (parameter === undefined || part === undefined || next === undefined) return undefined;
+    if (isNamed(classes, part) || (fallback !== undefined && isNamed(fallback.children, part))) {
+      return undefined;
+    }
+    const { node } = parameter;
+    if (!isNamed(node.modules, next) && !isNamed(node.classes, next)) return undefined;
+    used += 1;
+    taken.push(part);
+    return node;
+  }
   let module = root;
-  for (let next = step(module.modules); next !== undefined; next = step(module.modules)) {
+  while (true) {
+    const next = step(module.modules) ?? stepBelowPart(module);
+    if (next === undefined) break;
     module = next;
   }
   let node = step(module.classes) ?? module.fallback;
@@ -39,5 +57,10 @@ export function resolvePath(
     node = next;
   }
   if (node === undefined || misspelt) return undefined;
-  return { node, positionals: parts.slice(used) };
+  const rest = parts.slice(used);
+  return { node, positionals: taken.length === 0 ? rest : [...taken, ...rest] };
+}
+
+function isNamed(children: ReadonlyMap<string, unknown>, part: string): boolean {
+  return children.has(canonicalPart(part) ?? part);
 }

@@ -2,7 +2,7 @@
 import type { ClassNode, ModuleNode, Route } from './table.ts';
 
 export interface RouteEntry {
-  /** Without positional parameters: `/`, `/ops/drain`. */
+  /** Without positional parameters, but with folders that stand for one: `/`, `/ops/drain`, `/notes/[id]/comments`. */
   readonly path: string;
   /** Names of the positional parameters, agreed among the methods of one class. */
   readonly parameters: readonly string[];
@@ -17,19 +17,36 @@ export function listRoutes(root: ModuleNode): readonly RouteEntry[] {
   return entries.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
+/** The path with these parameters: the first where folders stand for a part, the others behind. */
+export function fillPath(
+  path: string,
+  parameters: readonly string[],
+  toPart: (name: string) => string,
+): string {
+  let used = 0;
+  const base = path.replace(/\[\w+\]/g, () => toPart(parameters[used++] ?? ''));
+  const behind = parameters.slice(used).map(toPart);
+  return [base === '/' ? '' : base, ...behind].join('/') || '/';
+}
+
 /** As people write it: `/widgets[/id]`, `/many[/rest...]`. */
 export function toPathText({ path, parameters, route }: RouteEntry): string {
   const declared = route.op?.path ?? [];
-  const base = path === '/' && parameters.length > 0 ? '' : path;
-  const parts = declared.map(({ optional, byKeyword }, index) =>
-    optional || byKeyword ? `[/${parameters[index]}]` : `/${parameters[index]}`,
-  );
+  const taken = path.split('/').filter((part) => part.startsWith('[')).length;
+  const whole = fillPath(path, parameters.slice(0, taken), (name) => name);
+  const base = whole === '/' && parameters.length > 0 ? '' : whole;
+  const parts = declared.slice(taken).map(({ optional, byKeyword }, index) => {
+    const name = parameters[taken + index];
+    return optional || byKeyword ? `[/${name}]` : `/${name}`;
+  });
   const rest = route.op?.spec.rest === undefined ? '' : `[/${parameters[declared.length]}...]`;
   return `${base}${parts.join('')}${rest}`;
 }
 
 function addModule(node: ModuleNode, path: string, entries: RouteEntry[]): void {
   for (const [part, module] of node.modules) addModule(module, `${path}/${part}`, entries);
+  const { parameter } = node;
+  if (parameter !== undefined) addModule(parameter.node, `${path}/${parameter.name}`, entries);
   const hidden = new Set([...node.modules.keys(), ...node.classes.keys()]);
   if (node.fallback !== undefined) addClass(node.fallback, path, entries, hidden);
   for (const [part, inner] of node.classes) {

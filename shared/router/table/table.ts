@@ -35,6 +35,8 @@ export interface ModuleNode {
   readonly classes: Map<string, ClassNode>;
   /** The class Default. */
   fallback: ClassNode | undefined;
+  /** What stands below any part that names nothing here: the folder `[id]`. */
+  parameter: { readonly name: string; readonly node: ModuleNode } | undefined;
 }
 
 export interface ClassNode {
@@ -106,15 +108,26 @@ function buildModules(tree: ModuleTree, options: TableOptions, problems: string[
   for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parts = name === '' ? [] : name.split('.');
     if (parts.some((part) => part.startsWith('_'))) continue;
-    const path = parts.map(toPathName);
+    const path = parts.map((part) => (isParameter(part) ? part : toPathName(part)));
     const other = paths.get(path.join('/'));
     if (other !== undefined) problems.push(`the modules ${other} and ${name} have one path`);
     paths.set(path.join('/'), name);
     let node = root;
     for (const part of path) {
-      const next = node.modules.get(part) ?? createModuleNode();
-      node.modules.set(part, next);
-      node = next;
+      if (!isParameter(part)) {
+        const next = node.modules.get(part) ?? createModuleNode();
+        node.modules.set(part, next);
+        node = next;
+        continue;
+      }
+      node.parameter ??= { name: part, node: createModuleNode() };
+      if (node.parameter.name !== part) {
+        problems.push(`${name}: the folders ${part} and ${node.parameter.name} are one place`);
+      }
+      node = node.parameter.node;
+    }
+    if (parts.length > 0 && isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
+      problems.push(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
     const above = parts.flatMap((_, at) => folders.get(parts.slice(0, at + 1).join('.')) ?? []);
     const holding = [...(folders.get('') ?? []), ...above];
@@ -281,6 +294,13 @@ function buildRoute(
     problems.push(`${name}: the static ${method} is not made by op()`);
     return undefined;
   }
+  const captured = module.split('.').filter(isParameter);
+  const path = declared?.path ?? [];
+  const required = path.findIndex((part) => part.optional || part.byKeyword);
+  if (captured.length > (required < 0 ? path.length : required)) {
+    problems.push(`${name} must declare a required position for ${captured.join(' and ')}`);
+    return undefined;
+  }
   const xml = controller.xml === true;
   const mediaType =
     extension !== undefined && declared?.spec.returns !== undefined
@@ -365,8 +385,12 @@ function findForgottenGuards(
   }
 }
 
+function isParameter(part: string): boolean {
+  return part.startsWith('[');
+}
+
 function createModuleNode(): ModuleNode {
-  return { modules: new Map(), classes: new Map(), fallback: undefined };
+  return { modules: new Map(), classes: new Map(), fallback: undefined, parameter: undefined };
 }
 
 /** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules
@@ -382,6 +406,8 @@ function merge(into: ModuleNode, from: ModuleNode): void {
   }
   for (const [part, node] of from.classes) into.classes.set(part, node);
   into.fallback = from.fallback ?? into.fallback;
+  if (into.parameter === undefined) into.parameter = from.parameter;
+  else if (from.parameter !== undefined) merge(into.parameter.node, from.parameter.node);
 }
 
 interface Clashes {
@@ -401,4 +427,6 @@ function findClashes(node: ModuleNode, path: string, clashes: Clashes): void {
     clashes.problems.push(`${name} and ${other} have one path: ${path}/${part}`);
   }
   for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, clashes);
+  const { parameter } = node;
+  if (parameter !== undefined) findClashes(parameter.node, `${path}/${parameter.name}`, clashes);
 }
