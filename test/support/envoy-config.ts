@@ -20,6 +20,8 @@ export interface ListenerOptions {
   readonly routes: readonly RouteOptions[];
   /** Filters before the rate limit filter. */
   readonly filters?: readonly JsonObject[];
+  /** Fields of the connection manager, over its own. */
+  readonly manager?: JsonObject;
 }
 
 export interface RouteOptions {
@@ -30,7 +32,13 @@ export interface RouteOptions {
   readonly fields?: JsonObject;
 }
 
-export function toListener({ port, rateLimit, routes, filters = [] }: ListenerOptions): JsonObject {
+export function toListener({
+  port,
+  rateLimit,
+  routes,
+  filters = [],
+  manager: managerFields = {},
+}: ListenerOptions): JsonObject {
   const rateLimitFilter = toExtension(
     'envoy.filters.http.ratelimit',
     'extensions.filters.http.ratelimit.v3.RateLimit',
@@ -52,6 +60,7 @@ export function toListener({ port, rateLimit, routes, filters = [] }: ListenerOp
     {
       stat_prefix: `port_${port}`,
       use_remote_address: false,
+      ...managerFields,
       route_config: {
         virtual_hosts: [
           {

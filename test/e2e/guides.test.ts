@@ -1,0 +1,118 @@
+// The guides by need, executed as they stand: their calls through a real Envoy, and the tests of their rules.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { parse } from 'yaml';
+import { systemClock } from '../../shared/clock.ts';
+import { runInProcess } from '../support/command-run.ts';
+import { startEchoServer } from '../support/echo-server.ts';
+import { startEnvoy } from '../support/envoy.ts';
+import {
+  http2Fields,
+  type JsonObject,
+  toCluster,
+  toEnvoyConfig,
+  toListener,
+} from '../support/envoy-config.ts';
+import { findFencedBlocks } from '../support/fenced-blocks.ts';
+import { freePort } from '../support/free-port.ts';
+import { startWorker } from '../support/worker-in-process.ts';
+
+const folder = join(import.meta.dirname, '../../worker/docs/guides');
+const guides = readdirSync(folder).filter((name) => name.endsWith('.md'));
+
+/** The block `yaml envoy` of a guide: what is to be in the configuration. */
+interface EnvoyPart {
+  /** Of the route that asks; default `/`. */
+  readonly path?: string;
+  /** Fields of the connection manager. */
+  readonly manager?: JsonObject;
+  readonly filters?: readonly JsonObject[];
+  readonly rate_limits: readonly JsonObject[];
+}
+
+function readGuide(name: string): (language: string) => string {
+  const blocks = findFencedBlocks(readFileSync(join(folder, name), 'utf8'));
+  return (language) => {
+    const [found, ...others] = blocks.filter((block) => block.language === language);
+    if (found === undefined || others.length > 0) {
+      throw new Error(`${name} has not one block of ${language}`);
+    }
+    return found.text;
+  };
+}
+
+/** The address of a proxy with the guide's configuration, whose worker stands still in time. */
+async function startProxy(
+  t: ExecutionContext,
+  rules: string,
+  { path = '/', manager = {}, filters = [], rate_limits: rateLimits }: EnvoyPart,
+): Promise<string> {
+  const upstream = await startEchoServer();
+  t.teardown(upstream.stop);
+  const grpcPort = await freePort();
+  const worker = await startWorker(t, {
+    env: { BACKEND_TYPE: 'memory', GRPC_PORT: `${grpcPort}` },
+    rules,
+    clock: { ...systemClock, wallMs: () => Date.UTC(2026, 0, 1) },
+  });
+  await worker.started;
+  const port = await freePort();
+  const routes = [
+    { path, rateLimits },
+    { path: '/', rateLimits: [] },
+  ];
+  const { domain } = parse(rules) as { domain: string };
+  const listener = toListener({ port, rateLimit: { domain }, routes, filters, manager });
+  const clusters = [
+    toCluster('upstream', [upstream.port]),
+    toCluster('workers', [grpcPort], http2Fields),
+  ];
+  const envoy = await startEnvoy(toEnvoyConfig([listener], clusters), port);
+  t.teardown(envoy.stop);
+  return `http://127.0.0.1:${port}`;
+}
+
+async function call(url: string, headers: readonly string[]): Promise<number> {
+  const answer = await fetch(url, {
+    headers: headers.map((header): [string, string] => {
+      const at = header.indexOf('=');
+      return [header.slice(0, at), header.slice(at + 1)];
+    }),
+  });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+for (const name of guides) {
+  const blockOf = readGuide(name);
+
+  test(`${name}: calls through Envoy are answered as it says`, async (t) => {
+    const proxy = await startProxy(t, blockOf('yaml'), parse(blockOf('yaml envoy')) as EnvoyPart);
+    for (const line of blockOf('calls').trim().split('\n')) {
+      const [request = '', statuses = ''] = line.split(' -> ');
+      const [path = '', ...headers] = request.split(' ');
+      for (const status of statuses.split(' ')) {
+        t.is(await call(`${proxy}${path}`, headers), Number(status), line);
+      }
+    }
+  });
+
+  test(`${name}: the test of its rules passes, and reaches every limit`, async (t) => {
+    const root = await mkdtemp(join(tmpdir(), 'ratelane-guide-'));
+    t.teardown(() => rm(root, { recursive: true, force: true }));
+    for (const part of ['rules', 'tests']) await mkdir(join(root, part));
+    await writeFile(join(root, 'rules', 'rules.yaml'), blockOf('yaml'));
+    await writeFile(
+      join(root, 'tests', 'rules_test.yaml'),
+      `rules: ../rules/rules.yaml\n${blockOf('yaml test')}`,
+    );
+    const checked = await runInProcess(['check', '--strict', join(root, 'rules')]);
+    t.is(checked.code, 0, checked.out);
+    const { code, out } = await runInProcess(['test', join(root, 'tests'), '--coverage', '--json']);
+    t.is(code, 0, out);
+  });
+}
