@@ -291,6 +291,20 @@ test('an invalid revision is put on record with its errors, once', async (t) => 
   t.is(harness.writes, 2);
 });
 
+test('each invalid revision is put on record once, in order, however long the record could not be written', async (t) => {
+  const harness = createHarness({ newest: invalid, record: onRecord('a') });
+  harness.known.trouble = 'no route to it';
+  await harness.look();
+  harness.newest = { ...invalid, revision: newestOf('c').revision };
+  for (let looks = 0; looks < 100; looks++) await harness.look();
+  harness.known.trouble = undefined;
+  for (let looks = 0; looks < 3; looks++) await harness.look();
+  t.deepEqual(
+    shown(harness.known).map((line) => line.slice(0, 9)),
+    ['c invalid', 'b invalid', 'a in_forc'],
+  );
+});
+
 test('while a rollout is led elsewhere an invalid revision is put on record there', async (t) => {
   const harness = createHarness({ newest: invalid, record: { ...onRecord('a'), rollout: open } });
   harness.known.leads = false;

@@ -24,6 +24,7 @@ test('the same documents are encoded once, and others anew', (t) => {
   const first = made(one, two);
   t.is(made(one, two), first);
   t.not(made(one), first);
+  t.is(made(one, two).ours.version, first.ours.version);
   const other = made(one, three);
   t.not(other.ours.version, first.ours.version);
   t.not(made(one, two, three).ours.version, other.ours.version);
