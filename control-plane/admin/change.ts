@@ -4,6 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import { judgeByPolicy } from '../policy/policy-guard.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findRemoval } from '../snapshot/removal-guard.ts';
 import {
@@ -52,7 +53,7 @@ export interface ChangeRequest {
 
 export interface ChangeDeps {
   readonly store: ConfigStore;
-  readonly snapshots: Pick<SnapshotCache, 'ruleSet'>;
+  readonly snapshots: Pick<SnapshotCache, 'ruleSet' | 'governed' | 'wasInForce'>;
   readonly examine: Examine;
   readonly turns: ChangeTurns;
   /** Whether any change may remove most limits. */
@@ -126,6 +127,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   const message = toMessage(request);
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, examined } = await planChange(deps, request);
+    checkPolicy(deps, examined, { author: author.name, message });
     const result = await store.write(change, {
       // The files that the plan was made for, whatever its author started from.
       expectedRevision: before.id,
@@ -137,6 +139,18 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
     if (result.reason === 'busy') break;
   }
   throw busy();
+}
+
+/** As the revision will be judged; rejects with InvalidRules. */
+function checkPolicy(
+  { snapshots }: PlanDeps,
+  { governed, content }: Examination,
+  info: { readonly author: string; readonly message: string },
+): void {
+  if (governed === undefined || content === undefined) return;
+  const isUndo = snapshots.wasInForce(content);
+  const { refused } = judgeByPolicy(snapshots.governed, governed, { ...info, isUndo });
+  if (refused.length > 0) throw new InvalidRules(refused);
 }
 
 /** What its author has said of the change travels with it. */

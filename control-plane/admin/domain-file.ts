@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { isError } from '../../shared/rules/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { policyFile } from '../policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { existingPaths } from '../store/store-path.ts';
@@ -78,7 +79,10 @@ export function freePath(revision: Pick<Revision, 'files' | 'problems'>, wanted:
 
 /** The file of a new domain: no two domains share a file name, also on case-insensitive file systems. */
 export function toFileName(domain: string): string {
-  if (/^[a-z0-9][a-z0-9_-]{0,99}$/.test(domain) && `${domain}.yaml` !== nodeGroupsFile) {
+  if (
+    /^[a-z0-9][a-z0-9_-]{0,99}$/.test(domain) &&
+    ![nodeGroupsFile, policyFile].includes(`${domain}.yaml`)
+  ) {
     return `${domain}.yaml`;
   }
   const readable = domain

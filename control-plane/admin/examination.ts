@@ -5,6 +5,7 @@ import { isError, type Problem } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import type { GovernedRules } from '../policy/policy-guard.ts';
 import { type BuildOptions, buildSnapshots } from '../snapshot/build.ts';
 import type { Revision } from '../store/revision.ts';
 
@@ -16,6 +17,8 @@ export interface Examination {
   /** Equal where every node gets the same; undefined when there are errors. */
   readonly content: string | undefined;
   readonly problems: readonly Problem[];
+  /** With the policy beside them; undefined when there are errors. */
+  readonly governed: GovernedRules | undefined;
 }
 
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Examination;
@@ -43,6 +46,7 @@ export function createExamine({ encode, options }: ExaminationDeps): Examine {
       ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
       content: outcome.ok ? outcome.built.content : undefined,
       problems: outcome.ok ? outcome.warnings : outcome.problems,
+      governed: outcome.ok ? outcome.built : undefined,
     };
     known.set(revision, examination);
     return examination;

@@ -10,6 +10,7 @@ import { defaultMaxResponseBytes } from '../snapshot/build.ts';
 import { formatGithub } from './check/github-format.ts';
 import { formatHuman } from './check/human-format.ts';
 import { formatJson } from './check/json-format.ts';
+import { findPolicyProblems } from './check/policy-problems.ts';
 import { formatSarif } from './check/sarif-format.ts';
 import { findServedProblems } from './check/served-problems.ts';
 import { type AddCommand, describeExitCodes, type ExitCode, exitCodes } from './command-frame.ts';
@@ -154,7 +155,7 @@ ${describeExitCodes('no errors; there may be warnings and notes', 'errors, or wi
           ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
           : [];
       const rules = withAllowed(
-        withProblems(loaded, [...served, ...problems, ...asked]),
+        withProblems(loaded, [...served, ...findPolicyProblems(loaded), ...problems, ...asked]),
         [...read.input.files, ...files],
         options,
       );

@@ -10,6 +10,7 @@ import type { RulesFile } from '../../shared/rules-file.ts';
 import { fromProblemJson, type ProblemJson } from '../admin/problem-json.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/limit-json.ts';
+import { policyFile } from '../policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -131,7 +132,10 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
     const read = valid
       ? { files, problems: [] }
       : { files: [], problems: problems.map(fromProblemJson) };
-    return { ok: true, input: { ...read, nodeGroupsPath: nodeGroupsFile, commit: undefined } };
+    return {
+      ok: true,
+      input: { ...read, nodeGroupsPath: nodeGroupsFile, policyPath: policyFile, commit: undefined },
+    };
   }
 
   async function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {

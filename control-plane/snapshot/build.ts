@@ -11,6 +11,7 @@ import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { type Policy, parsePolicy, policyFile } from '../policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
 import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
@@ -31,6 +32,9 @@ export interface BuiltSnapshots {
   readonly content: string;
   /** Domains with fields that only our own workers get (behaviour: fields-of-our-own), and the fields. */
   readonly leftOut: ReadonlyMap<string, readonly string[]>;
+  readonly policy: Policy;
+  /** The text of its file; undefined without one. */
+  readonly policyText: string | undefined;
 }
 
 export interface GroupSnapshots {
@@ -77,7 +81,7 @@ export function buildSnapshots(
   { encode, nowMs = Date.now(), parse = parseRuleDocument }: BuildDeps,
 ): BuildOutcome {
   const problems: Problem[] = [...unreadable];
-  const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile);
+  const ruleFiles = files.filter(({ path }) => path !== nodeGroupsFile && path !== policyFile);
   const documents: RuleDocument[] = [];
   for (const { path, text } of ruleFiles) {
     const parsed = parse(text, path);
@@ -91,6 +95,9 @@ export function buildSnapshots(
   const groupsText = files.find(({ path }) => path === nodeGroupsFile)?.text;
   const { groups, problems: groupProblems } = parseNodeGroups(groupsText, domains);
   problems.push(...groupProblems);
+  const policyText = files.find(({ path }) => path === policyFile)?.text;
+  const { policy, problems: policyProblems } = parsePolicy(policyText);
+  problems.push(...policyProblems);
   const stepped = groups.find(({ rollout }) => rollout !== undefined);
   if (stepped !== undefined && rollsOut === false) {
     const message = `group '${toExcerpt(stepped.name)}' has steps of a rollout, but revisions reach all workers at once here`;
@@ -133,6 +140,8 @@ export function buildSnapshots(
       groups: built,
       content: toContent(built),
       leftOut,
+      policy,
+      policyText,
     }),
     warnings: advises ? [...told.problems, ...told.idle] : told.problems,
   };

@@ -9,6 +9,7 @@ import { type Problem, problemOf } from '../../shared/rules/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
+import { type GovernedRules, judgeByPolicy } from '../policy/policy-guard.ts';
 import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
 import {
@@ -63,6 +64,10 @@ export interface SnapshotCache
   readonly ruleSet: RuleSet | undefined;
   /** Of the rules in force; the same array as long as they are. Empty while nothing is. */
   readonly documents: readonly RuleDocument[];
+  /** The rules in force with their policy; undefined while nothing is. */
+  readonly governed: GovernedRules | undefined;
+  /** Whether everybody had this content before, as far as that is remembered. */
+  wasInForce(content: string): boolean;
   /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
   close(): Promise<void>;
 }
@@ -105,6 +110,7 @@ interface Newest {
   readonly saidBefore: Said | undefined;
 }
 
+/** Revisions and contents that are remembered. */
 const maxSeen = 1_000;
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
@@ -114,12 +120,14 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const nextParse = createRememberingParser();
   const served = createServed();
   /** Served by an earlier process; used until this one serves something. */
-  let servedBefore: { readonly id: string; readonly ruleSet: RuleSet } | undefined;
+  let servedBefore: { readonly id: string; readonly built: BuiltSnapshots } | undefined;
   let newest: Newest | undefined;
   /** The newest one, while it is not known what was said of it. */
   let unexamined: Revision | undefined;
   /** Ids of revisions that have been the newest one, the oldest first. */
   const seen = new Set<string>();
+  /** Contents that this control plane has had in force, the oldest first. */
+  const servedContents = new Set<string>();
   const newestListeners = new Set<() => void>();
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
@@ -149,9 +157,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       saidBefore: findSaidBefore(whole, content, before),
     };
     newest = now;
-    seen.add(whole.id);
-    const [oldest = ''] = seen;
-    if (seen.size > maxSeen) seen.delete(oldest);
+    addBounded(seen, whole.id);
     if (!outcome.ok) {
       refuse(now, outcome.problems, before);
       return;
@@ -160,22 +166,31 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const goesBack = isBack(whole, built);
     const takenBack = findTakenBack(now, built);
     const problem = takenBack ?? findGuarded(whole, built);
-    if (problem !== undefined) {
+    const policy = judgeByPolicy(findBefore()?.built, built, {
+      author: whole.author,
+      message: whole.message,
+      isUndo: wasInForce(built.content),
+    });
+    const warnings = [...outcome.warnings, ...policy.tolerated];
+    const stopping = problem === undefined ? policy.refused : [problem, ...policy.refused];
+    if (stopping.length > 0) {
       // Its author wants the revision on trial no more all the same.
       if (goesBack) {
         noteWithdrawn(whole);
         served.change({ trial: undefined });
       }
-      const isHeldBack = takenBack === undefined;
-      refuse({ ...now, isHeldBack }, [...outcome.warnings, problem], before);
+      const isHeldBack = takenBack === undefined && policy.refused.length === 0;
+      refuse({ ...now, isHeldBack }, [...warnings, ...stopping], before);
       return;
     }
-    say.warnings(outcome.warnings);
+    newest = { ...now, problems: warnings };
+    say.warnings(warnings);
+    if (policy.exception !== undefined) say.excused(whole, policy.exception);
     if (goesBack || !needsTrial(whole, built)) {
       noteWithdrawn(whole);
       const isAnswer = before?.invalidSinceMs !== undefined || served.now.inForce === undefined;
       serve(whole, built, { isAtOnce: true, trial: undefined }, isAnswer);
-    } else tryOut(now, built);
+    } else tryOut({ ...now, problems: warnings }, built);
   }
 
   /** Nobody is to have the revision on trial any more. */
@@ -198,6 +213,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return !isTried && memory.wasInForce(content);
   }
 
+  function wasInForce(content: string): boolean {
+    return servedContents.has(content) || memory.wasInForce(content);
+  }
+
   function findSaidBefore(
     { id }: Revision,
     content: string | undefined,
@@ -218,16 +237,19 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return word && toTakenBack(word.reason);
   }
 
-  function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
+  /** What the workers have, as far as it is known. */
+  function findBefore(): { readonly id: string; readonly built: BuiltSnapshots } | undefined {
     const { inForce } = served.now;
-    const before = inForce
-      ? { id: inForce.revision.id, ruleSet: inForce.built.ruleSet }
-      : servedBefore;
+    return inForce ? { id: inForce.revision.id, built: inForce.built } : servedBefore;
+  }
+
+  function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
+    const before = findBefore();
     const verdict = memory.verdictOf(whole.id, content);
     if (deps.allowsRemoval || verdict?.outcome === 'approved' || before?.id === whole.id)
       return undefined;
     if (saysTrailer(whole, allowRemovalTrailer)) return undefined;
-    if (before !== undefined) return findRemoval(before.ruleSet, ruleSet);
+    if (before !== undefined) return findRemoval(before.built.ruleSet, ruleSet);
     // What it would remove is not known here any more, but that it was held back for it is.
     return verdict?.outcome === 'held_back' && memory.inForce?.content !== content
       ? problemOf('error', 'large-removal', '(all files)', verdict.reason)
@@ -283,6 +305,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     accepted++;
     const revision = toRevisionInfo(whole);
     served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
+    addBounded(servedContents, built.content);
     lastGood.keep(whole);
     // For control planes without a state.
     if (rollsOut) void store.keepInForce?.(whole);
@@ -377,7 +400,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const found = await readStore();
       const kept = await readBase();
       if (kept?.outcome?.ok) {
-        servedBefore = { id: kept.revision.id, ruleSet: kept.outcome.built.ruleSet };
+        servedBefore = { id: kept.revision.id, built: kept.outcome.built };
       }
       // A revision that has not come through its trial goes on with it: workers keep what they have.
       const { revision } = found;
@@ -402,6 +425,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     },
     get ruleSet() {
       return served.now.inForce?.built.ruleSet;
+    },
+    wasInForce,
+    get governed() {
+      return served.now.inForce?.built;
     },
     get documents() {
       return served.now.inForce?.built.documents ?? [];
@@ -482,6 +509,13 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       await lastGood.settled();
     },
   };
+}
+
+/** The oldest one goes. */
+function addBounded(texts: Set<string>, text: string): void {
+  texts.add(text);
+  const [oldest = ''] = texts;
+  if (texts.size > maxSeen) texts.delete(oldest);
 }
 
 function toTakenBack(reason: string): Problem {

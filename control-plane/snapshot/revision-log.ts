@@ -17,6 +17,8 @@ export interface RevisionLog {
   waits(revision: RevisionInfo, trial: RevisionInfo): void;
   /** The workers that have the revision on trial lose it. */
   withdrawn(trial: RevisionInfo, by: RevisionInfo): void;
+  /** It does not keep to the policy, for this reason of its author; the warnings say how. */
+  excused(revision: RevisionInfo, reason: string): void;
   /** Those that the revision before did not have. */
   warnings(warnings: readonly Problem[]): void;
 }
@@ -24,6 +26,7 @@ export interface RevisionLog {
 /** `storeDescription` is that of the store. */
 export function createRevisionLog(storeDescription: string, log: Log): RevisionLog {
   let saidWarnings: ReadonlySet<string> = new Set();
+  let excusedId: string | undefined;
   return {
     inForce(revision, built, isNews, isAnswer) {
       const text = `Revision ${toTitle(revision)} is in force: ${countsOf(built)}${isNews ? '' : '; nothing changes for the workers'}`;
@@ -55,6 +58,13 @@ export function createRevisionLog(storeDescription: string, log: Log): RevisionL
     withdrawn(trial, by) {
       log.notice(
         `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`,
+      );
+    },
+    excused(revision, reason) {
+      if (revision.id === excusedId) return;
+      excusedId = revision.id;
+      log.notice(
+        `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`,
       );
     },
     warnings(warnings) {

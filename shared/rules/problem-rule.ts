@@ -63,6 +63,7 @@ const problemRules = {
   'shadow-mode-only': ['warning', 'No limit refuses anybody'],
   'worker-only-field': ['note', 'Other workers miss a field'],
   'node-groups': ['warning', 'Groups of workers overlap, or have no domains'],
+  policy: ['warning', 'A limit is not as a policy wants it'],
   'envoy-no-rule': ['warning', 'Envoy asks about what no rule takes'],
   'envoy-unknown-domain': ['warning', 'Envoy asks about another domain'],
   'envoy-never-sent': ['warning', 'No filter of Envoy sends the actions'],

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
+import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
+import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
 import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
 import { isError } from '../../shared/rules/problem.ts';
@@ -93,3 +95,15 @@ for (const [what, descriptor] of mistakes) {
     t.false(isValid({ domain: 'd', descriptors: [descriptor] }));
   });
 }
+
+test('the schema of policies that is kept is the one that the code makes', (t) => {
+  const kept = JSON.parse(read('control-plane/policy/policy.schema.json'));
+  t.deepEqual(kept, JSON.parse(formatPolicySchema()), 'run npm run docs');
+});
+
+test('the policy of the page is one', (t) => {
+  const [, text = ''] = /```yaml\n(.*?)```/s.exec(read('control-plane/docs/policies.md')) ?? [];
+  const { policy, problems } = parsePolicy(text);
+  t.deepEqual(problems, []);
+  t.is(policy.policies.length, 1);
+});

@@ -1,6 +1,7 @@
 // Writes what documents take from the code: `npm run docs`. Tests beside this compare them.
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
+import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
 import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
 import { AppError } from '../../shared/errors.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
@@ -20,6 +21,7 @@ for (const { document, mark, text } of generatedSections) {
 }
 
 // What follows is brought into form by Biome, which the script runs next.
+await writeFile(inProject('control-plane/policy/policy.schema.json'), formatPolicySchema());
 await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema());
 await writeFile(
   inProject('control-plane/rehearsal/rule-tests/rule-tests.schema.json'),

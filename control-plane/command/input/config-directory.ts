@@ -61,6 +61,7 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
       files: read.files,
       problems: [...problems, ...read.problems],
       nodeGroupsPath: undefined,
+      policyPath: undefined,
       commit: undefined,
     },
   };

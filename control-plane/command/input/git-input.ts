@@ -9,6 +9,7 @@ import { isError, problemOf } from '../../../shared/rules/problem.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
+import { policyFile } from '../../policy/policy-file.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, fetchTimeoutMs, type Git, GitError } from '../../store/git-command.ts';
@@ -97,7 +98,13 @@ async function readInput(
       problemOf('error', 'no-rules-file', toPath('.'), 'no file named *.yaml or *.yml'),
     );
   }
-  return { files, problems, nodeGroupsPath: toPath(nodeGroupsFile), commit };
+  return {
+    files,
+    problems,
+    nodeGroupsPath: toPath(nodeGroupsFile),
+    policyPath: toPath(policyFile),
+    commit,
+  };
 }
 
 /** Undefined when no branch or tag leads to it. */

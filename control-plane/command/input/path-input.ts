@@ -10,6 +10,7 @@ import {
   unreadable,
 } from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
+import { policyFile } from '../../policy/policy-file.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
@@ -19,12 +20,14 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
   /** By file and message: a directory may be named twice, or together with its parent. */
   const noticed = new Map<string, Problem>();
   let nodeGroupsPath: string | undefined;
+  let policyPath: string | undefined;
   for (const given of paths) {
     const path = given === '' ? given : normalize(given);
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string') return { ok: false, message: `'${given}' ${found}` };
     if (found.isDirectory()) {
       nodeGroupsPath ??= join(path, nodeGroupsFile);
+      policyPath ??= join(path, policyFile);
       const listing = await listDirectory(path);
       for (const problem of listing.problems) {
         noticed.set(`${resolve(problem.file)}\0${problem.message}`, problem);
@@ -44,7 +47,10 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
 
   const { files, problems } = await readRulesFiles([...listed.values()], defaultBounds);
   const all = [...noticed.values(), ...problems];
-  return { ok: true, input: { files, problems: all, nodeGroupsPath, commit: undefined } };
+  return {
+    ok: true,
+    input: { files, problems: all, nodeGroupsPath, policyPath, commit: undefined },
+  };
 }
 
 async function listDirectory(

@@ -69,6 +69,7 @@ export interface LoadedRules {
   /** Sorted by place. Without mistakes in the file of node groups. */
   readonly problems: readonly Problem[];
   readonly nodeGroups: RulesFile | undefined;
+  readonly policy: RulesFile | undefined;
   readonly commit: string | undefined;
 }
 
@@ -80,7 +81,8 @@ export function loadRules(
   nowMs = Date.now(),
 ): LoadedRules {
   const nodeGroups = input.files.find(({ path }) => path === input.nodeGroupsPath);
-  const files = input.files.filter((file) => file !== nodeGroups);
+  const policy = input.files.find(({ path }) => path === input.policyPath);
+  const files = input.files.filter((file) => file !== nodeGroups && file !== policy);
   const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
   const documents = parsed.flatMap(({ document }) => document ?? []);
   const options = { mergeDomains, sanitizeMetricDots: false, fixedWindowsOnly };
@@ -98,6 +100,7 @@ export function loadRules(
     ruleSet: built.ok && !hasErrors ? built.ruleSet : undefined,
     problems: problems.sort(comparePlaces),
     nodeGroups,
+    policy,
     commit: input.commit,
   };
 }

@@ -8,6 +8,8 @@ export interface RuleInput {
   readonly problems: readonly Problem[];
   /** The file of node groups, at the root of a store; undefined without one. */
   readonly nodeGroupsPath: string | undefined;
+  /** The same of the policy. */
+  readonly policyPath: string | undefined;
   /** The commit that was read; undefined outside of Git. */
   readonly commit: string | undefined;
 }

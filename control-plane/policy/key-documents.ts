@@ -1,0 +1,12 @@
+// What documents get from the table of the keys of the policy file.
+import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
+import { policyKeys } from './policy-keys.ts';
+
+export const policyKeySection: GeneratedSection = {
+  document: new URL('../docs/policies.md', import.meta.url),
+  mark: 'policy-keys',
+  text: toTable(
+    ['Key', 'Where', 'Meaning'],
+    policyKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+  ),
+};

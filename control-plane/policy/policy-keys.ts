@@ -1,0 +1,118 @@
+// The keys of the policy file, one row each. From the rows come: which keys are known and where, the table in the
+// documents, and the JSON Schema for editors. policy-file.ts reads their values.
+import {
+  createDocumentSchema,
+  type JsonSchema,
+  type SchemaRow,
+} from '../../shared/rules/document-schema.ts';
+import { maxCount } from '../../shared/rules/rule-keys.ts';
+import { units } from '../../shared/rules/unit.ts';
+
+export type PolicyPlace = 'file' | 'policy' | 'bound';
+
+const text: JsonSchema = { type: ['string', 'integer', 'boolean'] };
+const texts: JsonSchema = { anyOf: [text, { type: 'array', minItems: 1, items: text }] };
+
+export const policyKeys = [
+  {
+    name: 'owners',
+    places: ['file'],
+    type: 'other',
+    schema: texts,
+    meaning: 'who may change this file; without it, everybody',
+  },
+  {
+    name: 'policies',
+    places: ['file'],
+    type: 'list',
+    holds: 'policy',
+    isRequired: true,
+    items: [1, 1_000],
+    meaning: 'the policies; a domain keeps all whose `domains` it matches; required',
+  },
+  {
+    name: 'domains',
+    places: ['policy'],
+    type: 'other',
+    isRequired: true,
+    schema: texts,
+    meaning:
+      'for which domains: a pattern or a list of them, with `*` for any characters; required',
+  },
+  {
+    name: 'owners',
+    places: ['policy'],
+    type: 'other',
+    schema: texts,
+    meaning:
+      'who may change them: patterns for the name of a token, or for the name or address of the author of a commit; without it, everybody',
+  },
+  {
+    name: 'require',
+    places: ['policy'],
+    type: 'other',
+    schema: {
+      type: 'array',
+      items: { type: 'string', pattern: '^(name|metadata[.].+)$' },
+    },
+    meaning: 'what each limit has to have: `name`, or `metadata.KEY`',
+  },
+  {
+    name: 'bounds',
+    places: ['policy'],
+    type: 'list',
+    holds: 'bound',
+    meaning: 'the smallest and the largest number of requests for a unit',
+  },
+  {
+    name: 'unit',
+    places: ['bound'],
+    type: 'text',
+    words: units,
+    meaning: 'for limits that are counted in this unit; without it, in any',
+  },
+  {
+    name: 'least',
+    places: ['bound'],
+    type: 'count',
+    min: 0,
+    max: maxCount,
+    meaning: 'the fewest requests for one unit',
+  },
+  {
+    name: 'most',
+    places: ['bound'],
+    type: 'count',
+    min: 0,
+    max: maxCount,
+    meaning: 'the most requests for one unit',
+  },
+  {
+    name: 'largest_factor',
+    places: ['policy'],
+    type: 'other',
+    schema: { type: 'number', exclusiveMinimum: 1 },
+    meaning: 'by how much one revision may raise or lower a limit, such as `10`',
+  },
+  {
+    name: 'unlimited',
+    places: ['policy'],
+    type: 'flag',
+    meaning: '`false` forbids rules that are `unlimited`; default `true`',
+  },
+] as const satisfies readonly SchemaRow<PolicyPlace>[];
+
+export function policyKeysAt(place: PolicyPlace): readonly string[] {
+  const rows: readonly SchemaRow<PolicyPlace>[] = policyKeys;
+  return rows.filter(({ places }) => places.includes(place)).map(({ name }) => name);
+}
+
+/** The text of policy.schema.json. */
+export function formatPolicySchema(): string {
+  const schema = createDocumentSchema<PolicyPlace>({
+    title: 'Policies for rate limit rules',
+    rows: policyKeys,
+    root: 'file',
+  });
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
+}
