@@ -158,9 +158,10 @@ function notOwner(
 function isOwner(owners: readonly string[] | undefined, author: string | undefined): boolean {
   if (owners === undefined) return true;
   if (author === undefined) return false;
-  const [, name = author, address] = /^(.*?) *<([^<>]*)>$/.exec(author) ?? [];
-  const known = [name, address].filter((each) => each !== undefined && each !== '') as string[];
-  return owners.some((owner) => known.some((each) => matchesGlob(owner, each)));
+  const start = author.endsWith('>') ? author.lastIndexOf('<') : -1;
+  const known =
+    start === -1 ? [author] : [author.slice(0, start).trimEnd(), author.slice(start + 1, -1)];
+  return owners.some((owner) => known.some((each) => each !== '' && matchesGlob(owner, each)));
 }
 
 function describeFactor(

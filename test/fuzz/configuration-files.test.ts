@@ -1,9 +1,16 @@
-// Mapping files of statistics, files of node groups, and those of who made the revisions of a directory that
-// nobody meant: each problem of the former has its place, and what is accepted does its work.
+// Mapping files of statistics, files of node groups, policies, tests of rules, and those of who made the revisions
+// of a directory that nobody meant: each problem of the former has its place, and what is accepted does its work.
 import test from 'ava';
+import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
+import { findViolations } from '../../control-plane/policy/violations.ts';
+import { runTests } from '../../control-plane/rehearsal/rule-tests/run-tests.ts';
+import { parseTestFile } from '../../control-plane/rehearsal/rule-tests/test-file.ts';
+import { updateText } from '../../control-plane/rehearsal/rule-tests/update-text.ts';
+import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
 import { matchesNode } from '../../control-plane/snapshot/node-group.ts';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
 import { parseAttribution } from '../../control-plane/store/directory-attribution.ts';
+import { parseRuleDocument } from '../../shared/rules/document.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
 import { parseMapping } from '../../worker/metrics/mapping-file.ts';
@@ -148,6 +155,85 @@ test.serial('any file of node groups groups nodes, or is refused with places', a
     if (problems.some(({ severity }) => severity === 'error')) return;
     accepted++;
     if (!groups.some((group) => matchesNode(group.match, node))) throw new Error('no group fits');
+  });
+  t.log(`${accepted} accepted`);
+  t.true(accepted > 0);
+});
+
+const policies = [
+  `owners: platform
+policies:
+  - domains: [shop, 'mail-*']
+    owners: ['*@shop.example']
+    require: [name, metadata.owner]
+    bounds: [{unit: minute, least: 1, most: 5}]
+    largest_factor: 2.5
+    unlimited: false
+`,
+  "policies: [{domains: '*', bounds: [{most: 0}]}]\n",
+];
+const limited =
+  'domain: shop\ndescriptors:\n  - {key: a, rate_limit: {unit: minute, requests_per_unit: 3}}\n  - {key: b, rate_limit: {unlimited: true}}\n';
+
+test.serial('any policy judges rules, or is refused with places', async (t) => {
+  let accepted = 0;
+  const { document } = parseRuleDocument(limited, 'rules.yaml');
+  await fuzz(t, 'policies', (random) => {
+    const text = damageText(random, random.pick(policies), words);
+    const { policy, problems } = parsePolicy(text);
+    for (const problem of problems) checkProblem(problem);
+    if (problems.some(({ severity }) => severity === 'error')) return;
+    accepted++;
+    for (const { problem } of findViolations(policy, document ? [document] : [])) {
+      checkProblem(problem);
+    }
+  });
+  t.log(`${accepted} accepted`);
+  t.true(accepted > 0);
+});
+
+const ruleTests = [
+  `rules: {domain: shop, descriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 3}}]}
+worker: {NEAR_LIMIT_RATIO: 0.5}
+tests:
+  - name: "a test"   # of many
+    domain: shop
+    clock: 2026-01-01T00:00:00Z
+    requests:
+      - {descriptor: {a: x}, at: 90s, hits: 2, times: 2, code: OK, remaining: 1, reset: 60s}
+      - descriptors: [{a: x}, [{a: y}, {b: z}]]
+        code: OVER_LIMIT
+        statuses: [{rule: shop.a, remaining: 3}, {metric_key: none, reset: none}]
+    statistics: {shop.a: {total_hits: 5}}
+  - name: rows
+    domain: shop
+    columns: [a=, hits, code, remaining]
+    rows:
+      - [x, -1, OK, ~]
+      - [x, 5, 'OVER_LIMIT']
+`,
+];
+
+test.serial('any file of rule tests runs and is updated, or is refused with places', async (t) => {
+  let accepted = 0;
+  await fuzz(t, 'files of rule tests', (random) => {
+    const text = damageText(random, random.pick(ruleTests), words);
+    const parsed = parseTestFile(text, 'a_test.yaml');
+    if (!parsed.ok) {
+      for (const problem of parsed.problems) checkProblem(problem);
+      return;
+    }
+    accepted++;
+    const documents = parsed.testFile.rules.flatMap((given) =>
+      'document' in given ? [given.document] : [],
+    );
+    const rules = createRulesInTime(documents, { mergeDomains: true, sanitizeMetricDots: false });
+    const results = runTests(parsed.testFile, { rules, nowMs: () => 0, reached() {} });
+    const failures = results.flatMap((result) => result.failures);
+    for (const { problem } of failures) checkProblem(problem);
+    const updated = updateText(text, failures);
+    const again = parseTestFile(updated.text, 'a_test.yaml');
+    if (!again.ok) throw new Error(`an update that cannot be read: ${updated.text}`);
   });
   t.log(`${accepted} accepted`);
   t.true(accepted > 0);
