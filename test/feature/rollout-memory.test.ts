@@ -92,7 +92,10 @@ for (const [where, open] of Object.entries(places)) {
     place.put({ 'a.yaml': undefined });
     await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
     const second = await createControlPlaneProcess(t, { flags: place.flags });
-    await second.start();
+    // In a directory it has nothing to serve, and is not ready: workers reach it all the same.
+    second.begin();
+    await eventually('its port is open', () => second.output().includes('Workers are served'));
+    t.is((await second.fetch('/healthcheck')).status, where === 'in a directory' ? 503 : 200);
     const others = connectThree(t, second);
     t.is(await verdictOf(second), 'held_back');
     t.regex(await reasonOf(second), /held back: no domain would be left/);
