@@ -1,6 +1,7 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
 // outcome is a response; nothing is thrown to the mount.
 import { type EncodeOptions, encodeResult } from './answer/encode.ts';
+import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
 import { toHeaderList, withHeaders } from './answer/header-list.ts';
@@ -168,7 +169,10 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
         return await sendEvents(value, request, response);
       }
-      return await encodeResult(value, response, encoding);
+      const encoded = await encodeResult(value, response, encoding);
+      return route.op?.spec.etag === true
+        ? withEntityTag(encoded, given.headers.get('if-none-match'))
+        : encoded;
     } catch (error) {
       if (error instanceof Redirect) return toRedirect(error, response, request.id);
       if (!(error instanceof Stop)) throw error;

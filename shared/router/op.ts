@@ -39,6 +39,8 @@ export interface OpSpec {
   /** Open to everybody: authenticating guards of the class, its bases and the application do not run. A subclass
    * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
+  /** The answer carries a weak `ETag` of its body, and who has it already is answered 304. */
+  readonly etag?: boolean;
   /** For this method alone; they go before those of folders and the application. */
   readonly limits?: Partial<Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs' | 'methodTimeoutMs'>>;
   readonly summary?: string;

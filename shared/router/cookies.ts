@@ -1,0 +1,63 @@
+// Cookies with defaults that protect: a page's scripts, other sites and plain connections do not get them unless the
+// application says so.
+
+export interface CookieOptions {
+  /** Seconds; absent: until the browser ends. 0 removes the cookie. */
+  readonly maxAge?: number;
+  /** Default: /. */
+  readonly path?: string;
+  /** Default: this host alone. */
+  readonly domain?: string;
+  /** Default: true, no script reads it. */
+  readonly httpOnly?: boolean;
+  /** Default: true, over TLS and on localhost alone. */
+  readonly secure?: boolean;
+  /** Default: lax, other sites do not send it but by a link. */
+  readonly sameSite?: 'strict' | 'lax' | 'none';
+}
+
+const cookieName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const attribute = /^[\x20-\x3a\x3c-\x7e]*$/;
+
+/** The value of a cookie of a request; undefined without it. Of several the first, as browsers order them. */
+export function readCookie(headers: Headers, name: string): string | undefined {
+  for (const pair of (headers.get('cookie') ?? '').split(';')) {
+    const at = pair.indexOf('=');
+    if (at < 0 || pair.slice(0, at).trim() !== name) continue;
+    const value = pair.slice(at + 1).trim();
+    try {
+      return decodeURIComponent(value);
+    } catch {
+      return value;
+    }
+  }
+  return undefined;
+}
+
+/** Adds a cookie to the headers of an answer; any text is a value. Throws a TypeError for what no cookie can be. */
+export function setCookie(
+  headers: Headers,
+  name: string,
+  value: string,
+  options: CookieOptions = {},
+): void {
+  const { maxAge, path = '/', domain, httpOnly = true, secure = true, sameSite = 'lax' } = options;
+  if (!cookieName.test(name)) throw new TypeError(`${JSON.stringify(name)} names no cookie`);
+  if (!attribute.test(path) || !attribute.test(domain ?? '')) {
+    throw new TypeError('the path or the domain of a cookie holds a character that ends it');
+  }
+  if (maxAge !== undefined && !Number.isSafeInteger(maxAge)) {
+    throw new TypeError('the age of a cookie is a number of whole seconds');
+  }
+  if (sameSite === 'none' && !secure) throw new TypeError('sameSite none needs secure');
+  const parts = [
+    `${name}=${encodeURIComponent(value)}`,
+    `Path=${path}`,
+    ...(domain === undefined ? [] : [`Domain=${domain}`]),
+    ...(maxAge === undefined ? [] : [`Max-Age=${maxAge}`]),
+    ...(httpOnly ? ['HttpOnly'] : []),
+    ...(secure ? ['Secure'] : []),
+    `SameSite=${sameSite.charAt(0).toUpperCase()}${sameSite.slice(1)}`,
+  ];
+  headers.append('set-cookie', parts.join('; '));
+}
