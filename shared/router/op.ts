@@ -5,6 +5,7 @@ import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
+import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
 
 type PathEntry = Type.TSchema | PathPart;
 
@@ -14,10 +15,10 @@ export interface OpSpec {
   /** Schema of each further path part, and of each item of a JSON array as body. */
   readonly rest?: Type.TSchema;
   /** Keyword arguments, described as query parameters. */
-  readonly query?: Type.TObject;
+  readonly query?: Type.TObject | StandardObject;
   /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
    * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. */
-  readonly body?: Type.TObject;
+  readonly body?: Type.TObject | StandardObject;
   /** Aliases of keywords: from the parameter's name to its other names. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; for descriptions. */
@@ -47,7 +48,9 @@ export interface OpSpec {
   readonly description?: string;
 }
 
-export type ShorterSpec = Pick<OpSpec, 'summary' | 'description' | 'returns' | 'query'>;
+export interface ShorterSpec extends Pick<OpSpec, 'summary' | 'description' | 'returns'> {
+  readonly query?: Type.TObject;
+}
 
 const brand: unique symbol = Symbol('op');
 
@@ -56,8 +59,18 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly [brand]: true;
   readonly spec: Spec;
   readonly path: readonly PathPart[];
+  /** The same as plain JSON Schema. */
+  readonly fields: { readonly query?: Type.TObject; readonly body?: Type.TObject };
+  /** Those that check by themselves. */
+  readonly standard: readonly StandardFields[];
   /** The method itself, where it was given with its declaration. */
   readonly method: AnyMethod | undefined;
+}
+
+export interface StandardFields {
+  readonly in: 'query' | 'body';
+  readonly names: readonly string[];
+  readonly schema: StandardObject;
 }
 
 type AnyMethod = (...args: never) => unknown;
@@ -85,14 +98,28 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
   }
-  return Object.freeze({ [brand]: true as const, spec, path, method });
+  const fields: { query?: Type.TObject; body?: Type.TObject } = {};
+  const standard: StandardFields[] = [];
+  for (const where of ['query', 'body'] as const) {
+    const schema = spec[where];
+    if (schema === undefined) continue;
+    const plain = isStandard(schema) ? toJsonSchema(schema) : schema;
+    fields[where] = plain;
+    if (!isStandard(schema)) continue;
+    standard.push({ in: where, names: Object.keys(plain.properties ?? {}), schema });
+  }
+  return Object.freeze({ [brand]: true as const, spec, path, fields, standard, method });
 }
 
 export function isOp(value: unknown): value is Op {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-type FieldsOf<Schema> = Schema extends Type.TObject ? Type.Static<Schema> : unknown;
+type FieldsOf<Schema> = Schema extends Type.TObject
+  ? Type.Static<Schema>
+  : Schema extends StandardObject<infer _Input, infer Output>
+    ? Output
+    : unknown;
 
 /** The keyword object that a method with this declaration gets. */
 export type Fields<Declared extends Op> =

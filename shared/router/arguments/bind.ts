@@ -6,6 +6,7 @@ import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
 import { createKeywords, type Keywords } from '../request/keywords.ts';
+import { validateFields } from '../standard-schema.ts';
 import type { CastOptions, Origin } from './cast.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
@@ -61,6 +62,7 @@ export function compileBinder(
   const restSchema = declared?.spec.rest;
   const rest = restSchema && toParameter(restSchema, compiler);
   const keywords = toKeywords(declared, compiler);
+  const standard = declared?.standard ?? [];
   const positional = new Set(path.map(({ keyword }) => keyword));
   // A part that cannot come by keyword must be present, with all before it.
   const minParts = path.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
@@ -171,6 +173,16 @@ export function compileBinder(
     return fields;
   }
 
+  /** By the schemas of other libraries, which may convert as well. */
+  function checkStandard(fields: Keywords, problems: FieldProblem[]): void {
+    for (const { in: where, names, schema } of standard) {
+      const own = names.filter((name) => name in fields).map((name) => [name, fields[name]]);
+      const result = validateFields(schema, Object.fromEntries(own));
+      if ('value' in result) Object.assign(fields, result.value);
+      else for (const { name, reason } of result.issues) problems.push({ in: where, name, reason });
+    }
+  }
+
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
     takesBody:
@@ -190,6 +202,7 @@ export function compileBinder(
         ...bindRest(given, problems),
       ];
       const fields = bindKeywords(values, problems);
+      if (standard.length > 0 && problems.length === 0) checkStandard(fields, problems);
       if (problems.length > 0) {
         throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
       }

@@ -47,16 +47,20 @@ export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): 
   );
   let others: Parameter | undefined;
   for (const where of ['query', 'body'] as const) {
-    const object = declared?.spec[where];
+    const object = declared?.fields[where];
     if (object === undefined) continue;
     refuseUnderstoodByNobody(object, where);
     const required = new Set<string>(object.required);
+    // Another library checks its own schemas, by its own rules.
+    const isStandard = declared?.standard.some((one) => one.in === where) === true;
     for (const [name, schema] of Object.entries<Type.TSchema>(object.properties)) {
       if (byName.has(name) || positional.has(name) || name === '__proto__') {
         throw new Error(`the keyword ${name} cannot be declared, or is declared twice`);
       }
       byName.set(name, {
-        ...toParameter(schema, compiler),
+        ...(isStandard
+          ? { schema, cast: compileCast(schema), check: () => [] }
+          : toParameter(schema, compiler)),
         name,
         in: where,
         required: required.has(name) && !('default' in schema),

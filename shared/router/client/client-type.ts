@@ -3,6 +3,7 @@
 import type Type from 'typebox';
 import type { Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
+import type { StandardObject } from '../standard-schema.ts';
 
 /**
  * For the types of modules by their paths (dots between parts, empty for the root module), such as
@@ -160,7 +161,9 @@ type Sent<Schema> =
           | Type.Static<Fields[Name]>
           | undefined;
       }
-    : unknown;
+    : Schema extends StandardObject<infer Input, unknown>
+      ? Input
+      : unknown;
 
 type MayBeOmitted<Schema> = Schema extends { '~optional': true }
   ? true

@@ -109,6 +109,8 @@ function toOperation(
   const { route, parameters } = entry;
   const { path = [], spec: whole = {} } = route.op ?? {};
   const spec: OpSpec = { ...whole, ...whole.shorter?.[count] };
+  const { body: taken } = route.op?.fields ?? {};
+  const shownQuery = whole.shorter?.[count]?.query ?? route.op?.fields.query;
   const takesBody = withBody.has(verb);
   const positional = parameters.slice(0, count).map((name, index) => ({
     name,
@@ -123,12 +125,12 @@ function toOperation(
         ? [{ name, in: 'query', required: !optional, schema: toDescribedSchema(schema) }]
         : [],
     );
-  const query = [spec.query, takesBody ? undefined : spec.body].flatMap((object) =>
+  const query = [shownQuery, takesBody ? undefined : taken].flatMap((object) =>
     toParameters(object, 'query'),
   );
   const body =
-    takesBody && spec.body !== undefined
-      ? toRequestBody(spec.body, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
+    takesBody && taken !== undefined
+      ? toRequestBody(taken, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
       : undefined;
   const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
   const security = Object.fromEntries(

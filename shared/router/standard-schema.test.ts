@@ -1,0 +1,90 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import test from 'ava';
+import Type from 'typebox';
+import * as v from 'valibot';
+import { z } from 'zod';
+import { Controller } from './controller.ts';
+import { op } from './op.ts';
+import { createTestClient } from './test-client.ts';
+
+class Typebox extends Controller {
+  static readonly GET = op(
+    {
+      query: Type.Object({
+        limit: Type.Integer({ minimum: 1, default: 5 }),
+        tags: Type.Optional(Type.Array(Type.String())),
+      }),
+    },
+    ({ limit, tags }) => ({ next: limit + 1, tags: tags ?? [] }),
+  );
+}
+
+class Zod extends Controller {
+  static readonly GET = op(
+    { query: z.object({ limit: z.int().min(1).default(5), tags: z.array(z.string()).optional() }) },
+    ({ limit, tags }) => ({ next: limit + 1, tags: tags ?? [] }),
+  );
+}
+
+class Valibot extends Controller {
+  static readonly GET = op(
+    {
+      query: toStandardJsonSchema(
+        v.object({
+          limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 5),
+          tags: v.optional(v.array(v.string())),
+        }),
+      ),
+    },
+    ({ limit, tags }) => ({ next: limit + 1, tags: tags ?? [] }),
+  );
+}
+
+const modules = { '': { Typebox, Zod, Valibot } };
+
+test('schemas of TypeBox, zod and valibot convert, check and describe alike', async (t) => {
+  const { app, send } = await createTestClient(modules);
+  const paths = app.describe()['paths'] as Record<string, { get: { parameters: object[] } }>;
+  for (const path of ['/typebox', '/zod', '/valibot']) {
+    t.deepEqual((await send('GET', path)).json, { next: 6, tags: [] });
+    t.deepEqual((await send('GET', `${path}?limit=7&tags=a,b`)).json, {
+      next: 8,
+      tags: ['a', 'b'],
+    });
+    t.like((await send('GET', `${path}?limit=x`)).json, {
+      status: 400,
+      errors: [{ in: 'query', name: 'limit', reason: 'must be an integer' }],
+    });
+    t.like((await send('GET', `${path}?limit=0`)).json, {
+      status: 400,
+      errors: [{ in: 'query', name: 'limit' }],
+    });
+    t.is((await send('GET', `${path}?more=1`)).status, 400);
+    t.like(paths[path]?.get.parameters, [{ name: 'limit', in: 'query', schema: { default: 5 } }]);
+  }
+});
+
+test('what another library makes of a body reaches the method, and its formats are its own', async (t) => {
+  class Login extends Controller {
+    static readonly POST = op(
+      { body: z.object({ email: z.email().transform((text) => text.toLowerCase()) }) },
+      ({ email }) => email,
+    );
+  }
+  const { send } = await createTestClient({ '': { Login } });
+  t.is(
+    (await send('POST', '/login', { body: { email: 'Ann@Example.com' } })).json,
+    'ann@example.com',
+  );
+  t.like((await send('POST', '/login', { body: { email: 'ann' } })).json, {
+    status: 400,
+    errors: [{ in: 'body', name: 'email' }],
+  });
+});
+
+test('a schema without a JSON Schema is refused where it is declared', (t) => {
+  const query = {
+    '~standard': { version: 1, vendor: 'tea', validate: () => ({ value: 1 }) },
+  } as const;
+  t.throws(() => op({ query }), { message: /this schema of tea has no JSON Schema/ });
+});

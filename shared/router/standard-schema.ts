@@ -1,0 +1,69 @@
+// Schemas of other libraries (zod, valibot, ArkType) in the form that they agree on, https://standardschema.dev: they
+// check and convert by themselves; their JSON Schema says what texts become, and describes them.
+import type Type from 'typebox';
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+type Outcome<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly Issue[] };
+
+/** An object of named fields. */
+export interface StandardObject<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => Outcome<Output> | Promise<Outcome<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    /** Of zod from 4.2; of valibot by `toStandardJsonSchema`. */
+    readonly jsonSchema?: {
+      readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>;
+    };
+  };
+}
+
+export interface FieldIssue {
+  /** The field, with `/` before what is inside it. */
+  readonly name: string;
+  readonly reason: string;
+}
+
+export function isStandard(value: unknown): value is StandardObject {
+  return (
+    value !== null &&
+    (typeof value === 'object' || typeof value === 'function') &&
+    '~standard' in value
+  );
+}
+
+/** Throws a TypeError where the library gives none. */
+export function toJsonSchema(schema: StandardObject): Type.TObject {
+  const { vendor, jsonSchema } = schema['~standard'];
+  if (jsonSchema === undefined) {
+    throw new TypeError(`op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)`);
+  }
+  const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });
+  return described as unknown as Type.TObject;
+}
+
+/** The converted fields, or what is wrong with them. Throws a TypeError for a schema that waits for something. */
+export function validateFields(
+  schema: StandardObject,
+  fields: Readonly<Record<string, unknown>>,
+): { readonly value: object } | { readonly issues: readonly FieldIssue[] } {
+  const outcome = schema['~standard'].validate({ ...fields });
+  if (outcome instanceof Promise) {
+    outcome.catch(() => {});
+    throw new TypeError('a schema of arguments must not wait: check that in the method');
+  }
+  if (outcome.issues === undefined) return { value: outcome.value as object };
+  return { issues: outcome.issues.map(toFieldIssue) };
+}
+
+function toFieldIssue({ message, path = [] }: Issue): FieldIssue {
+  const keys = path.map((key) => String(typeof key === 'object' ? key.key : key));
+  return { name: keys.join('/'), reason: message };
+}
