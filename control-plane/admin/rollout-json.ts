@@ -2,6 +2,8 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
+import { maxErrorPoints, maxOverLimitFactor } from '../rollout/judgement.ts';
+import type { RolloutPlan } from '../rollout/plan.ts';
 import type { Verdict } from '../rollout/record.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
@@ -62,6 +64,32 @@ export const rolloutJson = Type.Object(
   { title: 'Rollout' },
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
+
+/** What brings a revision to the workers, and what takes it back. */
+export const rolloutPlanJson = Type.Object(
+  {
+    /** Before the last one, which is all workers. A node group may have its own. */
+    steps: Type.Array(Type.Object({ percent: Type.Number(), holdSeconds: Type.Number() })),
+    errorPoints: Type.Number({
+      description: 'How much the share of errors may be above that of the other workers',
+    }),
+    overLimitPoints: Type.Number({
+      description: 'How much the share over limit may be above that of the other workers, if it is',
+    }),
+    overLimitFactor: Type.Number({ description: 'also that many times as high' }),
+  },
+  { title: 'RolloutPlan' },
+);
+export type RolloutPlanJson = Type.Static<typeof rolloutPlanJson>;
+
+export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): RolloutPlanJson {
+  return {
+    steps: steps.map(({ percent, holdMs }) => ({ percent, holdSeconds: holdMs / 1000 })),
+    errorPoints: maxErrorPoints,
+    overLimitPoints,
+    overLimitFactor: maxOverLimitFactor,
+  };
+}
 
 /** What was said last of a revision that was not simply served. */
 export const lastWordJson = Type.Object(

@@ -311,7 +311,7 @@ test('without a rollout there is none, and everybody gets a revision at once', a
   fleet.store.publish(revisionOf(2));
   await fleet.pass(1);
   t.is(fleet.having(2).length, 20);
-  t.false(fleet.plane.rollout.isOn);
+  t.is(fleet.plane.rollout.plan, undefined);
   t.is(fleet.readRecord(), undefined, 'nothing has to be remembered');
   t.is(await act(fleet, 'pause', '', 'ops'), 'no rollout is under way');
 });

@@ -24,8 +24,8 @@ export type Judgement =
 
 /** With fewer, differences may be chance. */
 const minDecisions = 100;
-const maxErrorPoints = 1;
-const maxOverLimitFactor = 3;
+export const maxErrorPoints = 1;
+export const maxOverLimitFactor = 3;
 /** With as many on a side, none of them decides alone. */
 const minWorkersOfSeveral = 3;
 

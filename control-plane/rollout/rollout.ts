@@ -40,8 +40,8 @@ export interface RolloutEvent {
 }
 
 export interface Rollout {
-  /** Whether revisions reach the workers in steps. */
-  readonly isOn: boolean;
+  /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
+  readonly plan: RolloutPlan | undefined;
   /** Starts following the snapshots and the record, which have been read. */
   start(): void;
   /** Undefined without a rollout. */
@@ -369,7 +369,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   }
 
   return {
-    isOn: plan !== undefined,
+    plan,
     start() {
       keeper.onChange(lookOnce);
       stops = [

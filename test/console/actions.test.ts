@@ -8,7 +8,7 @@ import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
-import { consoleUrl, sampleRules, startFed, startPlace, visit } from './console-fixture.ts';
+import { consoleUrl, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
 const browserTest = testWith(test.serial, 'chromium');
 test.after.always(closeBrowser);
@@ -194,6 +194,12 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
   const { page } = await visit(t, place, 'revisions');
   await page.getByText('1 of 1 worker has it, 1 other does not', { exact: true }).waitFor();
+  await shows(
+    page,
+    /With it 1 worker .* w-[12] … on trial Without it 1 worker .* w-[12] ✓ in force/,
+  );
+  await shows(page, /50 %, 60 min all/);
+  await shows(page, /What changes 3 per hour -> 4 per hour/);
   const violations = await look(page, 'rollout');
   const doWith = async (button: string, reason: string) => {
     await press(page, `${button}…`);
@@ -205,7 +211,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
   await page.getByRole('button', { name: 'Resume…' }).waitFor();
   await doWith('Resume', 'lunch is over');
   await page.getByRole('button', { name: 'Pause…' }).waitFor();
-  await doWith('Take back', 'too many complaints');
+  await doWith('Undo', 'too many complaints');
   await page.getByText('The newest revision is not served').waitFor();
   t.like((await place.plane.fetch('/status')).body, { verdict: 'taken_back', rollout: null });
   violations.push(...(await look(page, 'taken-back')));

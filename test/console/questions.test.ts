@@ -70,7 +70,7 @@ browserTest(
 
     // How do I undo it?
     await open(page, 'Revisions');
-    await page.getByRole('button', { name: 'Take back…' }).click();
+    await page.getByRole('button', { name: 'Undo…' }).click();
     const dialog = page.getByRole('dialog');
     t.regex(
       await dialog.innerText(),

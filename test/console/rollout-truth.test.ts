@@ -78,7 +78,7 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   await shows(page, /What is shown is as of \d\d:\d\d\..*1 of 2 in force, 1 on trial, 1 gone/);
   t.regex(
     await page.locator('.verdict').innerText(),
-    /no answer\s+As of \d\d:\d\d: revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not\s+Details$/,
+    /no answer\s+As of \d\d:\d\d: revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not\s+Details\s/,
   );
   violations.push(...(await look(page, 'trial-fleet-silent')));
   t.deepEqual(violations, []);
@@ -93,7 +93,7 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
   const undo = new RegExp(
     `Now of 2 workers 1 has ${tried} on trial, 1 has ${served} in force\\.\\s+All 2 get what ${served} has at once, without steps, and the rollout of ${tried} ends\\.`,
   );
-  await page.getByRole('button', { name: 'Take back…' }).click();
+  await page.getByRole('button', { name: 'Undo…' }).click();
   t.regex(await dialog.innerText(), undo);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: `Roll back to ${served}` }).click();

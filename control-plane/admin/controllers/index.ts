@@ -81,7 +81,7 @@ export class Access extends AdminController {
     return {
       name: api.callerOf(request),
       scope: api.scopeOf(request),
-      rollout: api.rollout.isOn,
+      rollout: api.rollout.plan !== undefined,
       xdsPort: api.xdsPort() ?? null,
     };
   }

@@ -6,19 +6,38 @@ import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import { toShortId } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
-import { lastWordJson, rolloutJson, toLastWordJson, toRolloutJson } from '../rollout-json.ts';
+import {
+  lastWordJson,
+  rolloutJson,
+  rolloutPlanJson,
+  toLastWordJson,
+  toRolloutJson,
+  toRolloutPlanJson,
+} from '../rollout-json.ts';
 
 const underWay = { rollout: orNull(rolloutJson) };
 
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'The rollout that is under way',
-    returns: { 200: Type.Object({ ...underWay, last: orNull(lastWordJson) }) },
+    returns: {
+      200: Type.Object({
+        ...underWay,
+        last: orNull(lastWordJson),
+        /** Null where revisions reach all workers at once. */
+        plan: orNull(rolloutPlanJson),
+      }),
+    },
   });
 
   GET() {
-    const [last] = this.api.rollout.memory().words;
-    return { rollout: this.toState(), last: last ? toLastWordJson(last) : null };
+    const { rollout } = this.api;
+    const [last] = rollout.memory().words;
+    return {
+      rollout: this.toState(),
+      last: last ? toLastWordJson(last) : null,
+      plan: rollout.plan ? toRolloutPlanJson(rollout.plan) : null,
+    };
   }
 
   private toState() {
@@ -53,7 +72,7 @@ export class Default extends AdminController {
       const trial = before?.revision;
       const inForce = this.api.snapshots.state().inForce?.revision.id;
       const said = `${words[action]} by ${entry.who}: ${reason}`;
-      const refusal = rollout.isOn
+      const refusal = rollout.plan
         ? await rollout.act(action, said, entry.who)
         : 'revisions are not rolled out in steps here (serve --rollout)';
       if (refusal !== undefined) throw new HttpError(409, { detail: refusal });

@@ -12,7 +12,7 @@ import { MemoryNotice } from './memory-notice.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Page, ReadingState } from './parts.ts';
-import { useResource } from './resource.ts';
+import { type Resource, useResource } from './resource.ts';
 import { RollBack } from './roll-back.ts';
 import { RolloutPanel } from './rollout-panel.ts';
 import { replaceRoute } from './route.ts';
@@ -38,7 +38,7 @@ export function RevisionsPage({ params, status }: PageProps) {
   const refusal = useRefusal();
   const { rollout } = useContext(SessionContext);
   return html`<${Page} title="Revisions" about="What changed, who changed it, and the way back.">
-    ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status.value} reload=${status.reload} />`}
+    ${status.value && html`<${MemoryNotice} status=${status.value} /><${NewestState} status=${status} />`}
     <${ReadingState} of=${history} />
     ${
       history.value &&
@@ -132,18 +132,19 @@ function toOutcomeText({ kind, since, until, by, reason }: Outcome): string {
 }
 
 interface NewestProps {
-  readonly status: StatusJson;
-  reload(): void;
+  readonly status: Resource<StatusJson>;
 }
 
 /** What the newest revision waits for, and what is wrong with it. */
-function NewestState({ status, reload }: NewestProps) {
+function NewestState({ status: asked }: NewestProps) {
+  const { value: status, reload } = asked;
+  if (status === undefined) return null;
   const { newest, rollout, verdict, text } = status;
   const problems = newest?.problems ?? [];
   // Of one that no share of the workers can have first, the rollout says it.
   const isForRemoval = verdict === 'held_back' && newest?.valid === false;
   return html`
-    ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${status} reload=${reload} />`}
+    ${rollout && html`<${RolloutPanel} rollout=${rollout} status=${asked} />`}
     ${isForRemoval && html`<${HeldBack} status=${status} newest=${newest.id} reload=${reload} />`}
     ${
       problems.length > 0 &&

@@ -1,14 +1,17 @@
 // A revision on its way to the workers: where it stands, and what people may do with it.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import type { RolloutJson } from '../../admin/rollout-json.ts';
+import type { RolloutJson, RolloutPlanJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
+import { Changes } from './changes.ts';
 import { Confirm } from './confirm.ts';
-import { toAgo, toClock, toSentence, toShortId, toShown } from './format.ts';
+import { toAgo, toClock, toSentence, toShown, toSpan } from './format.ts';
+import { RevisionName } from './names.ts';
 import { Badge } from './parts.ts';
 import { toHavingText, toUndoText } from './reach.ts';
-import { hrefOf } from './route.ts';
+import { type Resource, useResource } from './resource.ts';
+import { RolloutSides } from './rollout-sides.ts';
 import { useRefusal } from './session.ts';
 
 type Action = 'pause' | 'resume' | 'promote' | 'approve' | 'abort';
@@ -37,7 +40,7 @@ const actions: Readonly<
     what: 'No share of the workers can have it first: all of them get it at once, and nobody compares them.',
   },
   abort: {
-    button: 'Take back…',
+    button: 'Undo…',
     title: 'Take the revision back?',
     what: 'All workers go back to the revision in force.',
   },
@@ -45,12 +48,11 @@ const actions: Readonly<
 
 interface RolloutProps {
   readonly rollout: RolloutJson;
-  readonly status: StatusJson;
-  reload(): void;
+  readonly status: Resource<StatusJson>;
 }
 
 /** Nothing goes on by itself. */
-export function waitsForSomebody({ phase }: RolloutJson): boolean {
+function waitsForSomebody({ phase }: RolloutJson): boolean {
   return phase === 'paused' || phase === 'indivisible';
 }
 
@@ -64,34 +66,38 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
   taking_back: 'is taken back',
 };
 
-/** Where it stands, and what may be done with it. */
-export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
-  const { revision, step, steps, phase, text, workers, since, leader } = rollout;
+/** Where it stands, what both sides do, what changes, and what may be done with it. */
+export function RolloutPanel({ rollout, status }: RolloutProps) {
+  const { revision, step, steps, phase, text, since, leader } = rollout;
   const [action, setAction] = useState<Action | undefined>(undefined);
+  const known = useResource<{ readonly plan: RolloutPlanJson | null }>('rollouts', 'revisions');
   const refusal = useRefusal();
-  const all = workers.chosen + workers.others;
+  const plan = known.value?.plan ?? undefined;
+  const { value } = status;
   const possible: Action[] =
     phase === 'indivisible'
       ? ['approve', 'abort']
-      : [phase === 'paused' ? 'resume' : 'pause', 'promote', 'abort'];
-  return html`<section class="panel" aria-label="Rollout">
-    <h2>Rollout of <code>${toShortId(revision)}</code> <${Badge} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
-    <p>${text === '' ? 'Under way' : toSentence(text)}. Begun ${toAgo(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toClock(Date.parse(leader.since))}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
+      : ['abort', phase === 'paused' ? 'resume' : 'pause', 'promote'];
+  return html`<section class="panel rollout" aria-label="Rollout">
+    <h2>Rollout of <${RevisionName} id=${revision} /> <${Badge} tone=${waitsForSomebody(rollout) ? 'bad' : 'wait'}>${phases[phase]}<//></h2>
+    <p><strong>${rollout.reach}</strong>. ${text === '' ? 'Under way' : toSentence(text)}.</p>
     <ol class="steps" aria-label=${`Step ${step} of ${steps}`}>${Array.from(
       { length: steps },
       (_, index) => html`<li class=${index + 1 < step ? 'past' : index + 1 === step ? 'now' : ''}
-        aria-current=${index + 1 === step ? 'step' : undefined}>${index + 1 === steps ? 'all' : index + 1}</li>`,
+        aria-current=${index + 1 === step ? 'step' : undefined}>${toStepText(index, steps, plan)}</li>`,
     )}</ol>
-    <div class="progress"><progress max=${Math.max(1, all)} value=${workers.having} aria-label=${`${workers.having} of ${all} workers have it`}></progress>
-      <span>${rollout.reach}</span></div>
     <div class="buttons left">${possible.map(
       (
         each,
       ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
         onClick=${() => setAction(each)}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
     )}</div>
+    <${RolloutSides} revision=${revision} status=${status} plan=${plan} />
+    ${value?.inForce && html`<h3>What changes</h3><${Changes} from=${value.inForce.id} to=${revision} />`}
+    <p class="quiet">Begun ${toAgo(since)}.${leader !== null && ` Led by ${toShown(leader.name)}${leader.since === undefined ? '' : ` since ${toClock(Date.parse(leader.since))}`}${leader.after === null ? '' : `, after ${toShown(leader.after)} has stopped`}.`}</p>
     ${
       action &&
+      value &&
       html`<${Confirm} title=${actions[action].title} action=${actions[action].button.replace('…', '')} isDangerous=${action !== 'pause' && action !== 'resume'}
         act=${(reason: string) =>
           action === 'approve'
@@ -99,10 +105,16 @@ export function RolloutPanel({ rollout, status, reload }: RolloutProps) {
             : ask('rollouts', { method: 'POST', body: { action, reason } })}
         onClose=${(done: boolean) => {
           setAction(undefined);
-          if (done) reload();
-        }}><p>${toHavingText(status)}</p>
-          <p>${action === 'abort' && status.inForce !== null ? toUndoText(status, status.inForce.id) : actions[action].what}</p><//>`
+          if (done) status.reload();
+        }}><p>${toHavingText(value)}</p>
+          <p>${action === 'abort' && value.inForce !== null ? toUndoText(value, value.inForce.id) : actions[action].what}</p><//>`
     }
-    <p class="quiet"><a href=${hrefOf('fleet')}>Look at the workers</a></p>
   </section>`;
+}
+
+/** Such as `10 %, 60 s`; the number alone where node groups have steps of their own. */
+function toStepText(index: number, steps: number, plan: RolloutPlanJson | undefined): string {
+  if (index + 1 === steps) return 'all';
+  const step = plan?.steps.length === steps - 1 ? plan.steps[index] : undefined;
+  return step === undefined ? `${index + 1}` : `${step.percent} %, ${toSpan(step.holdSeconds)}`;
 }
