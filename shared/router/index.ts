@@ -9,6 +9,7 @@ export { type ClientOptions, client } from './client/client.ts';
 export type { Answer, Client, Failure, Problem, Success } from './client/client-type.ts';
 export { type Serving, startServing } from './command/serve.ts';
 export { Controller, type ControllerContext } from './controller.ts';
+export { type CookieOptions, readCookie, setCookie } from './cookies.ts';
 export type { Cors } from './cors.ts';
 export {
   AccessDenied,
@@ -21,6 +22,7 @@ export {
   StartError,
   Stop,
 } from './errors.ts';
+export { defineFolder, type FolderSpec, type StateOf } from './folder.ts';
 export {
   basic,
   bearer,
