@@ -13,9 +13,9 @@ interface Found {
   readonly pattern: RegExp;
 }
 
-/** A literal stands where a value may begin, so that no division is taken for one. */
+/** A literal stands where a value may begin, so that no division is taken for one, nor the end of a tag. */
 const literal =
-  /(?:^\s*|[=(,:?!&|;{}[]\s*|return\s+)\/(?![*/])((?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)/gm;
+  /(?:^\s*|[=(,:?!&|;{}[]\s*|return\s+)\/(?![*/>])((?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)/gm;
 
 function findPatterns(): Found[] {
   const files = globSync('{shared,worker,control-plane}/**/*.{ts,mjs}', { cwd: root }).filter(

@@ -149,13 +149,14 @@ export function UseBar({ hits, near, over, isShadow }: UseBarProps) {
   if (hits === 0) return html`<span class="quiet">–</span>`;
   const percentOf = (part: number) => Math.min(100, (part / hits) * 100);
   const [overPart, nearPart] = [percentOf(over), percentOf(near)];
-  const text =
-    over > 0 ? `${Math.max(1, Math.round(overPart))} % over` : near > 0 ? 'near' : 'within';
-  return html`<span class=${`use${isShadow ? ' shadow' : ''}`}>
+  const percent = `${Math.max(1, Math.round(overPart))} %`;
+  const overText = isShadow ? `${percent} would be refused` : `${percent} over`;
+  const text = over > 0 ? overText : near > 0 ? 'near' : 'within';
+  return html`<span class="use">
     <svg viewBox="0 0 100 8" width="72" height="8" preserveAspectRatio="none" aria-hidden="true">
       <rect class="within" width="100" height="8" />
       <rect class="near" x=${100 - overPart - nearPart} width=${nearPart} height="8" />
-      <rect class="over" x=${100 - overPart} width=${overPart} height="8" />
+      <rect class=${isShadow ? 'shadow' : 'over'} x=${100 - overPart} width=${overPart} height="8" />
     </svg><span class="quiet">${text}</span></span>`;
 }
 
