@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { closeBrowser, look, type Page, tabTo } from '../support/browser.ts';
+import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
@@ -251,14 +252,16 @@ browserTest('a revision that no share of the workers can have first is approved'
 });
 
 browserTest('a record of rollouts that cannot be read is told on the pages', async (t) => {
-  const place = await startPlace(
-    t,
-    { 'd.yaml': sampleRules, '.ratelane-rollout.7.json': '{"cut' },
-    '--rollout',
-    'canary=50%,hold=1h',
-  );
+  const rules = createRulesFolder(t);
+  rules.write('d.yaml', sampleRules);
+  rules.write('.ratelane-rollout.7.json', '{"cut');
+  const flags = ['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1h'];
+  const plane = await createControlPlaneProcess(t, { flags });
+  // It is not ready: nothing may be served before somebody has looked at the record.
+  plane.begin();
+  await eventually('its ports are open', () => plane.output().includes('Workers are served'));
   for (const where of ['fleet', 'revisions']) {
-    const { page } = await visit(t, place, where);
+    const { page } = await visit(t, { plane, rules }, where);
     await page.getByText('The record of rollouts and approvals is not shared').waitFor();
     t.regex(
       await page.locator('main').innerText(),

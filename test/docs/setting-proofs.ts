@@ -32,7 +32,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'what is more is missing in the file, which says so': ['RECORD_DECISIONS_MAX_PER_SECOND'],
     'values of these keys are nowhere in the file': [
       'RECORD_DECISIONS_HASHED_KEYS',
-      'RECORD_DECISIONS_HASH_KEY',
+      'RECORD_DECISIONS_HASH_SECRET',
     ],
     'a full file is turned over, and so many are kept': [
       'RECORD_DECISIONS_FILE_SIZE_IN_BYTES',

@@ -44,6 +44,8 @@ const forms: Readonly<Record<string, 'address' | 'host' | 'text' | 'header' | 'f
   MEMSTORE_TLS_CLIENT_KEY: 'file',
   CONFIG_GRPC_XDS_SERVER_URL: 'host',
   MEMSTORE_HOST_PORT: 'host',
+  LIMIT_PARTITION_KEY_SECRET: 'text',
+  RECORD_DECISIONS_HASH_SECRET: 'text',
 };
 
 const profiles = ['/debug/pprof/heap?seconds=1', '/debug/pprof/profile?seconds=1'];

@@ -203,7 +203,7 @@ test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, whic
   t.is(worker.log.lines.filter((line) => line.includes('MAX_PER_SECOND=5 a second')).length, 1);
 });
 
-test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_KEY: values of these keys are nowhere in the file, and distinct ones stay distinct', async (t) => {
+test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_SECRET: values of these keys are nowhere in the file, and distinct ones stay distinct', async (t) => {
   const folder = await createFolder(t);
   const record = async (name: string, hashKey: string): Promise<string[]> => {
     const path = join(folder, name);
@@ -212,7 +212,7 @@ test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_KEY: values of these k
       RECORD_DECISIONS: path,
       RECORD_DECISIONS_RATE: '1',
       RECORD_DECISIONS_HASHED_KEYS: 'secret',
-      RECORD_DECISIONS_HASH_KEY: hashKey,
+      RECORD_DECISIONS_HASH_SECRET: hashKey,
     };
     const worker = await startWorker(t, { env, rules });
     for (const value of ['ada.lovelace', 'bob', 'ada.lovelace']) {

@@ -277,7 +277,7 @@ const refused: [Environment, string[]][] = [
   [
     { RECORD_DECISIONS: '/var/decisions', RECORD_DECISIONS_HASHED_KEYS: 'user' },
     [
-      'RECORD_DECISIONS_HASH_KEY is not set: RECORD_DECISIONS_HASHED_KEYS="user" needs a secret, such as the output of openssl rand -hex 32',
+      'RECORD_DECISIONS_HASH_SECRET is not set: RECORD_DECISIONS_HASHED_KEYS="user" needs a secret, such as the output of openssl rand -hex 32',
     ],
   ],
   [

@@ -42,7 +42,7 @@ export function recordingSettings() {
       doc: 'Keys of entries whose values are recorded as hashes, as a comma-separated list; * is all keys',
     }),
     hashKey: text({
-      names: ['RECORD_DECISIONS_HASH_KEY'],
+      names: ['RECORD_DECISIONS_HASH_SECRET'],
       default: '',
       secret: 'whole',
       doc: 'Secret of these hashes: with the same one a value has the same hash on each worker',
