@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -119,12 +119,12 @@ test('routes prints what would be served, found through the environment', async 
   const { code, out } = await run(['routes'], { ENDPOINTS_PREFIX: sample });
   t.is(code, 0);
   t.deepEqual(out.split('\n'), [
-    'GET     /              :Default.GET',
-    'GET     /status        :Status.GET',
-    'DELETE  /widgets/id    widgets:Default.DELETE',
-    'GET     /widgets[/id]  widgets:Default.GET',
-    'POST    /widgets       widgets:Default.POST',
-    'PUT     /widgets/id    widgets:Default.PUT',
+    'GET     /               :Default.GET',
+    'GET     /status         :Status.GET',
+    'DELETE  /widgets/:id    widgets:Default.DELETE',
+    'GET     /widgets[/:id]  widgets:Default.GET',
+    'POST    /widgets        widgets:Default.POST',
+    'PUT     /widgets/:id    widgets:Default.PUT',
     '',
   ]);
 });
@@ -196,4 +196,40 @@ test('--help names the options and their defaults', async (t) => {
   ]) {
     t.true(out.includes(text), text);
   }
+});
+
+test('serve --watch starts anew when a controller changes, and shows where an error was thrown', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'watched-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, 'controllers'));
+  await symlink(join(import.meta.dirname, '..', '..', '..', 'shared'), join(folder, '.shared'));
+  const write = (body: string) =>
+    writeFile(
+      join(folder, 'controllers', 'index.ts'),
+      `import { Controller } from '../.shared/router/index.ts';
+export class Default extends Controller {
+  GET() {
+    ${body}
+  }
+}
+`,
+    );
+  await write("return 'before';");
+  const args = [main, 'serve', '--watch', '--host', '127.0.0.1:0'];
+  const child = spawn(process.execPath, args, { cwd: folder });
+  t.teardown(() => child.kill('SIGTERM'));
+  const lines = createInterface(child.stdout);
+  const nextUrl = async () => String((await once(lines, 'line'))[0]).replace('listening on ', '');
+  t.is(await (await fetch(await nextUrl())).text(), '"before"');
+  const again = nextUrl();
+  await write("throw new Error('a <b> is wrong');");
+  const url = await again;
+  const page = await fetch(url, { headers: { accept: 'text/html' } });
+  t.is(page.status, 500);
+  const text = await page.text();
+  t.true(text.includes('a &lt;b> is wrong'));
+  t.regex(text, />\s+4 \|\s+throw new Error/);
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  t.deepEqual(await ended, [0, null]);
 });

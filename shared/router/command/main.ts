@@ -8,8 +8,10 @@ import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
 import { choosePrefixes } from '../table/prefix.ts';
 import { toPathText } from '../table/route-list.ts';
+import { createDevelopment } from './development.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 import { type Serving, startServing } from './serve.ts';
+import { startWatching } from './watch.ts';
 
 interface PrefixOptions {
   readonly prefix: readonly string[];
@@ -18,9 +20,12 @@ interface PrefixOptions {
 interface ServeOptions extends PrefixOptions {
   readonly host: ListenAddress;
   readonly requireGuards: boolean;
+  readonly watch: boolean;
+  /** Of the child of `--watch`. */
+  readonly develop: boolean;
 }
 
-let serving: Serving | undefined;
+let serving: Pick<Serving, 'stop'> | undefined;
 
 listenForStopSignals(
   () => {
@@ -49,10 +54,31 @@ withPrefix(
       .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
   )
   .option('--require-guards', 'do not start while a method has no guard and no open()', false)
-  .action(async ({ prefix, host, requireGuards }: ServeOptions) => {
-    const app = await loadApp(prefix, { requireGuards });
-    serving = await startServing(app, host);
-    print(`listening on ${serving.url}`);
+  .option(
+    '--watch',
+    'start anew when a file below the working directory changes; show errors',
+    false,
+  )
+  .addOption(new Option('--develop').hideHelp().default(false))
+  .action(async ({ prefix, host, requireGuards, watch, develop }: ServeOptions) => {
+    if (watch) {
+      const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
+      serving = await startWatching(process.cwd(), [
+        process.execPath,
+        ...process.execArgv,
+        ...args,
+      ]);
+      return;
+    }
+    const development = develop ? createDevelopment(note) : undefined;
+    const app = await loadApp(prefix, {
+      requireGuards,
+      ...(development && { reportError: development.reportError }),
+    });
+    const dispatch = development?.show(app.dispatch) ?? app.dispatch;
+    const started = await startServing({ ...app, dispatch }, host);
+    serving = started;
+    print(`listening on ${started.url}`);
     if (app.routes.length === 0) warnOfNone(prefix);
     else note(`methods served: ${app.routes.length}, from ${placesOf(prefix)}`);
   });
@@ -110,7 +136,7 @@ function withPrefix(command: Command): Command {
 
 function loadApp(
   prefix: readonly string[],
-  options: Pick<AppOptions, 'info' | 'requireGuards'> = {},
+  options: Pick<AppOptions, 'info' | 'requireGuards' | 'reportError'> = {},
 ): Promise<App> {
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }

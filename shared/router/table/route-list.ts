@@ -29,17 +29,17 @@ export function fillPath(
   return [base === '/' ? '' : base, ...behind].join('/') || '/';
 }
 
-/** As people write it: `/widgets[/id]`, `/many[/rest...]`. */
+/** As people write it: `/widgets[/:id]`, `/many[/:rest...]`. */
 export function toPathText({ path, parameters, route }: RouteEntry): string {
   const declared = route.op?.path ?? [];
   const taken = path.split('/').filter((part) => part.startsWith('[')).length;
-  const whole = fillPath(path, parameters.slice(0, taken), (name) => name);
+  const whole = fillPath(path, parameters.slice(0, taken), (name) => `:${name}`);
   const base = whole === '/' && parameters.length > 0 ? '' : whole;
   const parts = declared.slice(taken).map(({ optional, byKeyword }, index) => {
     const name = parameters[taken + index];
-    return optional || byKeyword ? `[/${name}]` : `/${name}`;
+    return optional || byKeyword ? `[/:${name}]` : `/:${name}`;
   });
-  const rest = route.op?.spec.rest === undefined ? '' : `[/${parameters[declared.length]}...]`;
+  const rest = route.op?.spec.rest === undefined ? '' : `[/:${parameters[declared.length]}...]`;
   return `${base}${parts.join('')}${rest}`;
 }
 

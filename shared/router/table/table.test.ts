@@ -283,3 +283,15 @@ test('a verb in small letters is told, and is no handler', async (t) => {
   t.deepEqual(warnings, [':Notes.get is no handler; did you mean GET?']);
   t.is((await client.send('GET', '/notes')).status, 404);
 });
+
+test('a PATCH whose fields have defaults is told, since it would set back what a request leaves out', async (t) => {
+  const fields = Type.Object({ size: Type.Integer({ default: 1 }), name: Type.String() });
+  class Default extends Controller {
+    static readonly PATCH = op({ body: Type.Partial(fields) });
+    PATCH() {}
+  }
+  const warnings: string[] = [];
+  await createTestClient({ '': { Default } }, { warn: (text) => warnings.push(text) });
+  t.is(warnings.length, 1);
+  t.regex(warnings[0] ?? '', /^:Default\.PATCH has defaults, .*: size;/);
+});

@@ -13,6 +13,7 @@ import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
 import { isOp, type Op, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
+import { isStandard } from '../standard-schema.ts';
 import {
   type ControllerClass,
   classNameOf,
@@ -306,6 +307,7 @@ function buildRoute(
     extension !== undefined && declared?.spec.returns !== undefined
       ? mediaTypeOfName(extension)
       : undefined;
+  if (verb === 'PATCH') warnOfDefaults(name, declared, options.warn);
   const limits = Object.assign(
     { ...options.limits },
     ...building.folders.map((folder) => folder.limits),
@@ -343,6 +345,25 @@ function buildRoute(
     problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
+}
+
+/** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
+function warnOfDefaults(
+  name: string,
+  declared: Op | undefined,
+  warn: (text: string) => void,
+): void {
+  const names = [declared?.spec.query, declared?.spec.body].flatMap((fields) => {
+    // Only TypeBox tells its defaults.
+    if (fields === undefined || isStandard(fields)) return [];
+    return Object.entries(fields.properties).flatMap(([key, schema]) =>
+      'default' in schema ? [key] : [],
+    );
+  });
+  if (names.length === 0) return;
+  warn(
+    `${name} has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`,
+  );
 }
 
 /** Its messages are declared like the fields of a POST. */

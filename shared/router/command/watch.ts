@@ -1,0 +1,69 @@
+// `serve --watch`: the command runs as a child, and is started anew when a file of the project has changed. Modules
+// cannot be unloaded, so a process is what is replaced.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { watch } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Editors write a file in several steps. */
+const settleMs = 100;
+/** How long requests under way may take; those of events never end. */
+const endMs = 1_000;
+
+export interface Watching {
+  /** Ends the child. */
+  stop(): Promise<void>;
+}
+
+/** Watches a folder without hidden ones and packages. `command` is the program with its arguments. */
+export async function startWatching(
+  folder: string,
+  command: readonly [string, ...string[]],
+): Promise<Watching> {
+  let child = start();
+  let restarting = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+
+  function start(): ChildProcess {
+    const [program, ...args] = command;
+    return spawn(program, args, { stdio: 'inherit' });
+  }
+
+  function changed(_event: string, name: string | null): void {
+    if (name !== null && /(?:^|[/\\])(?:\.|node_modules)/.test(name)) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      restarting = restarting.then(async () => {
+        await end(child);
+        if (!isOver) child = start();
+      });
+    }, settleMs);
+  }
+
+  // What is recursive would watch all packages too.
+  const watchers = [watch(folder, changed)];
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const isOurs = !entry.name.startsWith('.') && entry.name !== 'node_modules';
+    if (!entry.isDirectory() || !isOurs) continue;
+    watchers.push(watch(join(folder, entry.name), { recursive: true }, changed));
+  }
+  return {
+    async stop() {
+      isOver = true;
+      clearTimeout(timer);
+      for (const watcher of watchers) watcher.close();
+      await restarting;
+      await end(child);
+    },
+  };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), endMs);
+  await ended;
+  clearTimeout(timer);
+}
