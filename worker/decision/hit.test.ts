@@ -68,3 +68,23 @@ test('entries that are written alike but cut otherwise have the keys they have a
   t.is(of('a', 'b_d'), 'd_a_b_d_1795219200');
   t.is(of('a', 'x_c'), 'd_a_x_c_1795219200');
 });
+
+test('a key that was asked for twice in a row is known the third time, and not put together again', (t) => {
+  const keys = createCounterKeys('');
+  let reads = 0;
+  const window = {
+    get start() {
+      reads++;
+      return 1_795_219_200;
+    },
+    seconds: 60,
+  };
+  const match = createMatch();
+  const ask = (value: string) => keys.of('d', [{ key: 'a', value }], match, window);
+  ask('b');
+  ask('b');
+  t.is(reads, 2);
+  t.is(ask('b'), 'd_a_b_1795219200');
+  t.is(ask('b'), 'd_a_b_1795219200');
+  t.is(reads, 2);
+});
