@@ -10,6 +10,15 @@ const settleMs = 100;
 /** How long requests under way may take; those of events never end. */
 const endMs = 1_000;
 
+const hidden = /(?:^|[/\\])(?:\.|node_modules)/;
+const module = /\.[cm]?[jt]sx?$/;
+
+/** Whether the application is started anew for a change of this file. Other files than modules it may write itself: a
+ * database, a log, uploads; each start would lead to the next. */
+export function isWatched(name: string): boolean {
+  return module.test(name) && !hidden.test(name);
+}
+
 export interface Watching {
   /** Ends the child. */
   stop(): Promise<void>;
@@ -31,7 +40,7 @@ export async function startWatching(
   }
 
   function changed(_event: string, name: string | null): void {
-    if (name !== null && /(?:^|[/\\])(?:\.|node_modules)/.test(name)) return;
+    if (name !== null && !isWatched(name)) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
       restarting = restarting.then(async () => {
