@@ -1,9 +1,11 @@
 // `compare`: asks two services the same recorded requests, and prints what they answer differently.
+import { isAbsolute } from 'node:path';
 import { toCountText } from '../../shared/count-text.ts';
 import type { RecordedDecision } from '../../shared/decision-record.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { escapeText } from '../../shared/rules/escaped-text.ts';
 import type { AnswerDifference } from '../comparison/answer-difference.ts';
+import type { ServiceAddress } from '../comparison/asked-service.ts';
 import type { Comparison } from '../comparison/comparison.ts';
 import {
   type AddCommand,
@@ -11,16 +13,20 @@ import {
   describeExitCodes,
   exitCodes,
 } from './command-frame.ts';
+import type { TlsOptions } from './grpc-credentials.ts';
 import { openRecordedDecisions, type RecordReading } from './input/recorded-decisions.ts';
 import { startProgress } from './progress.ts';
 
-interface CompareOptions {
-  readonly reference: string;
-  readonly candidate: string;
+interface CompareOptions extends TlsOptions {
+  readonly reference: GivenAddress;
+  readonly candidate: GivenAddress;
   readonly replay: readonly string[];
   readonly speed: number;
   readonly json?: boolean;
 }
+
+/** `text`: as it was written. */
+type GivenAddress = ServiceAddress & { readonly text: string };
 
 export const addCompare: AddCommand = (program, frame) => {
   const command = program
@@ -30,15 +36,18 @@ export const addCompare: AddCommand = (program, frame) => {
       'Asks two rate limit services recorded requests, each request both at once, and prints every difference in code, limit, remaining, reset, headers and metadata. For moving from one service to another.',
     )
     .requiredOption(
-      '--reference <host:port>',
-      'gRPC port of the service that is right',
+      '--reference <address>',
+      'gRPC port of the service that is right: host:port, tls://host:port or unix:/path',
       parseAddress,
     )
     .requiredOption(
-      '--candidate <host:port>',
-      'gRPC port of the service that is tried',
+      '--candidate <address>',
+      'gRPC port of the service that is tried, in the same forms',
       parseAddress,
     )
+    .option('--ca <path>', 'for tls://: authorities to trust besides those of this system')
+    .option('--cert <path>', 'for tls://: a certificate to present, with --key')
+    .option('--key <path>', 'for tls://: its private key')
     .requiredOption(
       '--replay <path>',
       'a file of recorded decisions; repeat it for several',
@@ -61,9 +70,15 @@ ${describeExitCodes('no differences', 'differences', 'wrong usage, a file that c
     )
     .action((options: CompareOptions) => compare(frame, options));
 
-  function parseAddress(text: string): string {
-    const parsed = parseHostPort(text, 1);
-    if (parsed.ok && parsed.value.host !== '') return text;
+  function parseAddress(text: string): GivenAddress {
+    if (text.startsWith('unix:')) {
+      if (isAbsolute(text.slice('unix:'.length))) return { text, target: text, isTls: false };
+      return refuse(`'${text}': write the whole path, such as unix:/run/ratelane.sock`);
+    }
+    const isTls = text.startsWith('tls://');
+    const target = isTls ? text.slice('tls://'.length) : text;
+    const parsed = parseHostPort(target, 1);
+    if (parsed.ok && parsed.value.host !== '') return { text, target, isTls };
     const reason = parsed.ok ? 'the host is missing' : parsed.reason;
     return refuse(`'${text}': ${reason}; write an address such as 127.0.0.1:8081`);
   }
@@ -79,17 +94,18 @@ ${describeExitCodes('no differences', 'differences', 'wrong usage, a file that c
   }
 };
 
-async function compare(
-  { io, finish, fail }: CommandFrame,
-  { reference, candidate, replay, speed, json = false }: CompareOptions,
-): Promise<void> {
+async function compare({ io, finish, fail }: CommandFrame, options: CompareOptions): Promise<void> {
+  const { reference, candidate, replay, speed, json = false } = options;
   const opened = await openRecordedDecisions(replay);
   if (!opened.ok) return fail(`--replay ${opened.message}`);
+  const { readCredentials } = await import('./grpc-credentials.ts');
+  const secure = await readCredentials(options);
+  if (typeof secure === 'string') return fail(secure);
   const { createAskedService } = await import('../comparison/asked-service.ts');
   const { compareServices } = await import('../comparison/comparison.ts');
   const services = {
-    reference: createAskedService(reference),
-    candidate: createAskedService(candidate),
+    reference: createAskedService(reference, secure),
+    candidate: createAskedService(candidate, secure),
   };
   const stopping = new AbortController();
   const stop = () => stopping.abort();
@@ -100,8 +116,8 @@ async function compare(
     for (const [name, service] of Object.entries(services)) {
       const problem = await service.connect();
       if (problem !== undefined) {
-        const address = name === 'reference' ? reference : candidate;
-        return fail(`the ${name} ${address} cannot be asked: ${problem}`);
+        const { text } = name === 'reference' ? reference : candidate;
+        return fail(`the ${name} ${text} cannot be asked: ${problem}`);
       }
     }
     const comparison = await compareServices({

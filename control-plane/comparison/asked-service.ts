@@ -1,5 +1,11 @@
 // A rate limit service that is asked for decisions over gRPC, one after the other.
-import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
 import type { RecordedDecision } from '../../shared/decision-record.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type {
@@ -18,11 +24,19 @@ export interface AskedService {
 
 const deadlineMs = 5_000;
 
-/** `address`: host:port, in plain text. */
-export function createAskedService(address: string): AskedService {
+export interface ServiceAddress {
+  /** As gRPC names it: host:port, or unix:PATH. */
+  readonly target: string;
+  readonly isTls: boolean;
+}
+
+export function createAskedService(
+  { target, isTls }: ServiceAddress,
+  tls: ChannelCredentials,
+): AskedService {
   const method = loadProtos().rateLimitService.ShouldRateLimit;
   // Else both services would share a connection where they have one address.
-  const client = new Client(address, credentials.createInsecure(), {
+  const client = new Client(target, isTls ? tls : credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
   });
   const deadline = () => Date.now() + deadlineMs;

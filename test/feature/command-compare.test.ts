@@ -153,6 +153,34 @@ test('the pace is that of the recording, as many times as fast as asked', async 
   t.regex(err, /warning: 1 line left out, the first is line 4 of '.*': it is not JSON/);
 });
 
+test('a worker and itself answer the same over TLS and on a unix socket', async (t) => {
+  const path = await record(t);
+  const tlsFile = (name: string) => join('test', 'conformance', 'tls', name);
+  const secured = await startAsked(t, {
+    ...memory,
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: tlsFile('server.pem'),
+    GRPC_SERVER_TLS_KEY: tlsFile('server.key'),
+    GRPC_CLIENT_TLS_CACERT: tlsFile('ca.pem'),
+  });
+  const { port } = new URL(`tcp://${secured}`);
+  const socket = join(path, '..', 'worker.sock');
+  await startAsked(t, { ...memory, GRPC_UDS: socket });
+  const addresses = [path, `tls://localhost:${port}`, `unix:${socket}`] as const;
+  const authority = ['--ca', tlsFile('ca.pem')];
+  const identity = ['--cert', tlsFile('client.pem'), '--key', tlsFile('client.key')];
+  const { code, out, err } = await compare(...addresses, ...authority, ...identity);
+  t.regex(out, /^120 requests compared in [\d.]+ s: no differences\n$/, err);
+  t.is(code, 0);
+
+  const half = await compare(...addresses, ...authority, ...identity.slice(0, 2));
+  t.is(half.code, 2);
+  t.regex(half.err, /--cert and --key go together/);
+  const plain = await compare(path, `unix:worker.sock`, `unix:${socket}`);
+  t.is(plain.code, 2);
+  t.regex(plain.err, /'unix:worker.sock': write the whole path, such as unix:\/run\/ratelane.sock/);
+});
+
 test('what cannot be asked, or is no address, is refused by name', async (t) => {
   const path = await record(t);
   const address = await startAsked(t, memory);

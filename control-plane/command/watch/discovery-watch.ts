@@ -2,7 +2,6 @@
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
-import { readTlsFiles, withTrustedAuthorities } from '../../../shared/tls.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../../shared/wire/discovery.ts';
 import type {
   AnyMessage,
@@ -11,6 +10,7 @@ import type {
 } from '../../../shared/wire/discovery-messages.ts';
 import { loadProtos, type Protos } from '../../../shared/wire/protos.ts';
 import type { ConfigDescriptorMessage } from '../../../shared/wire/rate-limit-config-message.ts';
+import { readCredentials, type TlsOptions } from '../grpc-credentials.ts';
 import { readTokenFile } from '../token.ts';
 
 export interface WatchedResource {
@@ -33,7 +33,7 @@ export interface WatchedResponse {
   readonly answer: 'ACK' | 'NACK';
 }
 
-export interface DiscoveryWatchOptions {
+export interface DiscoveryWatchOptions extends TlsOptions {
   /** `host:port`. */
   readonly xds: string;
   readonly nodeId: string;
@@ -44,9 +44,6 @@ export interface DiscoveryWatchOptions {
   readonly once: boolean;
   readonly tokenFile?: string;
   readonly tls?: boolean;
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly onResponse: (response: WatchedResponse) => void;
@@ -130,15 +127,11 @@ export async function openDiscoveryWatch(
 }
 
 async function openChannel(options: DiscoveryWatchOptions): Promise<Client | string> {
-  const { xds, tls, ca, cert, key } = options;
+  const { xds, tls } = options;
   const limits = { 'grpc.max_receive_message_length': maxResponseBytes };
   if (tls !== true) return new Client(xds, credentials.createInsecure(), limits);
-  const reading = await readTlsFiles({ ca, cert, key });
-  if (!reading.ok) return reading.problem;
-  const { material } = reading;
-  const authorities = withTrustedAuthorities(material.ca);
-  const secure = credentials.createSsl(authorities, material.key ?? null, material.cert ?? null);
-  return new Client(xds, secure, limits);
+  const secure = await readCredentials(options);
+  return typeof secure === 'string' ? secure : new Client(xds, secure, limits);
 }
 
 function toResource(
