@@ -28,11 +28,14 @@ const commands = blocks
   .flatMap(({ text }) => text.replaceAll('\\\n', ' ').trim().split('\n'));
 const onMachines = commands.filter((each) => /^(CONFIG_|ratelane )/.test(each));
 const onKubernetes = commands.filter((each) => !onMachines.includes(each));
+const redisPassword = 'the-password-of-redis';
+/** Where nothing takes notifications, which nothing waits for. */
+const nobody = 'http://127.0.0.1:9/';
 const makesSecrets = (command: string) => /openssl|printf|create secret/.test(command);
 
 testWith(test, 'chart-check')('the commands of the page work as they stand', async (t) => {
   t.timeout(8 * commandMs);
-  const redis = await startRedisServer();
+  const redis = await startRedisServer({ args: ['--requirepass', redisPassword] });
   t.teardown(redis.stop);
   const repository = createGitRepository(t);
   repository.push({ 'shop.yaml': ruleText('shop', 1) });
@@ -44,6 +47,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
     'tls.key': serverCertificate.key,
     'ca.crt': authority,
     'git-password': 'a password',
+    'redis-password': redisPassword,
     'production.yaml': blocks.find(({ language }) => language === 'yaml')?.text ?? '',
   })) {
     writeFileSync(join(folder, name), text);
@@ -54,6 +58,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
   const values = parse(readFileSync(join(folder, 'production.yaml'), 'utf8'));
   values.worker.settings.KVSTORE_URL = redis.url;
   values.controlPlane.git.url = repository.path;
+  values.controlPlane.notify.url = nobody;
   const release = await createChartRelease(
     t,
     { ...values, fullnameOverride: 'ratelane' },
@@ -83,6 +88,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
     ['a.example:18001', `localhost:${admin}`],
     ['a.example:18000,b.example:18000', `localhost:1,localhost:${xds}`],
     ['redis.example:6379', redis.url],
+    ['https://hooks.example/limits', nobody],
     [
       'CONFIG_TYPE=',
       `PORT=${http} GRPC_PORT=${grpc} DEBUG_PORT=${debug} PULLMETRICS_ADDR=:${metrics} CONFIG_TYPE=`,

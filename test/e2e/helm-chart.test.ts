@@ -1,15 +1,20 @@
 // What the Helm chart has kubelet ask, and what it tells people to run, held against running programs: their
 // settings, files and certificates are those that it gives to their pods.
+import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
+import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import test from 'ava';
+import { text } from 'node:stream/consumers';
+import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
-import { createChartRelease, type Secrets, startPrograms } from '../support/chart-release.ts';
+import { createChartRelease, startPrograms } from '../support/chart-release.ts';
 import { createStandIns } from '../support/chart-stand-ins.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { writeRedisTls } from '../support/redis-tls.ts';
+import type { Secrets } from '../support/rendered-chart.ts';
 
 const testChart = testWith(test.serial, 'chart-check');
 const commandMs = 90_000;
@@ -23,9 +28,22 @@ const certificate = {
   'ca.crt': authority,
 };
 const workerToken = 'the-token-of-the-workers';
+const storePassword = 'the-password-of-redis';
+const signingSecret = 'the-secret-of-calls';
 const withTls = {
-  worker: { xdsTokenSecret: 'worker-token', tlsSecret: 'tls', tlsCa: true, xdsTlsSecret: 'tls' },
+  worker: {
+    storeSecret: 'redis',
+    storeTlsSecret: 'tls',
+    storeTlsClient: true,
+    xdsTokenSecret: 'worker-token',
+    tlsSecret: 'tls',
+    tlsCa: true,
+    xdsTlsSecret: 'tls',
+    recordDecisions: true,
+    settings: { RECORD_DECISIONS_RATE: 1 },
+  },
   controlPlane: {
+    notify: { urlSecret: 'chat', signingSecret: 'notify' },
     peersTokenSecret: 'fleet',
     adminTokensSecret: 'admin',
     xdsTokensSecret: 'xds',
@@ -40,6 +58,8 @@ const secretsWithTls: Secrets = {
   admin: { tokens: 'ann write the-token-of-ann-that-writes\n' },
   xds: { tokens: `fleet xds ${workerToken}\n` },
   'worker-token': { token: `${workerToken}\n` },
+  redis: { password: `${storePassword}\n` },
+  notify: { secret: `${signingSecret}\n` },
 };
 
 for (const [title, values, secrets] of [
@@ -50,18 +70,14 @@ for (const [title, values, secrets] of [
     `the chart ${title}: probes pass, and each command that it tells of works`,
     async (t) => {
       t.timeout(4 * commandMs);
-      const redis = await startRedisServer();
-      t.teardown(redis.stop);
+      const isProtected = title === 'with TLS and tokens';
+      const receiver = await startReceiver(t);
+      const given = 'worker' in values ? values.worker : { settings: {} };
+      const settings = { ...given.settings, KVSTORE_URL: await startStore(t, isProtected) };
       const release = await createChartRelease(
         t,
-        {
-          ...values,
-          worker: {
-            ...('worker' in values && values.worker),
-            settings: { KVSTORE_URL: redis.url },
-          },
-        },
-        secrets,
+        { ...values, worker: { ...given, settings } },
+        { ...secrets, chat: { url: receiver.url } },
       );
       const output = await startPrograms(t, release);
       for (const program of programs) {
@@ -85,8 +101,18 @@ for (const [title, values, secrets] of [
       }
       t.is(
         commands.some((each) => each.includes('rollout abort')),
-        title === 'with TLS and tokens',
+        isProtected,
       );
+      if (isProtected) {
+        await eventually('who pushed is told', () => receiver.calls.length > 0, probeMs);
+        const [{ headers, body }] = receiver.calls as [Call];
+        const signature = createHmac('sha256', signingSecret).update(body).digest('hex');
+        t.like(headers, {
+          'x-ratelane-event': 'in-force',
+          'x-ratelane-signature-256': `sha256=${signature}`,
+        });
+      }
+      t.is(receiver.calls.length, isProtected ? 1 : 0);
       for (const forward of commands.filter((each) => each.includes('port-forward'))) {
         const [, kind = '', name = '', port] =
           /(service|deployment)\/(\S+) \d+:?(\d+)?/.exec(forward) ?? [];
@@ -125,6 +151,47 @@ testChart('nobody outside of its pod reaches the debug port of a worker', async 
   const { spec } = release.find('Deployment', 'sample-ratelane-worker').spec.template;
   t.is(release.environmentOf(spec.containers[0])['DEBUG_HOST'], '127.0.0.1');
 });
+
+/** Its address. The one that is protected asks for a password and a certificate. */
+async function startStore(t: ExecutionContext, isProtected: boolean): Promise<string> {
+  if (!isProtected) {
+    const redis = await startRedisServer();
+    t.teardown(redis.stop);
+    return redis.url;
+  }
+  const tls = await writeRedisTls({
+    authority,
+    server: serverCertificate,
+    client: serverCertificate,
+  });
+  t.teardown(tls.remove);
+  const redis = await startRedisServer({
+    tls: tls.serverArgs,
+    args: ['--requirepass', storePassword],
+    auth: [storePassword],
+  });
+  t.teardown(redis.stop);
+  return `localhost:${redis.tlsPort}`;
+}
+
+interface Call {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+async function startReceiver(t: ExecutionContext) {
+  const calls: Call[] = [];
+  const server = createHttpServer(async (request, response) => {
+    calls.push({ headers: request.headers, body: await text(request) });
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, calls };
+}
 
 /** Those of NOTES.txt, each in one line. */
 function readCommands(notes: string): string[] {

@@ -2,8 +2,10 @@
 // its pod security standard "restricted" (test/setup/go-tools/chart-check); what it sets is held against what
 // the programs know and need. How the control planes find each other: helm-chart-peers.test.ts; its alerts:
 // helm-chart-alerts.test.ts; what it says after the installation, and its probes: test/e2e/helm-chart.test.ts.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parseAllDocuments } from 'yaml';
 import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
@@ -15,6 +17,7 @@ import {
   isPartOf,
   type Manifest,
   readManifests,
+  readNotes,
   renderChart as render,
 } from '../support/rendered-chart.ts';
 
@@ -39,6 +42,9 @@ const extras = {
     },
   ],
 };
+
+/** What programs read from Secrets in place of a value. */
+const secrets = { chat: { url: 'https://chat.example/hooks/its-secret' } };
 
 /** Of the shapes that a chart may take, those that differ most. */
 const shapes = {
@@ -82,6 +88,10 @@ const shapes = {
     worker: {
       settings: { KVSTORE_URL: 'redis.example:6379', PULLMETRICS_ADDR: ':9191' },
       settingsSecret: 'worker-secrets',
+      storeSecret: 'redis',
+      storeTlsSecret: 'redis-tls',
+      storeTlsClient: true,
+      recordDecisions: true,
       tlsSecret: 'worker-tls',
       tlsCa: true,
       xdsTlsSecret: 'worker-xds-tls',
@@ -89,7 +99,14 @@ const shapes = {
       priorityClassName: 'system-cluster-critical',
     },
     controlPlane: {
-      git: { url: 'https://git.example/rules.git', secret: 'rules-git', webhook: true },
+      git: {
+        url: 'https://git.example/rules.git',
+        secret: 'rules-git',
+        webhook: true,
+        caSecret: 'git-ca',
+      },
+      notify: { urlSecret: 'chat', signingSecret: 'notify' },
+      commitStatus: { url: 'https://git.example/api/v1/repos/acme/rules', tokenSecret: 'status' },
       rollout: 'canary=10%,hold=60s',
       peersTokenSecret: 'fleet-token',
       adminTokensSecret: 'admin-tokens',
@@ -137,6 +154,18 @@ const shapes = {
     },
     serviceMonitor: { enabled: true, tokenSecret: { name: 'a' } },
     prometheusRule: { enabled: true, runbookUrl: 'https://wiki.example/ratelane/' },
+  },
+  'with Git over ssh': {
+    controlPlane: {
+      git: {
+        url: 'git@git.example:acme/rules.git',
+        sshSecret: 'deploy-key',
+        secret: 'rules-git',
+        webhook: true,
+      },
+      notify: { url: 'https://hooks.example/limits' },
+      publicUrl: 'https://limits.example/',
+    },
   },
   'without a control plane and without autoscaling': {
     controlPlane: { enabled: false },
@@ -215,7 +244,7 @@ for (const [title, values] of Object.entries(shapes)) {
           server,
         );
       }
-      const parsed = parseControlPlaneSettings(environmentOf(plane));
+      const parsed = parseControlPlaneSettings(environmentOf(plane, secrets));
       t.deepEqual(parsed.ok ? [] : parsed.problems, []);
     }
   });
@@ -345,6 +374,133 @@ testChart('what a cluster asks for in production arrives', async (t) => {
   });
 });
 
+testChart(
+  'who pushed a revision is told of it by what the Secrets say, shown nowhere',
+  async (t) => {
+    const { code, output } = await render(t, shapes['as in production']);
+    t.is(code, 0, output);
+    const plane = findPod(output, 'edge-control-plane');
+    const parsed = parseControlPlaneSettings(environmentOf(plane, secrets));
+    t.deepEqual(parsed.ok && parsed.settings.notify, {
+      url: new URL(secrets.chat.url),
+      secretFile: '/run/secrets/notify/secret',
+      commitStatus: {
+        url: new URL('https://git.example/api/v1/repos/acme/rules'),
+        tokenFile: '/run/secrets/commit-status/token',
+      },
+      publicUrl: 'https://limits.example',
+    });
+    const mounted = mountedSecrets(plane);
+    t.is(mounted.get('/run/secrets/notify'), 'notify');
+    t.is(mounted.get('/run/secrets/commit-status'), 'status');
+    t.is(mounted.get('/run/secrets/git-ca'), 'git-ca');
+    for (const name of ['GIT_SSL_CAINFO', 'NODE_EXTRA_CA_CERTS']) {
+      t.is(environmentOf(plane, secrets)[name], '/run/secrets/git-ca/ca.crt');
+    }
+    const notes = readNotes(output);
+    t.regex(notes, /told by a signed call of the notification URL, and by a status of its commit/);
+
+    const given = 'https://chat.example/hooks/its-secret';
+    const plain = await render(t, { controlPlane: { notify: { url: given } } });
+    t.is(
+      environmentOf(findPod(plain.output, 'sample-ratelane-control-plane'))['RATELANE_NOTIFY_URL'],
+      given,
+    );
+    t.regex(readNotes(plain.output), /told by an unsigned call of the notification URL\./);
+    t.false(readNotes(plain.output).includes('its-secret'));
+    t.false(readNotes((await render(t, {})).output).includes('What becomes of a revision'));
+  },
+);
+
+testChart('people are led to where they reach the console', async (t) => {
+  const hosts = ['limits.example'];
+  for (const [controlPlane, wanted] of [
+    [{ ingress: { enabled: true, hosts } }, 'http://limits.example'],
+    [{ ingress: { enabled: true, hosts, tlsSecret: 'tls' } }, 'https://limits.example'],
+    [{ ingress: { enabled: true, hosts, paths: ['/webhooks'] } }, undefined],
+    [{ ingress: { enabled: true, hosts: ['*.example'] } }, undefined],
+    [{ ingress: { hosts } }, undefined],
+    [
+      { ingress: { enabled: true, hosts }, publicUrl: 'https://a.example/b/' },
+      'https://a.example/b',
+    ],
+  ] as const) {
+    const { code, output } = await render(t, { controlPlane });
+    t.is(code, 0, output);
+    const plane = findPod(output, 'sample-ratelane-control-plane');
+    t.is(environmentOf(plane)['RATELANE_PUBLIC_URL'], wanted);
+    const [, told] = /The console is at (\S+)\/console\//.exec(readNotes(output)) ?? [];
+    t.is(told, wanted ?? 'http://localhost:18001');
+  }
+});
+
+testChart('a repository over ssh is asked with the key and the hosts of a Secret', async (t) => {
+  const { code, output } = await render(t, shapes['with Git over ssh']);
+  t.is(code, 0, output);
+  const plane = findPod(output, 'sample-ratelane-control-plane');
+  t.is(mountedSecrets(plane).get('/run/secrets/git-ssh'), 'deploy-key');
+  const environment = environmentOf(plane);
+  t.false(
+    'RATELANE_GIT_PASSWORD_FILE' in environment,
+    'the Secret has the one of the webhook alone',
+  );
+  t.is(environment['RATELANE_WEBHOOK_SECRET_FILE'], '/run/secrets/git/webhook-secret');
+  // As git runs it; ssh tells what it would do, with keys that exist.
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-git-ssh-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'ssh-privatekey'), '');
+  const command = environment['GIT_SSH_COMMAND']?.replaceAll('/run/secrets/git-ssh', folder);
+  const told = execFileSync('sh', ['-c', `${command} -T -G git.example`], { encoding: 'utf8' });
+  for (const line of [
+    `identityfile ${folder}/ssh-privatekey`,
+    `userknownhostsfile ${folder}/known_hosts`,
+    'identitiesonly yes',
+    'batchmode yes',
+    'stricthostkeychecking true',
+  ]) {
+    t.true(told.split('\n').includes(line), line);
+  }
+});
+
+testChart('a store with a password and TLS of its own is a matter of Secrets', async (t) => {
+  const { code, output } = await render(t, shapes['as in production']);
+  t.is(code, 0, output);
+  const worker = findPod(output, 'edge-worker');
+  t.like(environmentOf(worker), {
+    KVSTORE_AUTH_FILE: '/run/secrets/store/password',
+    KVSTORE_TLS: 'true',
+    KVSTORE_TLS_CACERT: '/run/secrets/store-tls/ca.crt',
+    KVSTORE_TLS_CLIENT_CERT: '/run/secrets/store-tls/tls.crt',
+    KVSTORE_TLS_CLIENT_KEY: '/run/secrets/store-tls/tls.key',
+  });
+  t.is(mountedSecrets(worker).get('/run/secrets/store'), 'redis');
+  t.is(mountedSecrets(worker).get('/run/secrets/store-tls'), 'redis-tls');
+  const plain = await render(t, { worker: { storeTlsSecret: 'redis-tls' } });
+  t.false(
+    'KVSTORE_TLS_CLIENT_CERT' in environmentOf(findPod(plain.output, 'sample-ratelane-worker')),
+  );
+});
+
+testChart('recorded decisions have room for all files that may be kept', async (t) => {
+  const sizeOf = async (settings: object) => {
+    const { code, output } = await render(t, { worker: { recordDecisions: true, settings } });
+    t.is(code, 0, output);
+    const worker = findPod(output, 'sample-ratelane-worker');
+    const [container] = worker.spec.containers;
+    const path = environmentOf(worker)['RECORD_DECISIONS'];
+    const mount = container.volumeMounts.find(
+      ({ mountPath }: Manifest) => dirname(path ?? '') === mountPath,
+    );
+    t.not(mount.readOnly, true);
+    const volume = worker.spec.volumes.find(({ name }: Manifest) => name === mount.name);
+    t.true(readNotes(output).includes(`cat ${path} `));
+    return Number(volume.emptyDir.sizeLimit);
+  };
+  t.is(await sizeOf({}), 4 * 104_857_600);
+  const settings = { RECORD_DECISIONS_FILES: 5, RECORD_DECISIONS_FILE_SIZE_IN_BYTES: 1_000_000 };
+  t.is(await sizeOf(settings), 6_000_000);
+});
+
 testChart('a Secret of settings that has changed starts the workers anew', async (t) => {
   const values = { worker: { settingsSecret: 'worker-secrets', annotations: { team: 'edge' } } };
   const template = async (resourceVersion?: string) => {
@@ -388,6 +544,57 @@ const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
   [/worker\.tlsCa: .*worker\.tlsSecret/, { worker: { tlsCa: true } }],
   [/controlPlane\.xdsTlsSecret: .*worker\.xdsTlsSecret/, { controlPlane: { xdsTlsSecret: 'a' } }],
   [/worker\.xdsTlsSecret: .*controlPlane\.xdsTlsSecret/, { worker: { xdsTlsSecret: 'a' } }],
+  [
+    /controlPlane\.git\.sshSecret: .*ssh:\/\//,
+    { controlPlane: { git: { url: 'https://git.example/a', sshSecret: 'a' } } },
+  ],
+  [/controlPlane\.git\.caSecret: .*git\.url/, { controlPlane: { git: { caSecret: 'a' } } }],
+  [
+    /controlPlane\.git\.secret: .*git\.sshSecret/,
+    { controlPlane: { git: { url: 'ssh://git@git.example/a', secret: 'a' } } },
+  ],
+  [
+    /controlPlane\.notify: .*one of them/,
+    { controlPlane: { notify: { url: 'https://a.example', urlSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.notify\.signingSecret: .*urlSecret/,
+    { controlPlane: { notify: { signingSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.commitStatus\.url: .*tokenSecret/,
+    {
+      controlPlane: {
+        git: { url: 'https://git.example/a' },
+        commitStatus: { url: 'https://git.example/api' },
+      },
+    },
+  ],
+  [
+    /controlPlane\.commitStatus\.url: .*git\.url/,
+    { controlPlane: { commitStatus: { url: 'https://git.example/api', tokenSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.commitStatus\.tokenSecret: .*commitStatus\.url/,
+    { controlPlane: { commitStatus: { tokenSecret: 'a' } } },
+  ],
+  [
+    /worker\.storeSecret: .*KVSTORE_AUTH/,
+    { worker: { storeSecret: 'a', settings: { KVSTORE_AUTH: 'b' } } },
+  ],
+  [
+    /worker\.storeSecret: .*redis\.enabled/,
+    { redis: { enabled: true }, worker: { storeSecret: 'a' } },
+  ],
+  [
+    /worker\.storeTlsSecret: .*BACKEND_TYPE is memory/,
+    { worker: { storeTlsSecret: 'a', settings: { BACKEND_TYPE: 'memory' } } },
+  ],
+  [/worker\.storeTlsClient: .*storeTlsSecret/, { worker: { storeTlsClient: true } }],
+  [
+    /worker\.recordDecisions: .*RECORD_DECISIONS/,
+    { worker: { recordDecisions: true, settings: { RECORD_DECISIONS: '/a' } } },
+  ],
   [
     /controlPlane\.xdsTokensSecret: .*worker\.xdsTokenSecret/,
     { controlPlane: { xdsTokensSecret: 'a' } },
@@ -466,11 +673,44 @@ test('each value has its type in the schema, and nothing else is in there', (t) 
   compare('', read('values.yaml'), { properties, additionalProperties: false });
 });
 
+test('the README of the chart has each Secret, and what it enables', (t) => {
+  const readme = readFileSync(join(chart, 'README.md'), 'utf8');
+  const values = parseAllDocuments(readFileSync(join(chart, 'values.yaml'), 'utf8'))[0]?.toJS();
+  const found: string[] = [];
+  const collect = (place: string, value: Manifest) => {
+    for (const [name, child] of Object.entries(value)) {
+      if (/secret$/i.test(name)) found.push(`${place}${name}`);
+      else if (typeof child === 'object' && child !== null) collect(`${place}${name}.`, child);
+    }
+  };
+  collect('', values);
+  const [, table = ''] = readme.split('\n## Secrets\n');
+  const rows = [...table.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name]) => name);
+  t.deepEqual(rows.filter((name) => /secret$/i.test(name ?? '')).sort(), found.sort());
+  // No name that the values do not have.
+  for (const [, name = ''] of readme.matchAll(/`((?:worker|controlPlane)\.[\w.]+)`/g)) {
+    const value = name.split('.').reduce((all: Manifest, key) => all?.[key], values);
+    t.not(value, undefined, name);
+  }
+});
+
 testChart('values that the chart does not know are refused with their place', async (t) => {
   const { code, output } = await render(t, { worker: { replica: 3, settings: { lower: 'case' } } });
   t.is(code, 1);
   t.regex(output, /replica/);
   t.regex(output, /lower/);
+});
+
+testChart('an address with a user name is refused, as the program would', async (t) => {
+  for (const controlPlane of [
+    { notify: { url: 'https://ann:secret@hooks.example' } },
+    { commitStatus: { url: 'ftp://git.example' } },
+    { publicUrl: 'limits.example' },
+  ]) {
+    const { code, output } = await render(t, { controlPlane });
+    t.is(code, 1);
+    t.regex(output, /does not match pattern/i);
+  }
 });
 
 testChart('a pod that the standard "restricted" forbids is found', async (t) => {
@@ -517,6 +757,24 @@ function checkPod(t: ExecutionContext, { spec }: Manifest): void {
   for (const constraint of spec.topologySpreadConstraints ?? []) {
     t.truthy(constraint.labelSelector.matchLabels);
   }
+}
+
+function findPod(output: string, deployment: string): Manifest {
+  const found = readManifests(output).find(
+    ({ kind, metadata }) => kind === 'Deployment' && metadata.name === deployment,
+  );
+  return found.spec.template;
+}
+
+/** The names of Secrets by where the pod has them. */
+function mountedSecrets({ spec }: Manifest): Map<string, string> {
+  const volumes = new Map(spec.volumes.map((volume: Manifest) => [volume.name, volume]));
+  return new Map(
+    spec.containers[0].volumeMounts.map(({ name, mountPath }: Manifest) => [
+      mountPath,
+      (volumes.get(name) as Manifest).secret?.secretName,
+    ]),
+  );
 }
 
 function portNames(pod: Manifest): Set<string> {

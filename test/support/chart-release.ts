@@ -10,12 +10,17 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { createControlPlaneProcess } from './control-plane-process.ts';
 import { freePort } from './free-port.ts';
-import { type Manifest, readManifests, readNotes, renderChart } from './rendered-chart.ts';
+import {
+  type Manifest,
+  readManifests,
+  readNotes,
+  readVariable,
+  renderChart,
+  type Secrets,
+} from './rendered-chart.ts';
 import { spawnWorkerProcess } from './worker-process.ts';
 
 const probeMs = 5_000;
-
-export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export interface ReleaseValues {
   readonly fullnameOverride?: string;
@@ -126,8 +131,9 @@ export async function createChartRelease(
       const environment: Record<string, string> = {};
       for (const { secretRef } of container.envFrom ?? [])
         Object.assign(environment, secrets[secretRef?.name]);
-      for (const { name: key, value = 'a-pod' } of container.env ?? [])
-        environment[key] = place(value);
+      for (const row of container.env ?? []) {
+        environment[row.name] = place(readVariable(row, secrets));
+      }
       // Each machine has one of these ports, and the pods of a release share this machine.
       if ('RATELANE_STATE_DIR' in environment) {
         environment['RATELANE_ADMIN_ADDRESS'] = `0.0.0.0:${admin}`;

@@ -3,9 +3,9 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ChartRelease, Secrets } from './chart-release.ts';
+import type { ChartRelease } from './chart-release.ts';
 import { compileCache } from './compile-cache.ts';
-import type { Manifest } from './rendered-chart.ts';
+import type { Manifest, Secrets } from './rendered-chart.ts';
 import { workerNodeFlags } from './worker-process.ts';
 
 const project = join(import.meta.dirname, '..', '..');

@@ -37,10 +37,19 @@ export function readNotes(output: string): string {
   return output.slice(0, output.indexOf('\n---\n')).replaceAll(/^# /gm, '');
 }
 
+/** By name and key. */
+export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
 /** What comes from the pod itself is there only when it runs. */
-export function environmentOf(pod: Manifest): Record<string, string> {
+export function environmentOf(pod: Manifest, secrets: Secrets = {}): Record<string, string> {
   const rows: Manifest[] = pod.spec.containers[0].env;
-  return Object.fromEntries(rows.map(({ name, value = 'a-pod' }) => [name, value]));
+  return Object.fromEntries(rows.map((row) => [row.name, readVariable(row, secrets)]));
+}
+
+export function readVariable({ value, valueFrom }: Manifest, secrets: Secrets): string {
+  const { secretKeyRef } = valueFrom ?? {};
+  const referred = secretKeyRef ? secrets[secretKeyRef.name]?.[secretKeyRef.key] : 'a-pod';
+  return value ?? referred;
 }
 
 export function isPartOf(part: Record<string, string>, whole: Record<string, string>): boolean {

@@ -38,6 +38,23 @@ app.kubernetes.io/component: {{ last . }}
 {{- .Values.controlPlane.peersTokenSecret | default (include "ratelane.peers" .) }}
 {{- end }}
 
+{{/* Whether the repository is reached by ssh: "true" or nothing. */}}
+{{- define "ratelane.gitOverSsh" -}}
+{{- if regexMatch "^(ssh://|[^/:]+:([^/]|/[^/]))" .Values.controlPlane.git.url }}true{{ end }}
+{{- end }}
+
+{{/* Where people reach the console: what the values say, else the ingress, if the console is let in. */}}
+{{- define "ratelane.publicUrl" -}}
+{{- $ingress := .Values.controlPlane.ingress }}
+{{- $host := first $ingress.hosts | default "*" }}
+{{- $isOpen := or (has "/" $ingress.paths) (has "/console" $ingress.paths) (has "/console/" $ingress.paths) }}
+{{- if .Values.controlPlane.publicUrl }}
+{{- .Values.controlPlane.publicUrl | trimSuffix "/" }}
+{{- else if and $ingress.enabled $isOpen (not (hasPrefix "*" $host)) }}
+{{- ternary "https" "http" (ne $ingress.tlsSecret "") }}://{{ $host }}
+{{- end }}
+{{- end }}
+
 {{- define "ratelane.metricsPath" -}}
 {{- coalesce .Values.worker.settings.PULLMETRICS_PATH .Values.worker.settings.PROMETHEUS_PATH "/metrics" }}
 {{- end }}
