@@ -1,9 +1,9 @@
 // Where notifications go: to a URL as signed JSON, and to a Git host as the status of a commit.
-import { createHmac } from 'node:crypto';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { readSmallFile } from '../../shared/small-file.ts';
 import { readTokenFile } from '../command/token.ts';
 import type { NotifySettings } from '../settings/notify.ts';
+import { signBody } from '../store/webhook.ts';
 import type { Notification } from './notification.ts';
 
 export interface NotifyRequest {
@@ -45,15 +45,11 @@ function createUrlTarget(url: URL, secretFile: string | undefined): NotifyTarget
         'content-type': 'application/json',
         'x-ratelane-event': notification.event,
         'x-ratelane-delivery': notification.delivery,
-        ...(secret !== undefined && { 'x-ratelane-signature-256': sign(body, secret) }),
+        ...(secret !== undefined && { 'x-ratelane-signature-256': signBody(body, secret) }),
       };
       return { url, headers, body };
     },
   };
-}
-
-function sign(body: string, secret: string): string {
-  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 
 /** Undefined without a file. */
