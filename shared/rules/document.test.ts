@@ -3,20 +3,28 @@ import test from 'ava';
 import { cpuMs } from '../../test/support/cpu-time.ts';
 import { parseRuleDocument } from './document.ts';
 import { plainShape } from './limit-shape.ts';
+import { listOf } from './map-reader.ts';
 import { isError } from './problem.ts';
 import { formatProblems } from './problem-text.ts';
-import { ruleKeys } from './rule-keys.ts';
+import { keysAt, type Place, ruleKeys } from './rule-keys.ts';
 import { buildRuleSet } from './rule-set.ts';
 
+const places = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
+const allKeys = new Set(places.flatMap(keysAt));
 const fixtures = new URL('../../test/fixtures/rules/', import.meta.url);
 
-/** Each `.yaml` of a folder with the text beside it. */
+/** Each `.yaml` of a folder with the text beside it, in which `{keys of PLACE}` are those of the table. */
 function readFixtures(folder: string): { file: string; yaml: string; expected: string }[] {
   const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
   return names.sort().map((file) => ({
     file,
     yaml: readFileSync(new URL(`${folder}/${file}`, fixtures), 'utf8'),
-    expected: readFileSync(new URL(`${folder}/${file.replace(/yaml$/, 'txt')}`, fixtures), 'utf8'),
+    expected: readFileSync(
+      new URL(`${folder}/${file.replace(/yaml$/, 'txt')}`, fixtures),
+      'utf8',
+    ).replaceAll(/\{keys of (.*?)\}/g, (_, place: string) =>
+      listOf(place === 'all places' ? [...allKeys] : keysAt(place as Place)),
+    ),
   }));
 }
 
@@ -193,16 +201,12 @@ test('unknown aliases are compared with anchors a bounded number of times', (t) 
   t.is(guesses.length, 20, 'of 2,000 comparisons each alias takes 100');
 });
 
-const allKeys = new Set(ruleKeys.map(({ name }) => name));
+const flags = ruleKeys.filter(({ type }) => type === 'flag');
 const everyKey = `domain: shop
 descriptors:
   - key: customer
     value: a*
-    share_threshold: true
-    shadow_mode: true
-    quota_mode: true
-    detailed_metric: true
-    value_to_metric: true
+    ${flags.map(({ name }) => `${name}: true`).join('\n    ')}
     until: 2026-11-24T18:00:00Z
     metadata: {tier: gold}
     rate_limit:

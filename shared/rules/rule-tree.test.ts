@@ -163,6 +163,7 @@ test('what stands on the descriptor is part of the limit', (t) => {
     counterTag: '',
     name: 'n',
     replaces: ['a', 'b'],
+    ...noModes,
     shadowMode: true,
     quotaMode: true,
     metadata: { tier: 'gold' },
