@@ -205,6 +205,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       rollout,
       peers,
       allowsRemoval: settings.allowsRemoval,
+      recordings: settings.recordings,
+      repositoryFolder: toRepositoryFolder(settings),
       clock,
       audit,
       callerOf: authorizer.callerOf,
@@ -304,6 +306,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
 async function removeLeftovers({ config, stateDirectory }: ControlPlaneSettings): Promise<void> {
   await removeStagedFiles(stateDirectory, 0);
   if (config.kind === 'directory') await removeStagedFiles(config.directory, stagedByOthersMs);
+}
+
+/** '' or such as `rules/`. */
+function toRepositoryFolder({ config }: ControlPlaneSettings): string {
+  const path = config.kind === 'git' ? config.path.replaceAll(/^\/+|\/+$/g, '') : '';
+  return path === '' || path === '.' ? '' : `${path.replace(/^\.\//, '')}/`;
 }
 
 function createEncoder() {

@@ -62,6 +62,8 @@ export interface ControlPlaneSettings {
     /** Only this machine can reach the address. */
     readonly isLoopback: boolean;
   };
+  /** A directory that workers record decisions into; undefined: there is none. */
+  readonly recordings: string | undefined;
   readonly log: Values['log'];
 }
 
@@ -152,6 +154,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
       maxResponseBytes: xds.maxResponseBytes,
     },
     admin: { ...toListener(admin, adminAddress.value), isLoopback: isAdminLoopback },
+    recordings: admin.recordings === '' ? undefined : resolve(admin.recordings),
     log: reading.values.log,
   };
   return { ok: true, settings, warnings };

@@ -33,6 +33,10 @@ export interface AdminApi {
   readonly peers: Peers | undefined;
   /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
+  /** Where workers' recordings of their decisions are; undefined: there are none. */
+  readonly recordings: string | undefined;
+  /** In front of the path of a file in its repository: '' or such as `rules/`. */
+  readonly repositoryFolder: string;
   readonly clock: Clock;
   readonly audit: Audit;
   /** The caller of a request that the guard let pass. */

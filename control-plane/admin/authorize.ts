@@ -34,6 +34,7 @@ interface Caller extends TokenOwner {
 const readOnly: ReadonlySet<string> = new Set([
   'validations',
   'explanations',
+  'effects',
   'revisions/diff',
   'counters',
 ]);

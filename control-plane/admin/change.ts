@@ -94,26 +94,36 @@ export async function planChange(deps: PlanDeps, request: ChangePlan): Promise<P
 /** The same, of a revision that is known, whether or not the store can be reached. */
 export async function planChangeOf(
   before: Revision,
-  { store, examine, snapshots, allowsRemoval }: PlanDeps,
+  deps: PlanDeps,
   request: ChangePlan,
 ): Promise<PlannedChange> {
   const { expectedRevision } = request;
-  if (expectedRevision !== undefined && !(await isExpected(store, expectedRevision, before))) {
+  if (expectedRevision !== undefined && !(await isExpected(deps.store, expectedRevision, before))) {
     const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
     throw new HttpError(412, { detail });
   }
+  const { refused, ...planned } = judgeChange(before, deps, request);
+  if (refused.length > 0) throw new InvalidRules(refused);
+  return planned;
+}
+
+/** `refused`: why it could not be written; empty where it can be, as far as the rules themselves say. */
+export function judgeChange(
+  before: Revision,
+  { examine, snapshots, allowsRemoval }: Pick<PlanDeps, 'examine' | 'snapshots' | 'allowsRemoval'>,
+  request: Omit<ChangePlan, 'expectedRevision'>,
+): PlannedChange & { readonly refused: readonly Problem[] } {
   const known = examine(before);
   const change = request.plan(before, known);
   const after = applyChange(before, change);
   const examined = examine(after);
   const { problems, ruleSet } = examined;
   const added = addedErrors(request.toleratesOldErrors ? known.problems : [], problems);
-  if (added.length > 0) throw new InvalidRules(added);
   const served = snapshots.ruleSet;
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
-  if (removal !== undefined) throw new InvalidRules([removal]);
-  return { before, change, after, examined };
+  const refused = added.length > 0 || removal === undefined ? added : [removal];
+  return { before, change, after, examined, refused };
 }
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
@@ -127,7 +137,8 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   const message = toMessage(request);
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, examined } = await planChange(deps, request);
-    checkPolicy(deps, examined, { author: author.name, message });
+    const refused = refusedByPolicy(deps, examined, { author: author.name, message });
+    if (refused.length > 0) throw new InvalidRules(refused);
     const result = await store.write(change, {
       // The files that the plan was made for, whatever its author started from.
       expectedRevision: before.id,
@@ -141,16 +152,15 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   throw busy();
 }
 
-/** As the revision will be judged; rejects with InvalidRules. */
-function checkPolicy(
-  { snapshots }: PlanDeps,
+/** As the revision will be judged; empty where it has errors. */
+export function refusedByPolicy(
+  { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { governed, content }: Examination,
   info: { readonly author: string; readonly message: string },
-): void {
-  if (governed === undefined || content === undefined) return;
+): readonly Problem[] {
+  if (governed === undefined || content === undefined) return [];
   const isUndo = snapshots.wasInForce(content);
-  const { refused } = judgeByPolicy(snapshots.governed, governed, { ...info, isUndo });
-  if (refused.length > 0) throw new InvalidRules(refused);
+  return judgeByPolicy(snapshots.governed, governed, { ...info, isUndo }).refused;
 }
 
 /** What its author has said of the change travels with it. */

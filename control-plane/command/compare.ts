@@ -8,13 +8,16 @@ import type { AnswerDifference } from '../comparison/answer-difference.ts';
 import type { ServiceAddress } from '../comparison/asked-service.ts';
 import type { Comparison } from '../comparison/comparison.ts';
 import {
+  openRecordedDecisions,
+  type RecordReading,
+} from '../rehearsal/replay/recorded-decisions.ts';
+import {
   type AddCommand,
   type CommandFrame,
   describeExitCodes,
   exitCodes,
 } from './command-frame.ts';
 import type { TlsOptions } from './grpc-credentials.ts';
-import { openRecordedDecisions, type RecordReading } from './input/recorded-decisions.ts';
 import { startProgress } from './progress.ts';
 
 interface CompareOptions extends TlsOptions {

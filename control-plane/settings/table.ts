@@ -178,6 +178,12 @@ export const controlPlaneTable = {
       default: '',
       doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes; without it callers need no token on a loopback address, and elsewhere only that of --peers-token-file is known',
     }),
+    recordings: text({
+      names: ['--recordings', 'RATELANE_RECORDINGS'],
+      default: '',
+      defaultText: 'none',
+      doc: 'A directory that workers record their decisions into (RECORD_DECISIONS), one file or folder for each: what a change of a rule would have done is then told from these, and not estimated',
+    }),
   }),
   notify: section('Notifications, of what becomes of revisions', {
     url: text({

@@ -181,7 +181,7 @@ d.user  10     7       2      -5
 value     rule    before  after  change
 user=ada  d.user  7       2      -5
 
-8 of 10 answers are as recorded
+under the other rules 3 of 10 answers are as recorded
 `,
   );
 });

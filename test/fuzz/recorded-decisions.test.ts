@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { openRecordedDecisions } from '../../control-plane/command/input/recorded-decisions.ts';
+import { openRecordedDecisions } from '../../control-plane/rehearsal/replay/recorded-decisions.ts';
 import { createReplay } from '../../control-plane/rehearsal/replay/replay.ts';
 import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
 import { parseRuleDocument } from '../../shared/rules/document.ts';

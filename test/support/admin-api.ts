@@ -45,6 +45,8 @@ export interface AdminApiOptions {
   readonly workers?: Pick<ConnectedWorkers, 'list'>;
   /** In place of parts of one without links. */
   readonly fleet?: Partial<Fleet>;
+  /** A directory of recorded decisions. */
+  readonly recordings?: string;
   /** In place of a free one. */
   readonly port?: number;
   /** In the form of their file; without them none are asked for. */
@@ -132,6 +134,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         peers:
           api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),
         allowsRemoval: false,
+        recordings: api.recordings,
+        repositoryFolder: '',
         clock,
         audit,
         callerOf: authorizer.callerOf,

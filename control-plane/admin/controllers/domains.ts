@@ -1,10 +1,11 @@
 // `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
 // overwrites a change it has not seen.
 import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
-import { AdminController, allowRemoval } from '../admin-controller.ts';
+import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import {
   findDomainFiles,
   findUnreadFile,
@@ -16,6 +17,8 @@ import {
 } from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
+import { ruleOwners } from '../rule-owners.ts';
+import { findRuleLines } from '../rule-source.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
 const listed = Type.Object({
@@ -27,8 +30,20 @@ const domainJson = Type.Object(
   {
     domain: Type.String(),
     revision: Type.String(),
+    etag: Type.String(),
     files: Type.Array(Type.Object({ path: Type.String(), yaml: Type.String() })),
     problems: Type.Array(problemJson),
+    /** Null where no rule is asked for, and where it is not there. */
+    place: orNull(
+      Type.Object(
+        {
+          path: Type.String({ description: 'Of the file that has the rule' }),
+          first: Type.Integer({ description: 'Its first line, with the comments above it' }),
+          last: Type.Integer(),
+        },
+        { title: 'RulePlace' },
+      ),
+    ),
   },
   { title: 'Domain' },
 );
@@ -61,10 +76,21 @@ const writeHeaders = Type.Object({
   ),
 });
 
+export type DomainJson = Type.Static<typeof domainJson>;
+
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'Read a domain of the newest revision; its entity tag is in the header ETag',
     path: [optional(domainName)],
+    query: Type.Object({
+      rule: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 4096,
+          description: 'Say in `place` where this rule is: its name as `GET /rules` has it',
+        }),
+      ),
+    }),
     returns: { 200: domainJson },
     failures: { 503: undefined },
     shorter: {
@@ -75,7 +101,7 @@ export class Default extends AdminController {
     },
   });
 
-  async GET(_fields: unknown, domain?: string) {
+  async GET({ rule }: Fields<typeof Default.GET>, domain?: string) {
     const revision = await this.readNewest();
     const { documents, problems } = this.api.examine(revision);
     const { documents: documentsInForce } = this.api.snapshots;
@@ -91,10 +117,13 @@ export class Default extends AdminController {
     const files = findDomainFiles(revision, documents, documentsInForce, domain);
     if (files.length === 0) throw noSuchDomain(domain);
     const paths = new Set(files.map(({ path }) => path));
-    this.response.headers.set('etag', toTag(files));
+    const etag = toTag(files);
+    this.response.headers.set('etag', etag);
     return {
       domain,
       revision: revision.id,
+      etag,
+      place: rule === undefined ? null : findPlace(files, documents, rule),
       files: files.map(({ path, text }) => ({ path, yaml: text })),
       problems: problems.filter(({ file }) => paths.has(file)).map(toProblemJson),
     };
@@ -139,14 +168,14 @@ export class Default extends AdminController {
     description:
       'An existing domain needs If-Match with the entity tag that GET gave, or *. If-None-Match: * creates only.',
     path: [domainName],
-    body: yamlBody,
+    body: Type.Object({ ...yamlBody.properties, rollout }),
     otherBodies: yamlBodies,
     headers: writeHeaders,
     returns: { 200: writtenJson, 201: writtenJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
-  async PUT({ yaml, message, allowRemoval }: Fields<typeof Default.PUT>, domain: string) {
+  async PUT({ yaml, message, allowRemoval, rollout }: Fields<typeof Default.PUT>, domain: string) {
     let isNew = false;
     const made = await this.change(`put domain ${domain}`, async () => {
       const named = this.readDomainName(yaml);
@@ -160,6 +189,7 @@ export class Default extends AdminController {
         expectedRevision: undefined,
         toleratesOldErrors: true,
         allowsRemoval: allowRemoval === true,
+        rollout,
         plan: (current, examination) => {
           const files = this.findExpected(current, examination, documentsInForce, domain);
           const [file, ...others] = files;
@@ -249,6 +279,17 @@ export class Default extends AdminController {
     this.response.headers.set('etag', toTag(own));
     return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };
   }
+}
+
+function findPlace(
+  files: readonly StoredFile[],
+  documents: Examination['documents'],
+  rule: string,
+): DomainJson['place'] {
+  const row = ruleOwners(documents).find(rule);
+  const file = files.find(({ path }) => path === row?.file);
+  const range = file && row?.line ? findRuleLines(file.text, row.line) : undefined;
+  return file && range ? { path: file.path, ...range } : null;
 }
 
 /** A write needs the tag of what the client has seen, and an unreadable file has none. */

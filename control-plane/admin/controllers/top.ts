@@ -2,13 +2,9 @@
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
-import { createFindLift } from '../lifted.ts';
+import { mostOfEach, readTop, toTopPath } from '../limited-now.ts';
 import { askingPeer } from '../peer-json.ts';
-import { isInShadowMode, ruleOwners } from '../rule-owners.ts';
-import { mergeTop, topJson, toTopJson, withLifts } from '../top-json.ts';
-
-/** Of each control plane, so that the sum of several is exact enough. */
-const mostOfEach = 200;
+import { topJson } from '../top-json.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -32,30 +28,8 @@ export class Default extends AdminController {
     failures: { 409: undefined },
   });
 
-  async GET({ domain, search, limit, peer }: Fields<typeof Default.GET>) {
-    const { fleet, peers, snapshots, clock } = this.api;
-    const most = peers === undefined ? limit : mostOfEach;
-    const query = new URLSearchParams({
-      limit: `${mostOfEach}`,
-      ...(domain !== undefined && { domain }),
-      ...(search !== undefined && { search }),
-    });
-    const path = `/top?${query}`;
-    const answers = this.askPeers(path, topJson, peer);
-    const sought = search?.toLowerCase() ?? '';
-    const isAsked = ({ rule }: { readonly rule: string }) =>
-      (domain === undefined || rule.startsWith(`${domain}.`)) &&
-      rule.toLowerCase().includes(sought);
-    const owners = ruleOwners(snapshots.documents);
-    const rules = fleet.rules().filter(isAsked);
-    const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
-    const own = toTopJson(
-      await fleet.limited({ domain, search }, most),
-      rules.map((rate) => ({ ...rate, shadowMode: isInShadowMode(owners.find(rate.rule)) })),
-      workers,
-      most,
-    );
-    const findLift = createFindLift(snapshots.documents, clock.wallMs());
-    return withLifts(mergeTop(own, await answers, limit), findLift);
+  GET({ peer, ...wanted }: Fields<typeof Default.GET>) {
+    const answers = this.askPeers(toTopPath(wanted), topJson, peer);
+    return readTop(this.api, wanted, answers);
   }
 }

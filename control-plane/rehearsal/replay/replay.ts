@@ -30,7 +30,7 @@ export interface ReplaySummary extends ReplayTally {
   readonly lastMs: number;
   /** Decisions that were replayed. */
   readonly decisions: number;
-  /** Of these, how many have the overall code that was recorded. */
+  /** Of these, how many have the overall code that was recorded: under the rules to compare with, where there are any. */
   readonly asRecorded: number;
   /** Answered with an error when they were recorded: what they counted is unknown, so they are left out. */
   readonly failed: number;
@@ -70,7 +70,8 @@ export function createReplay(options: ReplayOptions): Replay {
         return;
       }
       decisions++;
-      if (now.isOver === (recorded.code === 'OVER_LIMIT')) asRecorded++;
+      const told = before === undefined ? now : then;
+      if (told.isOver === (recorded.code === 'OVER_LIMIT')) asRecorded++;
       tally.countRequest(then.isOver, now.isOver);
       for (const [index, { entries }] of request.descriptors.entries()) {
         if (statuses[index]?.sampled === false) continue;

@@ -17,6 +17,7 @@ export interface ValueRefusals extends Refusals {
   readonly rule: string;
   /** Such as `plan=free customer=ada`. */
   readonly value: string;
+  readonly entries: readonly Entry[];
 }
 
 export interface ReplayTally {
@@ -47,7 +48,7 @@ export interface Tally {
 
 /** Names of rules can hold values, where a request brings a limit of its own. */
 const mostRules = 20_000;
-/** Values that were ever refused; about 300 bytes each. */
+/** Values that were ever refused; about 500 bytes each. */
 const mostValues = 100_000;
 const otherRules = '(further rules)';
 
@@ -60,6 +61,7 @@ interface Count {
 interface ValueCount extends Count {
   readonly rule: string;
   readonly value: string;
+  readonly entries: readonly Entry[];
 }
 
 export function createTally(): Tally {
@@ -81,7 +83,7 @@ export function createTally(): Tally {
     const known = values.get(key);
     if (known !== undefined) return known;
     if (values.size >= mostValues) return untold;
-    const count = { rule, value, asked: 0, before: 0, after: 0 };
+    const count = { rule, value, entries, asked: 0, before: 0, after: 0 };
     values.set(key, count);
     return count;
   }
@@ -107,7 +109,7 @@ export function createTally(): Tally {
       rules: [...rules].map(([rule, count]) => ({ rule, ...count })).sort(byDifference),
       values: [...values.values()]
         .filter(({ before, after }) => before !== after)
-        .map(({ rule, value, before, after }) => ({ rule, value, before, after }))
+        .map(({ rule, value, entries, before, after }) => ({ rule, value, entries, before, after }))
         .sort(byDifference),
       untold: { before: untold.before, after: untold.after },
     }),

@@ -57,19 +57,24 @@ const maxLineBytes = 1024 * 1024;
 const chunkBytes = 256 * 1024;
 const newline = 0x0a;
 
-/** Opens nothing yet. Fails for a path that is no file. */
+/** Opens nothing yet. Fails for a path that is no file. `newestBytes`: of a longer file only its header and so much of
+ * its end is read, and its lines are numbered from there. */
 export async function openRecordedDecisions(
   paths: readonly string[],
+  newestBytes = Number.POSITIVE_INFINITY,
 ): Promise<RecordedDecisionsResult> {
+  const begins: number[] = [];
   let totalBytes = 0;
   for (const path of paths) {
     const found = await stat(path).catch((error: unknown) => unreadable(error));
     if (typeof found === 'string') return { ok: false, message: `'${path}' ${found}` };
     if (!found.isFile()) return { ok: false, message: `'${path}' is not a file` };
-    totalBytes += found.size;
+    const begin = Math.max(0, found.size - newestBytes);
+    begins.push(begin);
+    totalBytes += found.size - begin;
   }
   const reading = new Reading(totalBytes);
-  const files = paths.map((path) => readFile(path, reading));
+  const files = paths.map((path, index) => readFile(path, begins[index] ?? 0, reading));
   const [first] = files;
   const batches = files.length === 1 && first !== undefined ? first : mergeByTime(files);
   return { ok: true, recorded: { batches, reading } };
@@ -97,7 +102,11 @@ class Reading implements RecordReading {
   }
 }
 
-async function* readFile(path: string, reading: Reading): AsyncGenerator<RecordedDecision[]> {
+async function* readFile(
+  path: string,
+  begin: number,
+  reading: Reading,
+): AsyncGenerator<RecordedDecision[]> {
   /** Of the header in force; undefined before the first one. */
   let version: unknown;
   let hasHeader = false;
@@ -136,9 +145,16 @@ async function* readFile(path: string, reading: Reading): AsyncGenerator<Recorde
     reading.leaveOut({ file: path, line: ++lineNumber, reason });
   });
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: chunkBytes })) {
-      reading.bytes += (chunk as Buffer).length;
-      lines.take(chunk as Buffer);
+    let isInside = begin > 0;
+    if (isInside) takeLine(await readFirstLine(path));
+    for await (const read of createReadStream(path, { start: begin, highWaterMark: chunkBytes })) {
+      const bytes = read as Buffer;
+      reading.bytes += bytes.length;
+      // The rest of a line whose beginning is not read.
+      const end = isInside ? bytes.indexOf(newline) : -1;
+      if (isInside && end === -1) continue;
+      isInside = false;
+      lines.take(bytes.subarray(end + 1));
       if (found.length > 0) yield found.splice(0);
     }
     lines.end();
@@ -147,6 +163,14 @@ async function* readFile(path: string, reading: Reading): AsyncGenerator<Recorde
     if (!(error instanceof Error && 'code' in error)) throw error;
     reading.problem ??= `'${path}' ${unreadable(error)} after ${reading.bytes} bytes`;
   }
+}
+
+async function readFirstLine(path: string): Promise<string> {
+  for await (const chunk of createReadStream(path, { end: chunkBytes - 1 })) {
+    const text = String(chunk);
+    return text.slice(0, Math.max(0, text.indexOf('\n')));
+  }
+  return '';
 }
 
 /** Cuts chunks into lines. The last one is a line without a newline, too. */

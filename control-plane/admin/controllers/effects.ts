@@ -1,0 +1,119 @@
+// `/effects`: what a change of a domain would do, before it is made: what is wrong with it, what changes for requests, and
+// who would be refused.
+import Type from 'typebox';
+import { orNull } from '../../../shared/or-null.ts';
+import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
+import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import { compareRules } from '../../../shared/rules/rule-change.ts';
+import { AdminController } from '../admin-controller.ts';
+import { judgeChange, refusedByPolicy } from '../change.ts';
+import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
+import { effectJson, findEffect } from '../effect-json.ts';
+import type { Examination } from '../examination.ts';
+import { readTop, toTopPath } from '../limited-now.ts';
+import { toPatch } from '../patch-text.ts';
+import { problemJson, toProblemJson } from '../problem-json.ts';
+import { revisionJson, toRevisionJson } from '../revision-json.ts';
+import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
+import { topJson } from '../top-json.ts';
+
+const plannedChangeJson = Type.Object(
+  {
+    revision: revisionJson,
+    etag: Type.String({ description: 'Of the domain in that revision, the newest' }),
+    isStale: Type.Boolean({ description: 'The domain is not what `etag` of the request names' }),
+    path: Type.String({ description: 'Of the file, from the root of the repository' }),
+    valid: Type.Boolean({ description: 'Whether it can be written' }),
+    problems: Type.Array(problemJson, {
+      description: 'Of the changed file, and why it is refused',
+    }),
+    changes: Type.Array(ruleChangeJson, { description: 'From what is in force' }),
+    patch: Type.String({ description: "As `git apply` takes it; '' where nothing changes" }),
+    effect: orNull(effectJson),
+  },
+  { title: 'PlannedChange' },
+);
+export type PlannedChangeJson = Type.Static<typeof plannedChangeJson>;
+
+export class Default extends AdminController {
+  static readonly POST = op({
+    summary: 'What a change of a domain would do, without making it',
+    description:
+      'What the workers recorded is decided again by their own code, where `--recordings` names it; else the values that are limited most are, as an estimate. At most the newest 16 MiB of recordings are read, for at most 4 seconds.',
+    body: Type.Object({
+      domain: Type.String({ minLength: 1, maxLength: 1024 }),
+      yaml: Type.String({ description: 'All rules of the domain' }),
+      etag: Type.Optional(
+        Type.String({ maxLength: 200, description: 'Of the rules that the change was made from' }),
+      ),
+    }),
+    returns: { 200: plannedChangeJson },
+    failures: { 409: undefined, 503: undefined },
+  });
+
+  async POST({ domain, yaml, etag }: Fields<typeof Default.POST>) {
+    const { api } = this;
+    const newest = await this.readNewest();
+    const { documents: inForce, ruleSet } = api.snapshots;
+    const { documents } = api.examine(newest);
+    const files = findDomainFiles(newest, documents, inForce, domain);
+    const [file, ...others] = files;
+    if (file === undefined) throw new HttpError(404, { detail: `there is no domain ${domain}` });
+    if (others.length > 0) {
+      const paths = files.map(({ path }) => path).join(', ');
+      throw new HttpError(409, { detail: `the domain is in several files (${paths})` });
+    }
+    const named = parseRuleDocument(yaml, file.path).document?.domain ?? domain;
+    if (named !== domain) {
+      throw new HttpError(400, { detail: `the rules are for domain ${named}, not ${domain}` });
+    }
+    const { examined, refused } = judgeChange(newest, api, {
+      plan: () => ({ put: [{ path: file.path, text: yaml }], delete: [] }),
+      toleratesOldErrors: true,
+      allowsRemoval: false,
+    });
+    const info = { author: api.callerOf(this.request), message: '' };
+    const all = [...refused, ...refusedByPolicy(api, examined, info)];
+    const own = examined.problems.filter((problem) => problem.file === file.path);
+    const tag = toTag(files);
+    const changes =
+      examined.ruleSet === undefined || ruleSet === undefined
+        ? undefined
+        : compareRules(
+            { ruleSet, documents: ofDomain(inForce, domain) },
+            { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
+          );
+    return {
+      revision: toRevisionJson(newest),
+      etag: tag,
+      isStale: etag !== undefined && !namesTag(etag, tag),
+      path: `${api.repositoryFolder}${file.path}`,
+      valid: all.length === 0,
+      problems: [...new Set([...all, ...own])].map(toProblemJson),
+      changes: changes?.map(toRuleChangeJson) ?? [],
+      patch: toPatch(`${api.repositoryFolder}${file.path}`, file.text, yaml),
+      effect: changes === undefined ? null : await this.findEffect(domain, examined, changes),
+    };
+  }
+
+  private findEffect(
+    domain: string,
+    examined: Examination,
+    changes: ReturnType<typeof compareRules>,
+  ) {
+    const { api } = this;
+    const { recordings, clock } = api;
+    const wanted = { domain, limit: 200 };
+    return findEffect({
+      ...{ domain, changes, recordings, clock },
+      before: ofDomain(api.snapshots.documents, domain),
+      after: ofDomain(examined.documents, domain),
+      readTop: () => readTop(api, wanted, this.askPeers(toTopPath(wanted), topJson, undefined)),
+      signal: this.request.signal,
+    });
+  }
+}
+
+function ofDomain(documents: Examination['documents'], domain: string): Examination['documents'] {
+  return documents.filter((document) => document.domain === domain);
+}

@@ -1,0 +1,225 @@
+// What a change of a domain's rules would do to what was really seen: exactly where decisions were recorded, else by
+// estimate from the values that are limited now.
+import Type from 'typebox';
+import type { Clock } from '../../shared/clock.ts';
+import { toCountText } from '../../shared/count-text.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import { orNull } from '../../shared/or-null.ts';
+import type { RuleChange } from '../../shared/rules/rule-change.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { estimateEffect, type Range } from '../rehearsal/effect/estimate.ts';
+import { replayRecordings } from '../rehearsal/effect/recordings.ts';
+import { describeDoubts } from '../rehearsal/replay/recording-replay.ts';
+import { createRulesInTime } from '../rehearsal/rules-in-time.ts';
+import { toTime } from './revision-json.ts';
+import { ruleOwners } from './rule-owners.ts';
+import type { TopJson } from './top-json.ts';
+import { round } from './traffic-json.ts';
+
+const rangeJson = Type.Object(
+  { atLeast: Type.Integer(), atMost: Type.Integer() },
+  { title: 'RefusedRange', description: 'How often it was, or would have been, refused' },
+);
+
+export const effectJson = Type.Object(
+  {
+    basis: Type.Union([Type.Literal('recorded'), Type.Literal('estimate'), Type.Literal('none')], {
+      description:
+        '`recorded`: decided again, request by request. `estimate`: from the values that are limited most. `none`: nothing is known of its traffic',
+    }),
+    from: orNull(Type.String({ format: 'date-time' })),
+    to: orNull(Type.String({ format: 'date-time' })),
+    decisions: orNull(Type.Integer({ description: 'Recorded ones' })),
+    newlyLimited: orNull(
+      Type.Integer({ description: 'Recorded requests that passed, and would be refused' }),
+    ),
+    freed: orNull(Type.Integer({ description: 'The other way round' })),
+    before: orNull(rangeJson),
+    after: orNull(rangeJson),
+    values: Type.Array(
+      Type.Object({
+        entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+        rule: Type.String(),
+        before: rangeJson,
+        after: rangeJson,
+      }),
+      {
+        description: 'That would be refused another number of times, the largest difference first',
+      },
+    ),
+    valuesInAll: Type.Integer(),
+    notes: Type.Array(
+      Type.String({
+        description: 'What makes the figures less than all of the truth, or why there are none',
+      }),
+    ),
+  },
+  { title: 'Effect' },
+);
+export type EffectJson = Type.Static<typeof effectJson>;
+
+export interface EffectInput {
+  readonly domain: string;
+  /** Of the domain, in force and changed. */
+  readonly before: readonly RuleDocument[];
+  readonly after: readonly RuleDocument[];
+  readonly changes: readonly RuleChange[];
+  /** A directory; undefined: nothing is recorded. */
+  readonly recordings: string | undefined;
+  /** Who is limited now, of the domain. */
+  readonly readTop: () => Promise<TopJson>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+const mostListed = 50;
+const nothing: EffectJson = {
+  basis: 'none',
+  ...{ from: null, to: null, decisions: null, newlyLimited: null, freed: null },
+  ...{ before: null, after: null, values: [], valuesInAll: 0, notes: [] },
+};
+
+export async function findEffect(input: EffectInput): Promise<EffectJson> {
+  const { changes, recordings } = input;
+  if (changes.length === 0) return { ...nothing, notes: ['nothing changes for requests'] };
+  if (recordings === undefined) return estimate(input, []);
+  const recorded = await replay(input, recordings);
+  return typeof recorded === 'string' ? estimate(input, [recorded]) : recorded;
+}
+
+/** Or why there is nothing to tell. */
+async function replay(input: EffectInput, directory: string): Promise<EffectJson | string> {
+  const { domain, before, after, clock, signal } = input;
+  const result = await replayRecordings({
+    ...{ directory, domain, clock, signal },
+    documents: after,
+    others: before,
+  });
+  if (!result.ok) return result.message;
+  const { requests, values, firstMs, lastMs, decisions } = result.report.summary;
+  return {
+    basis: 'recorded',
+    from: toTime(firstMs),
+    to: toTime(lastMs),
+    decisions,
+    newlyLimited: requests.newlyLimited,
+    freed: requests.freed,
+    before: exactly(requests.before),
+    after: exactly(requests.after),
+    values: values.slice(0, mostListed).map((value) => ({
+      entries: value.entries.map(({ key, value }) => ({ key, value })),
+      rule: value.rule,
+      before: exactly(value.before),
+      after: exactly(value.after),
+    })),
+    valuesInAll: values.length,
+    notes: [...describeDoubts(result.report, 'the rules in force')],
+  };
+}
+
+/** Of the values that are limited most; more would take seconds. */
+const mostEstimated = 20;
+/** Limited values are told of the last one or two minutes. */
+const longestSeconds = 120;
+
+async function estimate(input: EffectInput, notes: readonly string[]): Promise<EffectJson> {
+  const { domain, before, after, changes, clock } = input;
+  const top = await input.readTop();
+  if (top.workers === 0) {
+    return {
+      ...nothing,
+      notes: [...notes, 'no worker reports, so nothing is known of its traffic'],
+    };
+  }
+  const options = { mergeDomains: true, sanitizeMetricDots: false };
+  const nowMs = clock.wallMs();
+  const seen = top.values.filter((value) => value.domain === domain).slice(0, mostEstimated);
+  const estimated = await runInSlices(
+    estimateEffect({
+      domain,
+      values: seen.map(({ entries, atLeast, atMost, perSecond }) => ({
+        ...{ entries, atLeast, atMost },
+        seconds: Math.min(longestSeconds, Math.max(1, atMost / Math.max(perSecond, 0.001))),
+      })),
+      before: createRulesInTime(before, options),
+      after: createRulesInTime(after, options),
+      nowMs,
+    }),
+  );
+  const passed = findPassed(top, before, changes);
+  if (estimated.length === 0 && passed === 0) {
+    return {
+      ...nothing,
+      notes: [...notes, 'nothing was seen of what changes in the last minutes'],
+    };
+  }
+  const changed = estimated
+    .filter((value) => differs(value.before, value.after))
+    .sort((a, b) => difference(b) - difference(a));
+  return {
+    ...nothing,
+    basis: 'estimate',
+    from: toTime(nowMs - longestSeconds * 1000),
+    to: toTime(nowMs),
+    before: sumOf(estimated.map((value) => value.before)),
+    after: sumOf(estimated.map((value) => value.after)),
+    values: changed.map((value) => ({
+      ...value,
+      entries: value.entries.map(({ key, value: text }) => ({ key, value: text })),
+    })),
+    valuesInAll: changed.length,
+    notes: [
+      ...notes,
+      ...(passed > 0
+        ? [
+            `${round(passed)}/s passed under what changes: whom of these it would refuse is not known`,
+          ]
+        : []),
+      ...(top.unlistedAtMost > 0
+        ? [`values that are not listed were refused ${top.unlistedAtMost} times at most, each`]
+        : []),
+      ...(seen.length > estimated.length
+        ? [
+            `of ${toCountText(seen.length - estimated.length, 'further limited value')} the rules in force say nothing`,
+          ]
+        : []),
+      ...top.missing.map(({ url }) => `what the workers of ${url} limit is not known`),
+    ],
+  };
+}
+
+/** How many hits a second passed in the last minute, under the rules that change. */
+function findPassed(
+  top: TopJson,
+  documents: readonly RuleDocument[],
+  changes: readonly RuleChange[],
+): number {
+  const owners = ruleOwners(documents);
+  const keyOf = (entries: RuleChange['requests']) =>
+    JSON.stringify(entries.map(({ key, value }) => [key, value]));
+  const changed = new Set(changes.map(({ requests }) => keyOf(requests)));
+  return top.rules.reduce((sum, { rule, hitsPerSecond, overLimitPerSecond }) => {
+    const row = owners.find(rule);
+    const isChanged = row !== undefined && changed.has(keyOf(row.entries));
+    return isChanged ? sum + Math.max(0, hitsPerSecond - overLimitPerSecond) : sum;
+  }, 0);
+}
+
+function exactly(count: number): Range {
+  return { atLeast: count, atMost: count };
+}
+
+function differs(a: Range, b: Range): boolean {
+  return a.atLeast !== b.atLeast || a.atMost !== b.atMost;
+}
+
+function difference({ before, after }: { readonly before: Range; readonly after: Range }): number {
+  return Math.max(Math.abs(after.atMost - before.atMost), Math.abs(after.atLeast - before.atLeast));
+}
+
+function sumOf(ranges: readonly Range[]): Range {
+  return {
+    atLeast: ranges.reduce((sum, { atLeast }) => sum + atLeast, 0),
+    atMost: ranges.reduce((sum, { atMost }) => sum + atMost, 0),
+  };
+}

@@ -1,0 +1,50 @@
+// Who is limited now, and what the rules count, of the workers of all control planes.
+
+import type { PeerAnswer } from '../peers/peers.ts';
+import type { AdminApi } from './admin-api.ts';
+import { createFindLift } from './lifted.ts';
+import { isInShadowMode, ruleOwners } from './rule-owners.ts';
+import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
+
+/** Of each control plane, so that the sum of several is exact enough. */
+export const mostOfEach = 200;
+
+export interface WantedTop {
+  readonly domain?: string | undefined;
+  /** Part of a domain, a rule or a value. */
+  readonly search?: string | undefined;
+  /** How many of each. */
+  readonly limit: number;
+}
+
+/** What peers are asked for it. */
+export function toTopPath({ domain, search }: WantedTop): string {
+  const query = new URLSearchParams({
+    limit: `${mostOfEach}`,
+    ...(domain !== undefined && { domain }),
+    ...(search !== undefined && { search }),
+  });
+  return `/top?${query}`;
+}
+
+export async function readTop(
+  { fleet, peers, snapshots, clock }: AdminApi,
+  { domain, search, limit }: WantedTop,
+  answers: Promise<readonly PeerAnswer<TopJson>[]>,
+): Promise<TopJson> {
+  const most = peers === undefined ? limit : mostOfEach;
+  const sought = search?.toLowerCase() ?? '';
+  const isAsked = ({ rule }: { readonly rule: string }) =>
+    (domain === undefined || rule.startsWith(`${domain}.`)) && rule.toLowerCase().includes(sought);
+  const owners = ruleOwners(snapshots.documents);
+  const rules = fleet.rules().filter(isAsked);
+  const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
+  const own = toTopJson(
+    await fleet.limited({ domain, search }, most),
+    rules.map((rate) => ({ ...rate, shadowMode: isInShadowMode(owners.find(rate.rule)) })),
+    workers,
+    most,
+  );
+  const findLift = createFindLift(snapshots.documents, clock.wallMs());
+  return withLifts(mergeTop(own, await answers, limit), findLift);
+}
