@@ -37,6 +37,7 @@ import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
 import { createPeers } from './peers/peers.ts';
+import { tellNews } from './peers/tell-news.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
@@ -272,6 +273,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       const servedBefore = await keptHour.read();
       await snapshots.start();
       open.push({ close: markRevisions(snapshots, marks, servedBefore) });
+      if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
+        open.push({ close: tellNews({ store, peers, tokenFile: settings.peersTokenFile }) });
+      }
       rollout.start();
       keptHour.start();
       keptActivity.start();

@@ -37,6 +37,7 @@ const readOnly: ReadonlySet<string> = new Set([
   'effects',
   'revisions/diff',
   'counters',
+  'looks',
 ]);
 
 const realm = 'ratelane';

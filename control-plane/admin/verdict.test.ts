@@ -118,6 +118,19 @@ const cases: readonly Case[] = [
     ],
   ],
   [
+    'control planes have different newest revisions, and one of these is invalid',
+    [
+      a({ verdict: 'invalid', text: 'shop.yaml:4:24: unknown unit' }),
+      b({ newest: { id: older, problems: [] } }),
+    ],
+    {},
+    [
+      'pending',
+      'pending',
+      'the control planes differ about the newest revision: 222222222222 at http://a, 111111111111 at http://b; http://a: shop.yaml:4:24: unknown unit',
+    ],
+  ],
+  [
     'the revision was superseded by one that has it',
     [a(askedAt('superseded'))],
     { revision: older.slice(0, 8) },

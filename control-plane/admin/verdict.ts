@@ -46,7 +46,13 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     const each = known.map(
       ({ url, status: { newest } }) => `${newest ? toShortId(newest.id) : 'none'} at ${url}`,
     );
-    return pending(`the control planes differ about the newest revision: ${each.join(', ')}`);
+    // Theirs may be newer or older: what is wrong with one is told, and decides nothing.
+    const wrong = known
+      .filter(({ status }) => isRefused(status))
+      .map(({ url, status }) => `; ${url}: ${status.text}`);
+    return pending(
+      `the control planes differ about the newest revision: ${each.join(', ')}${wrong.join('')}`,
+    );
   }
   const places = known.map(({ status }) => placeOf(status, revision));
   const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
