@@ -2,6 +2,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { toStringField } from '../../shared/wire/field-bytes.ts';
 import {
   largestResponseBytes,
   noResources,
@@ -10,7 +11,7 @@ import {
   toSharedDelta,
   toWholeBody,
 } from './response-body.ts';
-import { createResource, createSnapshot, toStringField } from './snapshot.ts';
+import { createResource, createSnapshot } from './snapshot.ts';
 
 const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
   loadDiscoveryProtos().aggregated;

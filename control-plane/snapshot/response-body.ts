@@ -1,7 +1,8 @@
 // Responses as bytes, encoded once for all streams that get the same: everything but the nonce, a separate
 // field that the sender puts in front. Sessions decide when to send what.
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
-import { type Resource, type Snapshot, toFieldHead, toStringField } from './snapshot.ts';
+import { toFieldHead, toStringField } from '../../shared/wire/field-bytes.ts';
+import type { Resource, Snapshot } from './snapshot.ts';
 
 /** What a delta client holds, or is assumed to hold: versions by name. */
 export type HeldResources = ReadonlyMap<string, { readonly version: string }>;

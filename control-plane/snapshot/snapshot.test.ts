@@ -1,7 +1,8 @@
 // Versions that follow from content, and fields of protobuf.
 import test from 'ava';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
-import { createResource, createSnapshot, toStringField } from './snapshot.ts';
+import { toStringField } from '../../shared/wire/field-bytes.ts';
+import { createResource, createSnapshot } from './snapshot.ts';
 
 test('equal content has an equal version, whatever the order of making', (t) => {
   const a = createResource('a', Buffer.from('1'));

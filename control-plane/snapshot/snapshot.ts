@@ -2,6 +2,7 @@
 // of SnapshotProvider build them and choose those of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
+import { toFieldHead, toStringField } from '../../shared/wire/field-bytes.ts';
 
 export interface Resource {
   /** Unique within a snapshot. */
@@ -59,23 +60,6 @@ export function toContentVersion(
   resources: Iterable<readonly [string, { readonly version: string }]>,
 ): string {
   return toDigest(JSON.stringify(Array.from(resources, ([name, { version }]) => [name, version])));
-}
-
-/** Tag and length of a field whose content of `length` bytes follows, as protobuf has them. `field` is below 16. Here,
- * since responses are assembled from parts that are encoded once and shared, which a protobuf library cannot do. */
-export function toFieldHead(field: number, length: number): Buffer {
-  const bytes = [(field << 3) | 2];
-  let rest = length;
-  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
-  bytes.push(rest);
-  return Buffer.from(bytes);
-}
-
-/** A whole field; nothing for an empty text, as in proto3. */
-export function toStringField(field: number, text: string): Buffer {
-  if (text === '') return Buffer.alloc(0);
-  const content = Buffer.from(text);
-  return Buffer.concat([toFieldHead(field, content.length), content]);
 }
 
 /** 32 hexadecimal digits that stand for this content. */

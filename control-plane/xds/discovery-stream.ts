@@ -8,12 +8,8 @@ import { instanceKey } from '../../shared/instance-key.ts';
 import type { RepeatedLog } from '../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
-import {
-  type NodeIdentity,
-  type Snapshot,
-  type SnapshotProvider,
-  toStringField,
-} from '../snapshot/snapshot.ts';
+import { toStringField } from '../../shared/wire/field-bytes.ts';
+import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type KeptNames, toKeptBytes } from './kept-names.ts';
 import {

@@ -1,5 +1,6 @@
 import { loadFileDescriptorSetFromBuffer, type MessageTypeDefinition } from '@grpc/proto-loader';
 import test from 'ava';
+import { toFieldHead } from '../../../shared/wire/field-bytes.ts';
 import { describeProtos, loadProtos } from '../../../shared/wire/protos.ts';
 import { repairDescriptions } from './described-files.ts';
 
@@ -39,7 +40,7 @@ test('the entries of maps are named for their fields, and fields have names in J
 });
 
 test('what is repaired still describes the same messages', (t) => {
-  const set = files.flatMap((bytes) => [Buffer.of(0x0a), toVarint(bytes.length), bytes]);
+  const set = files.flatMap((bytes) => [toFieldHead(1, bytes.length), bytes]);
   const definition = loadFileDescriptorSetFromBuffer(Buffer.concat(set));
   t.true('envoy.service.ratelimit.v3.RateLimitService' in definition);
   const list = definition['grpc.health.v1.HealthListResponse'] as MessageTypeDefinition<
@@ -51,7 +52,3 @@ test('what is repaired still describes the same messages', (t) => {
   const { responseDeserialize } = protos.healthService.List;
   t.like(responseDeserialize(bytes), { statuses: { one: { status: 1 } } });
 });
-
-function toVarint(value: number): Buffer {
-  return value < 128 ? Buffer.of(value) : Buffer.of((value % 128) | 128, value >> 7);
-}

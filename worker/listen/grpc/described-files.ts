@@ -2,6 +2,7 @@
 // type names, and names map entries in its own way, all of which Go clients refuse; and it omits the JSON
 // names of fields. The numbers below are those of google/protobuf/descriptor.proto.
 import type { PackageDefinition } from '@grpc/proto-loader';
+import { bytesType, toFieldHead, toVarint } from '../../../shared/wire/field-bytes.ts';
 
 const inFile = { name: 1, package: 2, dependency: 3, message: 4, enum: 5, service: 6 };
 const inMessage = { name: 1, field: 2, message: 3, enum: 4, options: 7 };
@@ -16,8 +17,6 @@ interface Field {
   readonly wireType: number;
   value: Buffer;
 }
-
-const bytesType = 2;
 
 export function repairDescriptions(definition: PackageDefinition): PackageDefinition {
   const files = new Map<string, Field[]>();
@@ -202,16 +201,8 @@ function parseFields(bytes: Buffer): Field[] {
 function toBytes(fields: readonly Field[]): Buffer {
   return Buffer.concat(
     fields.flatMap(({ number, wireType, value }) => [
-      toVarint(number * 8 + wireType),
-      ...(wireType === bytesType ? [toVarint(value.length)] : []),
+      wireType === bytesType ? toFieldHead(number, value.length) : toVarint(number * 8 + wireType),
       value,
     ]),
   );
-}
-
-function toVarint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-  return Buffer.from([...bytes, rest]);
 }

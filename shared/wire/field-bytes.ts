@@ -1,0 +1,25 @@
+// Fields of protobuf as bytes, for messages that no library can put together: a response for a thousand streams shares its
+// parts, and a description is repaired field by field. The worker's answers are written by worker/listen/grpc/wire-writer.ts.
+
+/** The wire type of fields with a length: texts, bytes and messages. */
+export const bytesType = 2;
+
+/** Tag and length of a field whose content of `length` bytes follows. */
+export function toFieldHead(field: number, length: number): Buffer {
+  return Buffer.concat([toVarint(field * 8 + bytesType), toVarint(length)]);
+}
+
+/** A whole field; nothing for an empty text, as in proto3. */
+export function toStringField(field: number, text: string): Buffer {
+  if (text === '') return Buffer.alloc(0);
+  const content = Buffer.from(text);
+  return Buffer.concat([toFieldHead(field, content.length), content]);
+}
+
+/** `value` is an integer from 0 to 2^53. */
+export function toVarint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
+  return Buffer.from([...bytes, rest]);
+}
