@@ -268,6 +268,24 @@ test('a revision that changes nothing for the workers is in force with those bef
   t.is(harness.writes, 2);
 });
 
+test('an earlier revision that a control plane behind the others still has is not in force again with a later one that has its rules', async (t) => {
+  const same = { content: 'content of a' };
+  const [first, second, third] = [
+    { revision: 'a', ...same },
+    { revision: 'b', content: 'content of b' },
+    { revision: 'c', ...same },
+  ];
+  const word = { reason: '', by: '' };
+  const record = [first, second, third].reduce<RolloutRecord>(
+    (before, now, index) => withInForce(before, now, { ...word, atMs: index }),
+    emptyRecord,
+  );
+  const harness = createHarness({ record });
+  await harness.look();
+  t.deepEqual(shown(harness.known), ['c in_force', 'b in_force', 'a in_force']);
+  t.is(harness.writes, 0);
+});
+
 const invalid = {
   ...newestOf('b'),
   content: undefined,

@@ -161,8 +161,11 @@ function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOu
   if (kind !== 'in_force') {
     return outcomes.find(({ revisions }) => revisions.includes(revision))?.kind === kind;
   }
-  const known = inForceOf(outcomes);
-  return known?.content === content && known.revisions.includes(revision);
+  if (inForceOf(outcomes)?.content !== content) return false;
+  // Also before something else came: a control plane that is behind has an earlier revision with the same rules.
+  return outcomes.some(
+    (each) => each.kind === kind && each.content === content && each.revisions.includes(revision),
+  );
 }
 
 /** Such as `a.yaml:4:25: unit: 'huor' is no unit (and 2 more)`. */
