@@ -5,7 +5,8 @@ import { agreementKey } from '../../shared/agreement-key.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { WorkerJson } from './worker-json.ts';
 
-export const disagreementJson = Type.Object(
+/** How the workers of a node group count. */
+export const agreementsJson = Type.Object(
   {
     /** The node group, whose workers get the same rules. */
     group: Type.Union([Type.String(), Type.Null()]),
@@ -21,22 +22,21 @@ export const disagreementJson = Type.Object(
       }),
     ),
   },
-  { title: 'Disagreement' },
+  { title: 'Agreements' },
 );
-export type DisagreementJson = Type.Static<typeof disagreementJson>;
+export type AgreementsJson = Type.Static<typeof agreementsJson>;
 
 const maxAgreements = 10;
 
 /**
- * The node groups whose workers differ. Groups are examined separately, since fleets that count
- * separately, as in two regions, are in different groups. Workers that announce nothing are skipped.
+ * Groups are examined separately, since fleets that count separately, as in two regions, are in different groups.
+ * Workers that announce nothing are skipped.
  */
-export function findDisagreements(workers: readonly WorkerJson[]): DisagreementJson[] {
+export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[] {
   const announcing = workers.filter(({ metadata }) => Object.hasOwn(metadata, agreementKey));
   const byGroup = Map.groupBy(announcing, ({ group }) => group);
-  return [...byGroup].flatMap(([group, members]) => {
+  return [...byGroup].map(([group, members]) => {
     const byAgreement = Map.groupBy(members, ({ metadata }) => metadata[agreementKey] ?? '');
-    if (byAgreement.size < 2) return [];
     const agreements = [...byAgreement].flatMap(([agreement, [first, ...others]]) =>
       first === undefined
         ? []
@@ -46,7 +46,34 @@ export function findDisagreements(workers: readonly WorkerJson[]): DisagreementJ
             example: { id: first.id, address: first.address },
           },
     );
-    agreements.sort((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1));
-    return { group, count: byAgreement.size, agreements: agreements.slice(0, maxAgreements) };
+    return { group, count: byAgreement.size, agreements: byWorkers(agreements) };
   });
+}
+
+/** Of the workers of several control planes. */
+export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
+  const byGroup = Map.groupBy(all, ({ group }) => group);
+  return [...byGroup].map(([group, parts]) => {
+    const merged = new Map<string, AgreementsJson['agreements'][number]>();
+    for (const each of parts.flatMap(({ agreements }) => agreements)) {
+      const known = merged.get(each.agreement);
+      merged.set(
+        each.agreement,
+        known ? { ...known, workers: known.workers + each.workers } : each,
+      );
+    }
+    const count = Math.max(merged.size, ...parts.map((part) => part.count));
+    return { group, count, agreements: byWorkers([...merged.values()]) };
+  });
+}
+
+/** The node groups whose workers differ. */
+export function findDisagreements(all: readonly AgreementsJson[]): AgreementsJson[] {
+  return all.filter(({ count }) => count > 1);
+}
+
+function byWorkers(agreements: AgreementsJson['agreements']): AgreementsJson['agreements'] {
+  return agreements
+    .toSorted((a, b) => b.workers - a.workers || (a.agreement < b.agreement ? -1 : 1))
+    .slice(0, maxAgreements);
 }

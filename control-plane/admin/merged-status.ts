@@ -1,6 +1,7 @@
 // The status of a fleet with several control planes, from the status of each. Pure.
 import { toCountText } from '../../shared/count-text.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
+import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
 import { maxWaitingFor, type StatusJson } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
@@ -29,6 +30,7 @@ export function mergeStatus(
   const known = answers.flatMap(({ status }) => status ?? []);
   const count = (state: keyof StatusJson['workers']) =>
     known.reduce((sum, { workers }) => sum + workers[state], 0);
+  const agreements = mergeAgreements(known.flatMap((each) => each.agreements));
   const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
   return {
     ...own,
@@ -48,7 +50,8 @@ export function mergeStatus(
     traffic: mergeTraffic(known.map(({ traffic }) => traffic)),
     waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
     unenforced: known.flatMap(({ unenforced }) => unenforced),
-    disagreements: known.flatMap(({ disagreements }) => disagreements),
+    agreements,
+    disagreements: findDisagreements(agreements),
     controlPlanes: answers.map(({ url, status, error }) => ({
       url: url === self ? 'this' : url,
       connected: status?.workers.connected ?? null,

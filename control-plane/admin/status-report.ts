@@ -12,7 +12,7 @@ import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
-import { disagreementJson, findDisagreements } from './agreement-report.ts';
+import { agreementsJson, countAgreements, findDisagreements } from './agreement-report.ts';
 import { fleetJson, withoutReturned } from './fleet-json.ts';
 import { toLinksJson } from './link-json.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
@@ -134,8 +134,10 @@ export const statusJson = Type.Object(
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
+    /** Of each node group. */
+    agreements: Type.Array(agreementsJson),
     /** Node groups whose workers count differently because of their settings. */
-    disagreements: Type.Array(disagreementJson),
+    disagreements: Type.Array(agreementsJson),
   },
   { title: 'Status' },
 );
@@ -169,6 +171,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const stale = findStaleness(state);
   const findFigures = createFindFigures(sources.linked, sources.workers);
   const workers = toWorkersJson(sources.workers, snapshots, findFigures);
+  const agreements = countAgreements(workers);
   const gone = withoutReturned(sources.gone, workers);
   const counts = { ...countWorkers(workers), gone: gone.length };
   const { verdict, text } = judge(state, counts, workers, sources);
@@ -216,7 +219,8 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     })),
     controlPlanes: [],
     unenforced: inForce ? findUnenforced(workers, inForce) : [],
-    disagreements: findDisagreements(workers),
+    agreements,
+    disagreements: findDisagreements(agreements),
   };
 }
 

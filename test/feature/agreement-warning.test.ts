@@ -2,13 +2,13 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import type { DisagreementJson } from '../../control-plane/admin/agreement-report.ts';
+import type { AgreementsJson } from '../../control-plane/admin/agreement-report.ts';
 import { type CommandRun, runInProcess } from '../support/command-run.ts';
 
 async function statusOf(
   t: ExecutionContext,
   verdict: 'in_force' | 'pending',
-  disagreements: readonly DisagreementJson[],
+  disagreements: readonly AgreementsJson[],
 ): Promise<CommandRun> {
   const newest = { id: '1'.repeat(40), problems: [] };
   const answer = { verdict, text: 'as it is', newest, workers: { connected: 1 }, disagreements };

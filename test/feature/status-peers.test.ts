@@ -80,6 +80,26 @@ test('the status is that of the workers of all control planes', async (t) => {
   t.is(run.code, 0, run.out);
 });
 
+test('workers that count differently are told where they have different control planes', async (t) => {
+  const alone = await startPlane(t, []);
+  const agreementsOf = (agreement: string, id: string) => {
+    const example = { id, address: `${id}:1` };
+    return {
+      agreements: [
+        { group: 'default', count: 1, agreements: [{ agreement, workers: 2, example }] },
+      ],
+    };
+  };
+  const peers = [
+    await serveLike(t, alone, 2, agreementsOf('8c358c90', 'worker-1')),
+    await serveLike(t, alone, 2, agreementsOf('b649fab3', 'worker-2')),
+  ];
+  const asked = await startPlane(t, peers.map(peer));
+  const run = await runInProcess(['status', '--admin-url', asked]);
+  t.is(run.code, 0);
+  t.regex(run.err, /warning: .*count differently.*8c358c90.*worker-1.*b649fab3.*worker-2/);
+});
+
 test('each control plane is shown with what it serves, and with what it may forget', async (t) => {
   const alone = await startPlane(t, []);
   const problem = '/rules takes no writes (EROFS)';

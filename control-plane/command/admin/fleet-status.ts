@@ -5,7 +5,7 @@ import { isError } from '../../../shared/rules/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { AdminCall, AdminCallResult, AdminClient } from '../../admin/admin-client.ts';
-import type { DisagreementJson } from '../../admin/agreement-report.ts';
+import type { AgreementsJson } from '../../admin/agreement-report.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { mergeTraffic, toTrafficText } from '../../admin/traffic-json.ts';
@@ -150,7 +150,7 @@ export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus
 }
 
 /** One line; nodes choose their names. */
-function toWarning({ group, count, agreements }: DisagreementJson): string {
+function toWarning({ group, count, agreements }: AgreementsJson): string {
   const kinds = agreements.map(({ agreement, workers, example }) => {
     const name = `${toExcerpt(example.id)} at ${example.address}`;
     return `${workers} ${workers === 1 ? 'has' : 'have'} agreement ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
