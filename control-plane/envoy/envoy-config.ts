@@ -1,7 +1,7 @@
 // Finds what a set of Envoy configuration files asks a rate limit service: every descriptor that a route,
 // virtual host or filter can send, with its domain. Where a more specific setting only sometimes overrides
 // a general one, both count as sent.
-import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
+import type { Reporter } from '../../shared/rules/reporter.ts';
 import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type ActionEntry, toEntry } from './envoy-action.ts';
@@ -9,7 +9,7 @@ import { fieldOf, findAllOfType, isTrue, mapOf, mapsOf, textOf } from './envoy-f
 
 export interface EnvoyFile {
   readonly root: TreeNode;
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 }
 
 /** One descriptor that Envoy may send. */
@@ -18,18 +18,18 @@ export interface AskedDescriptor {
   readonly entries: readonly ActionEntry[];
   /** It may carry its own limit, and then needs no rule. */
   readonly hasOwnLimit: boolean;
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
   readonly offset: number;
 }
 
 export interface AskedDomain {
   readonly domain: string;
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
   readonly offset: number;
 }
 
 export interface UnsentActions {
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
   readonly offset: number;
   readonly reason: string;
 }
@@ -50,7 +50,7 @@ interface RateLimitFilter extends AskedDomain {
 
 interface RouteConfiguration {
   readonly map: TreeMap;
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 }
 
 const types = {
@@ -81,7 +81,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     }
   }
 
-  function leaveOut(reporter: DocumentReporter, offset: number, what: string): void {
+  function leaveOut(reporter: Reporter, offset: number, what: string): void {
     isComplete = false;
     const hint = 'rules that no action comes to are not looked for then';
     reporter.advise('envoy-not-checked', offset, '', `not checked: ${what}`, hint);
@@ -100,7 +100,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     rateLimit: TreeMap,
     domains: Iterable<string>,
     cluster: string | undefined,
-    reporter: DocumentReporter,
+    reporter: Reporter,
   ): void {
     const entries: ActionEntry[] = [];
     for (const action of mapsOf(rateLimit, 'actions')) {
@@ -117,7 +117,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     for (const domain of domains) add({ domain, entries, hasOwnLimit, reporter, offset });
   }
 
-  function addNetworkFilter(filter: TreeMap, reporter: DocumentReporter): void {
+  function addNetworkFilter(filter: TreeMap, reporter: Reporter): void {
     const domain = addDomain(filter, reporter);
     for (const descriptor of mapsOf(filter, 'descriptors')) {
       const entries = mapsOf(descriptor, 'entries').map((entry) => {
@@ -137,14 +137,14 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
   }
 
   /** Where the filter, or its override, names its domain. */
-  function addDomain(map: TreeMap, reporter: DocumentReporter): string {
+  function addDomain(map: TreeMap, reporter: Reporter): string {
     const domain = textOf(map, 'domain');
     const offset = fieldOf(map, 'domain')?.offset ?? map.offset;
     if (domain !== '') domains.push({ domain, reporter, offset });
     return domain;
   }
 
-  function addManager(manager: TreeMap, reporter: DocumentReporter): void {
+  function addManager(manager: TreeMap, reporter: Reporter): void {
     const filters: RateLimitFilter[] = [];
     const localStages = new Set<number>();
     for (const item of mapsOf(manager, 'http_filters')) {
@@ -169,7 +169,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
 
   function findRoutes(
     manager: TreeMap,
-    reporter: DocumentReporter,
+    reporter: Reporter,
     isLimited: boolean,
   ): RouteConfiguration | undefined {
     const own = mapOf(manager, 'route_config');

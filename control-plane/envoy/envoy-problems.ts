@@ -2,7 +2,6 @@
 // descriptor reaches. At run time both are silent: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
-import { createProblemList } from '../../shared/rules/document-reporter.ts';
 import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
 import {
   createRuleAdvice,
@@ -12,6 +11,7 @@ import {
 } from '../../shared/rules/placed-rule.ts';
 import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible-rules.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem.ts';
+import { Reporter } from '../../shared/rules/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
@@ -73,14 +73,14 @@ export function findEnvoyProblems(
     if (isTaken || descriptor.hasOwnLimit) continue;
     reportNoRule(descriptor, ++unmatched <= maxExplained ? rules : undefined, tell);
   }
-  const list = createProblemList('(all documents)');
+  const reporter = new Reporter('(all documents)');
   if (areAllRead && isComplete) {
     for (const [domain, rules] of placed) {
-      if (asked.has(domain)) reportUnreached(rules, reached, list.add);
-      else reportUnasked(domain, documents, list.add);
+      if (asked.has(domain)) reportUnreached(rules, reached, reporter);
+      else reportUnasked(domain, documents, reporter);
     }
   }
-  return [...reporters.flatMap((reporter) => reporter.toProblems()), ...list.toProblems()];
+  return [...reporters.flatMap((one) => one.toProblems()), ...reporter.toProblems()];
 }
 
 /** Records the rules that match the descriptor; false when none does. */
@@ -138,7 +138,7 @@ function reportNoRule(
 function reportUnreached(
   rules: readonly PlacedRule[],
   reached: ReadonlySet<PlacedRule>,
-  add: (problem: Problem) => void,
+  reporter: Reporter,
 ): void {
   const leadsOn = (rule: PlacedRule): boolean => reached.has(rule) || rule.children.some(leadsOn);
   for (const rule of rules) {
@@ -148,20 +148,20 @@ function reportUnreached(
       const below = isOnTheWay || rule.children.length === 0 ? '' : ', nor to those below it';
       const message = `no Envoy action can come to this rule${below}`;
       const hint = 'add an action with its keys in this order, or remove the rule';
-      add(createRuleAdvice('envoy-unreached-rule', rule, undefined, message, hint));
+      reporter.add(createRuleAdvice('envoy-unreached-rule', rule, undefined, message, hint));
     }
-    if (isOnTheWay) reportUnreached(rule.children, reached, add);
+    if (isOnTheWay) reportUnreached(rule.children, reached, reporter);
   }
 }
 
 function reportUnasked(
   domain: string,
   documents: readonly RuleDocument[],
-  add: (problem: Problem) => void,
+  reporter: Reporter,
 ): void {
   const document = documents.find((each) => each.domain === domain);
   const message = `no Envoy configuration asks about domain '${toExcerpt(domain)}'`;
   const hint = "it is named as 'domain' of a rate limit filter";
   const problem = problemOf('warning', 'envoy-unasked-domain', document?.file ?? '', message, hint);
-  add({ ...problem, path: 'domain', ...document?.position });
+  reporter.add({ ...problem, path: 'domain', ...document?.position });
 }

@@ -1,7 +1,6 @@
 // Reads the file that says which workers get which domains, and reports all its problems at once.
 
 import { didYouMean } from '../../shared/nearest-word.ts';
-import type { DocumentReporter } from '../../shared/rules/document-reporter.ts';
 import {
   type MapReader,
   type PlacedNode,
@@ -9,6 +8,7 @@ import {
   reportKind,
 } from '../../shared/rules/map-reader.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
+import type { Reporter } from '../../shared/rules/reporter.ts';
 import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from './glob.ts';
@@ -133,11 +133,7 @@ function readPatterns(fields: MapReader, name: string): readonly Pattern[] | und
 }
 
 /** Numbers and booleans stand for their text. */
-function readPattern(
-  given: PlacedNode,
-  name: string,
-  reporter: DocumentReporter,
-): Pattern | undefined {
+function readPattern(given: PlacedNode, name: string, reporter: Reporter): Pattern | undefined {
   const { node } = given;
   if ('source' in node && node.source !== '') return { text: node.source, offset: node.offset };
   reportKind(given, name, 'text', reporter);
@@ -145,7 +141,7 @@ function readPattern(
 }
 
 /** Checks across groups. */
-function checkTogether(groups: readonly NodeGroup[], reporter: DocumentReporter): void {
+function checkTogether(groups: readonly NodeGroup[], reporter: Reporter): void {
   const offsets = new Map<string, number>();
   let catchAll: NodeGroup | undefined;
   groups.forEach((group, index) => {
@@ -179,7 +175,7 @@ function checkTogether(groups: readonly NodeGroup[], reporter: DocumentReporter)
 function checkDomains(
   groups: readonly NodeGroup[],
   domains: readonly string[],
-  reporter: DocumentReporter,
+  reporter: Reporter,
 ): void {
   groups.forEach((group, index) => {
     group.domains.forEach((pattern, position) => {

@@ -5,9 +5,9 @@
 import { didYouMean } from '../nearest-word.ts';
 import type { RulesFile } from '../rules-file.ts';
 import { toExcerpt } from '../text-excerpt.ts';
-import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
 import { isError, type Problem } from './problem.ts';
 import { advisoryRules } from './problem-rule.ts';
+import { createTextReporter, type Reporter } from './reporter.ts';
 
 interface Allowance {
   /** What the comment names, known or not; undefined where it is not of the form above. */
@@ -127,7 +127,7 @@ function isItem(line: string): boolean {
 }
 
 function describeUnused({ path, text }: RulesFile, unused: readonly Allowance[]): Problem[] {
-  const reporter = createDocumentReporter(text, path);
+  const reporter = createTextReporter(path, text);
   for (const { name, offset } of unused) {
     // Whether Envoy asks is not always looked at.
     if (name?.startsWith('envoy-') && isKnown(name)) continue;
@@ -139,7 +139,7 @@ function describeUnused({ path, text }: RulesFile, unused: readonly Allowance[])
 
 function describe(
   name: string | undefined,
-  reporter: DocumentReporter,
+  reporter: Reporter,
 ): readonly [message: string, hint: string] {
   if (name === undefined) {
     return ['this comment is not understood', "write '# ratelane: allow NAME'"];

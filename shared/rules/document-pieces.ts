@@ -1,6 +1,6 @@
 // Splits a rules document for the way between threads or processes: into pieces that each take a
 // millisecond or two to read, so that the receiver can serve others between them.
-import type { Position } from './document-reporter.ts';
+import type { Position } from './reporter.ts';
 import type { JsonValue } from './rule.ts';
 import type { RateLimitBlock, Replacement, RuleDescriptor, RuleDocument } from './rule-document.ts';
 

@@ -3,9 +3,9 @@
 
 import { toExcerpt } from '../text-excerpt.ts';
 import { readDescriptors } from './descriptor.ts';
-import type { DocumentReporter } from './document-reporter.ts';
 import { MapReader } from './map-reader.ts';
 import type { Problem } from './problem.ts';
+import type { Reporter } from './reporter.ts';
 import type { RuleDocument } from './rule-document.ts';
 import { checkKeys, readText } from './rule-fields.ts';
 import { adviseOnText } from './text-advice.ts';
@@ -40,11 +40,7 @@ export function parseRuleDocument(text: string, file: string): ParsedDocument {
 }
 
 /** The document of a tree, whether from YAML or from a message; use it only when no error was reported. */
-export function readRuleDocument(
-  map: TreeMap,
-  file: string,
-  reporter: DocumentReporter,
-): RuleDocument {
+export function readRuleDocument(map: TreeMap, file: string, reporter: Reporter): RuleDocument {
   const fields = new MapReader(map, '', reporter);
   const findings = checkKeys(fields, 'document');
   const domain = readText(fields, 'domain');
@@ -72,7 +68,7 @@ function findKubernetesKind(map: TreeMap): string | undefined {
 }
 
 /** One problem instead of one for each of its keys. */
-function reportKubernetes(map: TreeMap, kind: string, reporter: DocumentReporter): void {
+function reportKubernetes(map: TreeMap, kind: string, reporter: Reporter): void {
   const message = `the document is a Kubernetes ${toExcerpt(kind)}, not a rules document`;
   const data = map.entries.get('data');
   const names = data?.value.kind === 'map' ? [...data.value.entries.keys()] : [];

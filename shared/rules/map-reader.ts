@@ -3,9 +3,9 @@
 import { parseDuration } from '../duration.ts';
 import { didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
-import type { DocumentReporter } from './document-reporter.ts';
 import { describeRepairedWord, withoutOddCharacters } from './odd-character.ts';
 import type { ProblemRule } from './problem-rule.ts';
+import type { Reporter } from './reporter.ts';
 import { findPlaceholder, renderHint } from './template.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
@@ -22,10 +22,10 @@ type Describe = (node: TreeNode) => string | undefined;
 export class MapReader {
   readonly node: TreeMap;
   readonly path: string;
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 
   /** `path` is where in the document the mapping is. */
-  constructor(node: TreeMap, path: string, reporter: DocumentReporter) {
+  constructor(node: TreeMap, path: string, reporter: Reporter) {
     this.node = node;
     this.path = path;
     this.reporter = reporter;
@@ -240,7 +240,7 @@ export function readMap(
   node: TreeNode,
   path: string,
   name: string,
-  reporter: DocumentReporter,
+  reporter: Reporter,
 ): MapReader | undefined {
   if (node.kind === 'map') return new MapReader(node, path, reporter);
   reportKind({ node, path }, name, 'a mapping', reporter);
@@ -252,7 +252,7 @@ export function reportKind(
   { node, path }: PlacedNode,
   name: string,
   wanted: string,
-  reporter: DocumentReporter,
+  reporter: Reporter,
   hint?: string,
 ): void {
   if (node.kind === 'gap') return;

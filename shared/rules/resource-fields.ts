@@ -4,9 +4,9 @@
 
 import { toExcerpt } from '../text-excerpt.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
-import type { DocumentReporter } from './document-reporter.ts';
 import { listShape } from './limit-shape.ts';
 import { joinPath } from './map-reader.ts';
+import type { Reporter } from './reporter.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import type { RuleDescriptor } from './rule-document.ts';
 import { toTimeText } from './rule-end.ts';
@@ -97,7 +97,7 @@ export interface UnpackedMetadata {
 export function unpackMetadata(
   message: StructMessage | null | undefined,
   path: string,
-  reporter: DocumentReporter,
+  reporter: Reporter,
 ): UnpackedMetadata {
   const all = Object.entries(message?.fields ?? {});
   const packed = all.find(([name]) => name === ourFieldsKey)?.[1];

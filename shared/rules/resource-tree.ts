@@ -6,8 +6,7 @@ import type {
   RateLimitPolicyMessage,
 } from '../wire/rate-limit-config-message.ts';
 import type { StructMessage, ValueMessage } from '../wire/struct-message.ts';
-import type { DocumentReporter } from './document-reporter.ts';
-import { createReporter } from './document-reporter.ts';
+import { Reporter } from './reporter.ts';
 import { publicFlags, unpackMetadata } from './resource-fields.ts';
 import { unitFromNumber } from './unit.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode, TreeScalar } from './yaml-node.ts';
@@ -16,13 +15,15 @@ import type { ScalarKind } from './yaml-scalar.ts';
 export interface ResourceTree {
   readonly root: TreeMap;
   /** Has reported what the tree cannot express. */
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 }
 
 export function createResourceTree(message: RateLimitConfigMessage, name: string): ResourceTree {
   const paths: string[] = [];
-  const noLines = () => undefined;
-  const reporter = createReporter(name, noLines, (offset) => paths[offset] ?? '');
+  const reporter = new Reporter(name, {
+    position: () => undefined,
+    name: (offset) => paths[offset] ?? '',
+  });
 
   /** Undefined members are left out. */
   function toMap(path: string, members: readonly (readonly [string, TreeNode | undefined])[]) {

@@ -1,8 +1,8 @@
 // Checks of the mappings of a rules document beyond single fields: allowed keys, lists of rules and names,
 // text without floats, free-form metadata.
 import { toExcerpt } from '../text-excerpt.ts';
-import type { DocumentReporter } from './document-reporter.ts';
 import { joinPath, listOf, MapReader } from './map-reader.ts';
+import type { Reporter } from './reporter.ts';
 import type { JsonObject, JsonValue } from './rule.ts';
 import { keysAt, type Place } from './rule-keys.ts';
 import type { TreeMap, TreeNode } from './yaml-node.ts';
@@ -63,7 +63,7 @@ function isMissedInside(map: TreeMap, name: string, place: Place): boolean {
 }
 
 /** Values that are never read are still held to the key set, as in the reference. */
-function checkStrayValue(value: TreeNode, path: string, reporter: DocumentReporter): void {
+function checkStrayValue(value: TreeNode, path: string, reporter: Reporter): void {
   if (value.kind === 'float') reportFloat(value.source, value.offset, path, reporter);
   else if (value.kind === 'list') {
     value.items.forEach((item, index) => {
@@ -119,12 +119,7 @@ function describeHome(name: string, place: Place): string {
 }
 
 /** `firstKey` is the usual first key of an item. */
-function reportListItem(
-  item: TreeNode,
-  firstKey: string,
-  path: string,
-  reporter: DocumentReporter,
-): void {
+function reportListItem(item: TreeNode, firstKey: string, path: string, reporter: Reporter): void {
   if (item.kind === 'gap') return;
   const source = 'source' in item ? item.source : '';
   const shown = 'source' in item ? toExcerpt(source) || 'null' : 'a list';
@@ -137,12 +132,7 @@ function reportListItem(
   reporter.error('list-item-type', item.offset, path, message, hint);
 }
 
-function reportFloat(
-  source: string,
-  offset: number,
-  path: string,
-  reporter: DocumentReporter,
-): void {
+function reportFloat(source: string, offset: number, path: string, reporter: Reporter): void {
   const shown = toExcerpt(source);
   const message = `${shown} is neither text nor a whole number`;
   reporter.error('value-type', offset, path, message, `for text, write it in quotes: '${shown}'`);
@@ -194,7 +184,7 @@ export function readMetadata(fields: MapReader): JsonObject | undefined {
   return metadata && toJsonObject(metadata.node, metadata.path, metadata.reporter);
 }
 
-function toJsonObject(map: TreeMap, path: string, reporter: DocumentReporter): JsonObject {
+function toJsonObject(map: TreeMap, path: string, reporter: Reporter): JsonObject {
   const members = [...map.entries].map(([name, { value }]): [string, JsonValue] => [
     name,
     toJson(value, joinPath(path, name), reporter),
@@ -203,7 +193,7 @@ function toJsonObject(map: TreeMap, path: string, reporter: DocumentReporter): J
   return Object.freeze(Object.fromEntries(members));
 }
 
-function toJson(node: TreeNode, path: string, reporter: DocumentReporter): JsonValue {
+function toJson(node: TreeNode, path: string, reporter: Reporter): JsonValue {
   if (node.kind === 'map') return toJsonObject(node, path, reporter);
   if (node.kind === 'list') {
     const items = node.items.map((item, index) => toJson(item, `${path}[${index}]`, reporter));

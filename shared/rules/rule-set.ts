@@ -4,13 +4,13 @@
 import { runAtOnce } from '../in-slices.ts';
 import { createBoundedNearestWord, didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
-import type { Position } from './document-reporter.ts';
-import { createProblemList } from './document-reporter.ts';
 import { compareFiles, groupByDomain } from './file-order.ts';
 import { describeJoined, type JoinedItem, type JoinedLimit } from './joined-items.ts';
 import { listShape } from './limit-shape.ts';
 import { isError, type Problem, problemOf } from './problem.ts';
 import type { ProblemRule } from './problem-rule.ts';
+import type { Position } from './reporter.ts';
+import { Reporter } from './reporter.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
 import {
   type RateLimitBlock,
@@ -75,21 +75,21 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
   let known: ReadonlyMap<string, BuiltDomain> = new Map();
   return {
     *build(documents, nowMs) {
-      const problems = createProblemList('(all documents)');
+      const reporter = new Reporter('(all documents)');
       const domains = new Map<string, BuiltDomain>();
       for (const [domain, group] of groupByDomain(documents)) {
         const last = known.get(domain);
         const built = isOf(last, group, nowMs)
           ? last
-          : yield* buildDomain(domain, group, nowMs, options, problems.hasErrors);
-        built.problems.forEach(problems.add);
+          : yield* buildDomain(domain, group, nowMs, options, reporter.hasErrors);
+        reporter.addAll(built.problems);
         if (isBuilt(built)) domains.set(domain, built);
         yield;
       }
-      if (problems.hasErrors) return { ok: false, problems: problems.toProblems() };
+      if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
       known = domains;
-      findSharedCounters(documents).forEach(problems.add);
-      return { ok: true, ruleSet: createRuleSet(domains), warnings: problems.toProblems() };
+      reporter.addAll(findSharedCounters(documents));
+      return { ok: true, ruleSet: createRuleSet(domains), warnings: reporter.toProblems() };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { createDocumentReporter } from './document-reporter.ts';
+import { createTextReporter } from './reporter.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
 import { parseAnyYaml } from './yaml-tree.ts';
 
@@ -11,7 +11,7 @@ const fixtures = new URL('../../test/fixtures/rules/', import.meta.url);
 function isReadAlike(t: ExecutionContext, text: string): boolean {
   const tree = readOrdinaryYaml(text);
   if (tree === undefined) return false;
-  const reporter = createDocumentReporter(text, 'f');
+  const reporter = createTextReporter('f', text);
   t.deepEqual(parseAnyYaml(text, reporter), tree, JSON.stringify(text));
   t.deepEqual(reporter.toProblems(), [], JSON.stringify(text));
   return true;

@@ -10,9 +10,9 @@ import {
   type YAMLParseError,
 } from 'yaml';
 import { toExcerpt } from '../text-excerpt.ts';
-import type { DocumentReporter } from './document-reporter.ts';
 import { describeWrongColumn } from './key-column.ts';
 import { findOddCharacter } from './odd-character.ts';
+import type { Reporter } from './reporter.ts';
 
 export const maxTextLength = 4 * 1024 * 1024;
 /** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
@@ -28,7 +28,7 @@ const forbiddenCharacter =
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
 
 /** False when `text` cannot be YAML or is too long, which has been reported then. */
-export function checkYamlText(text: string, reporter: DocumentReporter): boolean {
+export function checkYamlText(text: string, reporter: Reporter): boolean {
   if (text.length > maxTextLength) {
     const message = `the document is longer than ${maxTextLength} characters`;
     reporter.error('too-large', undefined, '', message, 'split it into several files');
@@ -46,15 +46,12 @@ export function checkYamlText(text: string, reporter: DocumentReporter): boolean
  * The root node of the first document in a checked text; null when the document is empty. Undefined
  * when it cannot be read, which has been reported then.
  */
-export function parseYamlText(
-  text: string,
-  reporter: DocumentReporter,
-): ParsedNode | null | undefined {
+export function parseYamlText(text: string, reporter: Reporter): ParsedNode | null | undefined {
   const tokens = readFirstDocument(text, reporter);
   return tokens && composeDocument(tokens, text, reporter);
 }
 
-function reportForbidden(character: string, offset: number, reporter: DocumentReporter): void {
+function reportForbidden(character: string, offset: number, reporter: Reporter): void {
   if (character === '\ufffd') {
     reporter.error(
       'text-encoding',
@@ -71,7 +68,7 @@ function reportForbidden(character: string, offset: number, reporter: DocumentRe
 }
 
 /** The tokens up to the second document, or undefined when a bound was passed. */
-function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[] | undefined {
+function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | undefined {
   const tokens: CST.Token[] = [];
   const parser = new Parser();
   let documents = 0;
@@ -116,7 +113,7 @@ function readFirstDocument(text: string, reporter: DocumentReporter): CST.Token[
 function composeDocument(
   tokens: readonly CST.Token[],
   source: string,
-  reporter: DocumentReporter,
+  reporter: Reporter,
 ): ParsedNode | null | undefined {
   const composer = new Composer({
     version: '1.1',

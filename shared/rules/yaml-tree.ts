@@ -12,7 +12,7 @@ import {
   type Node as YamlNode,
 } from 'yaml';
 import { toExcerpt } from '../text-excerpt.ts';
-import { createDocumentReporter, type DocumentReporter } from './document-reporter.ts';
+import { createTextReporter, type Reporter } from './reporter.ts';
 import { findBarePlaceholder, findPlaceholder, renderHint } from './template.ts';
 import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
 import { toNoun } from './yaml-node.ts';
@@ -29,13 +29,13 @@ export interface ParsedYaml {
   /** Undefined when nothing in the text is usable; an empty document is a null scalar. */
   readonly root: TreeNode | undefined;
   /** Has the problems so far, and takes those that readers of the tree find. */
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 }
 
 /** `file` is the name under which a person knows the text; it goes into each problem. */
 export function parseYamlTree(text: string, file: string): ParsedYaml {
   const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
-  const reporter = createDocumentReporter(yaml, file);
+  const reporter = createTextReporter(file, yaml);
   if (!checkYamlText(yaml, reporter)) return { root: undefined, reporter };
   const root = readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter);
   const placeholder = reporter.hasErrors ? findBarePlaceholder(yaml) : undefined;
@@ -44,7 +44,7 @@ export function parseYamlTree(text: string, file: string): ParsedYaml {
 
 /** One problem in place of all that a template makes of YAML. */
 function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml {
-  const reporter = createDocumentReporter(yaml, file);
+  const reporter = createTextReporter(file, yaml);
   const shown = findPlaceholder(yaml.slice(offset)) ?? yaml.slice(offset, offset + 2);
   const message = `the document is a template: '${toExcerpt(shown)}' is not filled in`;
   reporter.error('template', offset, '', message, renderHint);
@@ -52,12 +52,12 @@ function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml 
 }
 
 /** The tree that `parseYamlTree` gives, for ordinary YAML too. */
-export function parseAnyYaml(text: string, reporter: DocumentReporter): TreeNode | undefined {
+export function parseAnyYaml(text: string, reporter: Reporter): TreeNode | undefined {
   const root = parseYamlText(text, reporter);
   return root === undefined ? undefined : createTree(root, reporter);
 }
 
-function createTree(root: YamlNode | null, reporter: DocumentReporter): TreeNode {
+function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
   const { targets, anchors } = resolveAliases(root);
   const firstAnchors = [...anchors.keys().take(maxGuessedAnchors)];
   /** The collections that are being read, to find an anchor within itself. */
@@ -220,12 +220,7 @@ function resolveAliases(root: YamlNode | null): Aliases {
 
 const tagPrefix = 'tag:yaml.org,2002:';
 
-function toScalar(
-  scalar: Scalar,
-  path: string,
-  offset: number,
-  reporter: DocumentReporter,
-): TreeNode {
+function toScalar(scalar: Scalar, path: string, offset: number, reporter: Reporter): TreeNode {
   const source = scalar.source ?? '';
   const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
   const text: ScalarValue = { kind: 'text', value: source };

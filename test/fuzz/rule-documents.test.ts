@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual as isSame } from 'node:util';
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { createDocumentReporter } from '../../shared/rules/document-reporter.ts';
 import type { Problem } from '../../shared/rules/problem.ts';
 import { advisoryRules } from '../../shared/rules/problem-rule.ts';
 import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { createTextReporter } from '../../shared/rules/reporter.ts';
 import { fromResource, toResource } from '../../shared/rules/resource.ts';
 import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -135,7 +135,7 @@ test.serial('what the quick reader reads, the library reads alike', async (t) =>
   await fuzz(t, 'documents for both readers', (random) => {
     const text = toSample(random);
     const quick = readOrdinaryYaml(text);
-    const reporter = createDocumentReporter(text, 'rules.yaml');
+    const reporter = createTextReporter('rules.yaml', text);
     const tree = parseAnyYaml(text, reporter);
     for (const problem of reporter.toProblems()) checkProblem(problem, text);
     if (quick === undefined) return;

@@ -2,9 +2,9 @@
 // meanings; test-request.ts reads what is asked and expected.
 
 import { readRuleDocument } from '../../../shared/rules/document.ts';
-import type { DocumentReporter } from '../../../shared/rules/document-reporter.ts';
 import { joinPath, type MapReader, readMap, reportKind } from '../../../shared/rules/map-reader.ts';
 import type { Problem } from '../../../shared/rules/problem.ts';
+import type { Reporter } from '../../../shared/rules/reporter.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { parseTime } from '../../../shared/rules/rule-end.ts';
 import type { TreeEntry, TreeMap, TreeNode } from '../../../shared/rules/yaml-node.ts';
@@ -20,7 +20,7 @@ export interface TestFile {
   readonly settings: WorkerSettings;
   readonly tests: readonly RuleTest[];
   /** For what a run finds. */
-  readonly reporter: DocumentReporter;
+  readonly reporter: Reporter;
 }
 
 /** A path as it is written, with its place, or a document within the file. */

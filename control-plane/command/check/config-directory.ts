@@ -1,4 +1,4 @@
-// Reads one directory as the reference's config check does: without subdirectories, all files whatever
+// One directory, read and reported as the reference's config check does: without subdirectories, all files whatever
 // their names, with a line for each (behaviour: check-of-the-reference).
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,9 @@ import type { Problem } from '../../../shared/rules/problem.ts';
 import { problemOf } from '../../../shared/rules/problem.ts';
 import { type ListedFile, readRulesFiles, unreadable } from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
-import type { RuleInput } from './rule-texts.ts';
+import type { LoadedRules } from '../input/rule-input.ts';
+import type { RuleInput } from '../input/rule-texts.ts';
+import { formatHuman } from './human-format.ts';
 
 export interface ConfigDirectory {
   /** The lines that the reference prints while it reads. */
@@ -65,4 +67,16 @@ export async function readConfigDirectory(directory: string): Promise<ConfigDire
       commit: undefined,
     },
   };
+}
+
+/** `lines` as they were read, then the problems. */
+export function formatAsReference(
+  rules: LoadedRules,
+  lines: readonly string[],
+  withColour: boolean,
+): string {
+  const hasErrors = rules.ruleSet === undefined;
+  const read = lines.map((line) => `${line}\n`).join('');
+  const problems = formatHuman(rules, { withColour, withSummary: hasErrors });
+  return `${read}${problems}${hasErrors ? '' : 'all rate limit configs ok\n'}`;
 }
