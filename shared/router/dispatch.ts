@@ -1,19 +1,20 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
 // outcome is a response; nothing is thrown to the mount.
-import { type EncodeOptions, encodeResult } from './answer/encode.ts';
+import { encodeResult, type Writing } from './answer/encode.ts';
 import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
-import { chooseFormat } from './answer/format.ts';
+import { chooseFormat, type Format } from './answer/format.ts';
 import { toHeaderList, withHeaders } from './answer/header-list.ts';
 import { toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
+import type { BodyArguments } from './arguments/bind.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
 import { runAfter, runBefore, runOnError } from './folder.ts';
 import type { Limits } from './limits.ts';
 import { openEventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
-import { openSocket } from './live/open-socket.ts';
+import { openSocket, type SocketClass } from './live/open-socket.ts';
 import { refuseForeignOrigin } from './live/origin.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
 import { type BodyReader, noBody } from './request/body.ts';
@@ -32,13 +33,16 @@ import type { ClassNode, ModuleNode, Route } from './table/table.ts';
 import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
 
-export type Dispatch = (request: RequestLike) => Promise<ResponseLike>;
+type MaybePromise<Value> = Value | Promise<Value>;
+
+/** Never fails. An answer that waits for nothing is there at once: each promise on the way costs more than a step. */
+export type Dispatch = (request: RequestLike) => MaybePromise<ResponseLike>;
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
   readonly limits: Limits;
   readonly bodies: BodyReader;
-  readonly stringReturn: EncodeOptions['stringReturn'];
+  readonly stringReturn: Writing['stringReturn'];
   /** Where a controller allows it. */
   readonly xml: Xml | undefined;
   readonly strictNames: boolean;
@@ -49,6 +53,7 @@ export interface DispatchDeps {
 }
 
 const eventStream = 'text/event-stream';
+const noHeaders: HeaderList = [];
 
 /** Not thrown: the most frequent answer to those who try paths. */
 const nothingHere = notFound();
@@ -61,19 +66,25 @@ interface Progress {
   headers: HeaderList;
 }
 
-/** What a route is called with. */
+/** A method on its way to be called. */
 interface Call {
-  readonly progress: Progress;
+  readonly route: Route;
+  readonly given: RequestLike;
+  readonly request: Routing;
   readonly query: string;
   readonly positionals: readonly string[];
   readonly cors: Cors | undefined;
+  /** What the answer is to be written in; undefined where the client takes neither. */
+  readonly format: Format | undefined;
+  readonly draft: LazyDraft;
 }
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
+  const jsonAlone: Writing = { stringReturn, xml: undefined };
 
-  function answer(progress: Progress): ResponseLike | Promise<ResponseLike> {
+  function answer(progress: Progress): MaybePromise<ResponseLike> {
     const { given, request } = progress;
     const { method, headers } = given;
     const target = parseTarget(given.target, limits);
@@ -94,8 +105,18 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       return answerWithoutRoute(node, { method, partCount: positionals.length, id: request.id });
     }
     if (route.negotiated) progress.headers = [...progress.headers, 'vary', 'Accept'];
-    const run = route.folders.length === 0 ? callRoute : callInFolders;
-    return run(route, { progress, query: target.query, positionals, cors: node.cors });
+    const call: Call = {
+      route,
+      given,
+      request,
+      query: target.query,
+      positionals,
+      cors: node.cors,
+      format: route.negotiated ? chooseFormat(headers.get('accept')) : 'json',
+      draft: new LazyDraft(route.mediaType),
+    };
+    if (route.folders.length > 0) return callInFolders(call);
+    return route.waits || given.body !== undefined ? callInTurn(call) : callAtOnce(call);
   }
 
   function answerWithoutRoute(
@@ -124,68 +145,113 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     throw new HttpError(405, { headers: { allow } });
   }
 
-  async function callRoute(
-    route: Route,
-    { progress, query, positionals, cors }: Call,
-  ): Promise<ResponseLike> {
-    const { given, request } = progress;
-    const { binder, folders } = route;
-    const { methodTimeoutMs } = route.limits;
-    const xml = route.xml ? deps.xml : undefined;
-    const format = route.negotiated ? chooseFormat(given.headers.get('accept')) : 'json';
-    const encoding: EncodeOptions = {
-      stringReturn,
-      requestId: request.id,
-      xml: xml && { ...xml, asked: format === 'xml' },
-    };
-    const response = new LazyDraft(route.mediaType);
-    if (route.socket !== undefined) refuseForeignOrigin(given.headers, cors);
+  /** A method without anything to wait for before it. */
+  function callAtOnce(call: Call): MaybePromise<ResponseLike> {
     try {
-      for (const guard of route.guards) await guard.check(request);
-      binder.refuseSurplus(positionals.length);
-      if (folders.length > 0) await runBefore(folders, request);
-      if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
-      const args = binder.bind({
-        parts: positionals,
-        query: query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits),
-        body:
-          given.body === undefined
-            ? noBody
-            : await bodies.readBody(given, { taken: binder.takesBody, xml, limits: route.limits }),
-      });
-      const context = { request, response, describe };
-      if (route.socket !== undefined) {
-        const report = (status: number, error: unknown) => reportError({ request, status, error });
-        const session = await openSocket(route.socket, context, args, { live, limits, report });
-        const headers = toHeaderList([], response.setHeaders, request.id);
-        return { status: 101, headers, body: undefined, session };
-      }
-      const called = route.call(context, args);
-      const value = !isThenable(called)
-        ? called
-        : methodTimeoutMs === Number.POSITIVE_INFINITY
-          ? await called
-          : await withinTime(called, methodTimeoutMs, () => request.end());
-      if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
-        return await sendEvents(value, request, response);
-      }
-      const encoded = await encodeResult(value, response, encoding);
-      return route.op?.spec.etag === true
-        ? withEntityTag(encoded, given.headers.get('if-none-match'))
-        : encoded;
+      refuseMisfit(call);
+      const value = callMethod(call, noBody);
+      return isThenable(value) ? answerLater(call, value) : encode(call, value);
     } catch (error) {
-      if (error instanceof Redirect) return toRedirect(error, response, request.id);
-      if (!(error instanceof Stop)) throw error;
-      response.status = error.status;
-      return await encodeResult(error.value, response, encoding);
+      return answerEarly(call, error);
     }
   }
 
-  async function callInFolders(route: Route, call: Call): Promise<ResponseLike> {
-    const { request } = call.progress;
+  async function callInTurn(call: Call): Promise<ResponseLike> {
+    const { route, given, request } = call;
+    const { binder, folders, socket } = route;
+    try {
+      if (socket !== undefined) refuseForeignOrigin(given.headers, call.cors);
+      for (const guard of route.guards) {
+        const passing = guard.check(request);
+        if (passing !== undefined) await passing;
+      }
+      refuseMisfit(call);
+      if (folders.length > 0) await runBefore(folders, request);
+      const body =
+        given.body === undefined
+          ? noBody
+          : await bodies.readBody(given, {
+              taken: binder.takesBody,
+              xml: route.xml ? deps.xml : undefined,
+              limits: route.limits,
+            });
+      if (socket !== undefined) return await openSession(socket, call, body);
+      const value = callMethod(call, body);
+      return await encode(call, isThenable(value) ? await value : value);
+    } catch (error) {
+      return answerEarly(call, error);
+    }
+  }
+
+  async function answerLater(call: Call, value: PromiseLike<unknown>): Promise<ResponseLike> {
+    try {
+      return await encode(call, await value);
+    } catch (error) {
+      return answerEarly(call, error);
+    }
+  }
+
+  /** What is wrong before anything of the body is known. */
+  function refuseMisfit({ route, positionals, format }: Call): void {
+    route.binder.refuseSurplus(positionals.length);
+    if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
+  }
+
+  function bind({ route, query, positionals }: Call, body: BodyArguments): unknown[] {
+    const keywords = query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits);
+    return route.binder.bind(positionals, keywords, body);
+  }
+
+  function callMethod(call: Call, body: BodyArguments): unknown {
+    const { route, request, draft } = call;
+    const { methodTimeoutMs } = route.limits;
+    const value = route.call({ request, response: draft, describe }, bind(call, body));
+    if (methodTimeoutMs === Number.POSITIVE_INFINITY || !isThenable(value)) return value;
+    return withinTime(value, methodTimeoutMs, () => request.end());
+  }
+
+  async function openSession(
+    socket: SocketClass,
+    call: Call,
+    body: BodyArguments,
+  ): Promise<ResponseLike> {
+    const { request, draft } = call;
+    const report = (status: number, error: unknown) => reportError({ request, status, error });
+    const context = { request, response: draft, describe };
+    const session = await openSocket(socket, context, bind(call, body), { live, limits, report });
+    const headers = toHeaderList([], draft.setHeaders, request.id);
+    return { status: 101, headers, body: undefined, session };
+  }
+
+  function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
+    const { route, given, request, draft } = call;
+    if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
+      return sendEvents(value, request, draft);
+    }
+    const encoded = encodeResult(value, draft, request.id, writingOf(call));
+    if (route.op?.spec.etag !== true) return encoded;
+    return tagEntity(encoded, given.headers.get('if-none-match'));
+  }
+
+  function writingOf({ route, format }: Call): Writing {
+    if (!route.xml || deps.xml === undefined) return jsonAlone;
+    return { stringReturn, xml: { ...deps.xml, asked: format === 'xml' } };
+  }
+
+  /** For what ends a method early; any other error goes on. */
+  function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
+    const { request, draft } = call;
+    if (error instanceof Redirect) return toRedirect(error, draft, request.id);
+    if (!(error instanceof Stop)) throw error;
+    draft.status = error.status;
+    return encodeResult(error.value, draft, request.id, writingOf(call));
+  }
+
+  async function callInFolders(call: Call): Promise<ResponseLike> {
+    const { route, request } = call;
     let answer: ResponseLike;
     try {
-      answer = checkStatus(await callRoute(route, call));
+      answer = checkStatus(await callInTurn(call));
     } catch (error) {
       answer = fail(await runOnError(route.folders, error, request), request);
     }
@@ -222,26 +288,64 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { status: status ?? 200, headers, body: stream };
   }
 
-  return async (given) => {
-    const request = new Routing(given);
-    const progress: Progress = { given, request, headers: [] };
+  function finish(
+    { given, request, headers: more }: Progress,
+    response: ResponseLike,
+  ): MaybePromise<ResponseLike> {
+    const { status, body, session } = response;
+    if (given.method === 'HEAD') return withoutBody(response, more);
+    if (isWhole(body)) {
+      return more.length === 0
+        ? response
+        : { ...response, headers: withHeaders(response.headers, more) };
+    }
+    const headers = withHeaders(response.headers, more);
+    if (session !== undefined) return { status, headers, body, session };
+    const onError = (error: unknown) => reportError({ request, status, error });
+    return { status, headers, body: watchStream(body, onError) };
+  }
+
+  async function finishLater(
+    progress: Progress,
+    answered: Promise<ResponseLike>,
+  ): Promise<ResponseLike> {
     let response: ResponseLike;
     try {
-      response = checkStatus(await answer(progress));
+      response = checkStatus(await answered);
+    } catch (error) {
+      response = fail(error, progress.request);
+    }
+    return finish(progress, response);
+  }
+
+  return (given) => {
+    const request = new Routing(given);
+    const progress: Progress = { given, request, headers: noHeaders };
+    let response: ResponseLike;
+    try {
+      const answered = answer(progress);
+      if (answered instanceof Promise) return finishLater(progress, answered);
+      response = checkStatus(answered);
     } catch (error) {
       response = fail(error, request);
     }
-    const { status, body, session } = response;
-    const headers = withHeaders(response.headers, progress.headers);
-    if (given.method === 'HEAD') {
-      await cancelStream(body);
-      return { status, headers, body: undefined };
-    }
-    if (session !== undefined) return { status, headers, body, session };
-    if (isWhole(body)) return { status, headers, body };
-    const onError = (error: unknown) => reportError({ request, status, error });
-    return { status, headers, body: watchStream(body, onError) };
+    return finish(progress, response);
   };
+}
+
+async function withoutBody(
+  { status, headers, body }: ResponseLike,
+  more: HeaderList,
+): Promise<ResponseLike> {
+  await cancelStream(body);
+  return { status, headers: withHeaders(headers, more), body: undefined };
+}
+
+async function tagEntity(
+  encoded: MaybePromise<ResponseLike>,
+  ifNoneMatch: string | null,
+): Promise<ResponseLike> {
+  return withEntityTag(await encoded, ifNoneMatch);
 }
 
 /** Not a stream, whose chunks are events already. */

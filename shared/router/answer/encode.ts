@@ -8,8 +8,8 @@ import type { Xml } from '../xml/xml.ts';
 import { toHeaderList } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
-export interface EncodeOptions {
-  readonly requestId: string;
+/** How values become texts. */
+export interface Writing {
   /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
   /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
@@ -23,18 +23,19 @@ const jsonType = 'application/json;charset=UTF-8';
 export function encodeResult(
   value: unknown,
   draft: LazyDraft,
-  options: EncodeOptions,
+  requestId: string,
+  writing: Writing,
 ): ResponseLike | Promise<ResponseLike> {
-  const { status = 200, setHeaders, mediaType } = draft;
-  if (value === undefined || value === null) {
-    const headers = toHeaderList([], setHeaders, options.requestId);
-    return { status: draft.status ?? 204, headers, body: undefined };
+  const { status = 200, mediaType } = draft;
+  if (value === undefined || value === null)
+    return toBodiless(draft.status ?? 204, draft, requestId);
+  if (mediaType !== undefined || writing.xml !== undefined || !isPlain(value)) {
+    return encodeOther(value, status, draft, requestId, writing);
   }
-  if (mediaType === undefined && options.xml === undefined && isPlain(value)) {
-    if (withoutBody.has(status)) return toBodiless(status, draft, options);
-    return toResponse(status, toWhole(JSON.stringify(value), jsonType), draft, options);
-  }
-  return encodeOther(value, status, draft, options);
+  if (withoutBody.has(status)) return toBodiless(status, draft, requestId);
+  const body = JSON.stringify(value);
+  const own = ['content-type', jsonType, 'content-length', String(Buffer.byteLength(body))];
+  return { status, headers: toHeaderList(own, draft.setHeaders, requestId), body };
 }
 
 /** Whether it is a list or an object of which nothing else is to be found out. */
@@ -50,30 +51,24 @@ async function encodeOther(
   value: unknown,
   status: number,
   draft: LazyDraft,
-  options: EncodeOptions,
+  requestId: string,
+  writing: Writing,
 ): Promise<ResponseLike> {
-  if (value instanceof Response) return fromResponse(value, draft, options);
+  if (value instanceof Response) return fromResponse(value, draft, requestId);
   if (withoutBody.has(status)) {
     await cancelStream((await toBytes(value))?.body);
-    return toBodiless(status, draft, options);
+    return toBodiless(status, draft, requestId);
   }
-  const encoded = (await toBytes(value)) ?? (await toText(value, draft.mediaType, options));
-  return toResponse(status, encoded, draft, options);
-}
-
-function toBodiless(status: number, draft: LazyDraft, { requestId }: EncodeOptions): ResponseLike {
-  return { status, headers: toHeaderList([], draft.setHeaders, requestId), body: undefined };
-}
-
-function toResponse(
-  status: number,
-  { body, type, length }: Encoded,
-  { mediaType, setHeaders }: LazyDraft,
-  { requestId }: EncodeOptions,
-): ResponseLike {
+  const { mediaType, setHeaders } = draft;
+  const { body, type, length } =
+    (await toBytes(value)) ?? (await toText(value, mediaType, writing));
   const own = ['content-type', mediaType === undefined ? type : checkedType(mediaType)];
   if (length !== undefined) own.push('content-length', String(length));
   return { status, headers: toHeaderList(own, setHeaders, requestId), body };
+}
+
+function toBodiless(status: number, draft: LazyDraft, requestId: string): ResponseLike {
+  return { status, headers: toHeaderList([], draft.setHeaders, requestId), body: undefined };
 }
 
 /** Throws where it cannot be the value of a header. */
@@ -134,7 +129,7 @@ async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
 async function toText(
   value: unknown,
   mediaType: string | undefined,
-  { stringReturn, xml }: EncodeOptions,
+  { stringReturn, xml }: Writing,
 ): Promise<Encoded> {
   const isText = typeof value === 'string';
   if (
@@ -173,7 +168,7 @@ function withCharset(type: string): string {
 function fromResponse(
   response: Response,
   { setHeaders }: LazyDraft,
-  { requestId }: EncodeOptions,
+  requestId: string,
 ): ResponseLike {
   const headers = new Headers(setHeaders);
   for (const [name, value] of response.headers) {

@@ -8,15 +8,14 @@ export function toHeaderList(
   requestId: string,
 ): string[] {
   if (set === undefined) {
-    return [
-      ...own,
+    return own.concat(
       'x-request-id',
       requestId,
       'x-content-type-options',
       'nosniff',
       'cache-control',
       'no-store',
-    ];
+    );
   }
   const list = [...own, 'x-request-id', requestId];
   const names = list.filter((_, at) => at % 2 === 0);

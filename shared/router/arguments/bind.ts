@@ -2,20 +2,15 @@
 // trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
+import type Type from 'typebox';
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
-import { createKeywords, type Keywords } from '../request/keywords.ts';
+import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
 import { validateFields } from '../standard-schema.ts';
 import type { CastOptions, Origin } from './cast.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
-
-export interface Given {
-  readonly parts: readonly string[];
-  readonly query: Readonly<Keywords>;
-  readonly body: BodyArguments;
-}
 
 export interface BodyArguments {
   readonly keywords: Readonly<Keywords>;
@@ -34,14 +29,14 @@ export interface Binder {
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;
   /** The arguments in order. Throws 404 or 400. */
-  bind(given: Given): unknown[];
+  bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[];
 }
 
-/** The value of a keyword, and where it came from. */
-interface Value {
-  readonly value: unknown;
-  readonly options: CastOptions;
-  readonly in: 'query' | 'body';
+/** Keywords by name, and how those of the body are converted. The body wins. */
+interface Given {
+  readonly query: Readonly<Keywords>;
+  readonly body: Readonly<Keywords>;
+  readonly ofBody: CastOptions;
 }
 
 /** How many problems one answer names. */
@@ -54,19 +49,35 @@ export function compileBinder(
 ): Binder {
   const { listItems } = limits;
   const ofText: CastOptions = { from: 'text', listItems };
+  const ofXml: CastOptions = { from: 'xml', listItems };
+  const ofJson: CastOptions = { from: 'json', listItems };
+  const ofShortJson: CastOptions = { ...ofJson, isShort: true };
   const path = (declared?.path ?? []).map((entry) => ({
-    ...entry,
     ...toParameter(entry.schema, compiler),
+    optional: entry.optional,
+    makeDefault: toDefault(entry.schema),
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
   const rest = restSchema && toParameter(restSchema, compiler);
-  const keywords = toKeywords(declared, compiler);
+  const { byName, others, aliases } = toKeywords(declared, compiler);
+  const keywords = [...byName.values()].map((keyword) => ({
+    ...keyword,
+    makeDefault: toDefault(keyword.schema),
+  }));
   const standard = declared?.standard ?? [];
-  const positional = new Set(path.map(({ keyword }) => keyword));
+  const known = new Set(byName.keys());
+  for (const { keyword } of path) if (keyword !== undefined) known.add(keyword);
   // A part that cannot come by keyword must be present, with all before it.
-  const minParts = path.findLastIndex((entry) => !entry.optional && !entry.byKeyword) + 1;
+  const minParts =
+    path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
+
+  /** A list of more than `listItems` items takes at least two bytes for each. */
+  function optionsOf({ from, bytes }: BodyArguments): CastOptions {
+    if (from === 'json') return bytes <= 2 * listItems ? ofShortJson : ofJson;
+    return from === 'xml' ? ofXml : ofText;
+  }
 
   /** A path that does not parse names nothing. */
   function readPart(parameter: Parameter, text: string): unknown {
@@ -75,100 +86,93 @@ export function compileBinder(
     return cast.value;
   }
 
-  function readValue(
+  /** Of a name that is given. */
+  function readKeyword(
     parameter: Parameter,
     name: string,
-    given: Value,
+    { query, body, ofBody }: Given,
     problems: FieldProblem[],
   ): unknown {
-    const cast = parameter.cast(given.value, given.options);
-    if (!cast.ok) {
-      problems.push({ in: given.in, name, reason: cast.reason });
-      return undefined;
+    if (!Object.hasOwn(body, name)) {
+      return readValue(parameter, query[name], ofText, { in: 'query', name }, problems);
     }
-    for (const { at, reason } of parameter.check(cast.value)) {
-      problems.push({ in: given.in, name: `${name}${at}`, reason });
-    }
-    return cast.value;
+    return readValue(parameter, body[name], ofBody, { in: 'body', name }, problems);
   }
 
-  /** A list of more than `listItems` items takes at least two bytes for each. */
-  function optionsOf({ from, bytes }: BodyArguments): CastOptions {
-    return { from, listItems, isShort: from === 'json' && bytes <= 2 * listItems };
-  }
-
-  /** By the parameter's own name; the body wins over the query. */
-  function collect(given: Given, problems: FieldProblem[]): ReadonlyMap<string, Value> {
-    const byKey = new Map<string, Value>();
-    for (const key of Object.keys(given.query)) {
-      byKey.set(key, { value: given.query[key], options: ofText, in: 'query' });
-    }
-    const options = optionsOf(given.body);
-    for (const key of Object.keys(given.body.keywords)) {
-      byKey.set(key, { value: given.body.keywords[key], options, in: 'body' });
-    }
-    if (keywords.aliases.size === 0) return byKey;
-    const byName = new Map<string, Value>();
-    for (const [key, value] of byKey) {
-      const name = keywords.aliases.get(key) ?? key;
-      if (byName.has(name)) {
-        problems.push({ in: value.in, name, reason: 'is given under two names' });
+  /** Under the parameters' own names. */
+  function withoutAliases(given: Given, problems: FieldProblem[]): Given {
+    const named = { query: createKeywords(), body: createKeywords() };
+    for (const key of keysOf(given)) {
+      const name = aliases.get(key) ?? key;
+      const where = placeOf(key, given);
+      if (name in named.query || name in named.body) {
+        problems.push({ in: where, name, reason: 'is given under two names' });
       }
-      byName.set(name, value);
+      named[where][name] = given[where][key];
     }
-    return byName;
+    return { ...named, ofBody: given.ofBody };
   }
 
   function bindPath(
+    args: unknown[],
     parts: readonly string[],
-    values: ReadonlyMap<string, Value>,
+    given: Given,
     problems: FieldProblem[],
-  ): unknown[] {
-    return path.map((entry, index) => {
+  ): void {
+    for (let index = 0; index < path.length; index += 1) {
+      const entry = path[index] as (typeof path)[number];
       const text = parts[index];
       const { keyword } = entry;
-      const value = keyword === undefined ? undefined : values.get(keyword);
+      const isNamed = keyword !== undefined && isGiven(keyword, given);
       if (text !== undefined) {
-        if (keyword !== undefined && value !== undefined) {
-          problems.push({ in: value.in, name: keyword, reason: 'is given in the path already' });
+        if (isNamed) {
+          const reason = 'is given in the path already';
+          problems.push({ in: placeOf(keyword, given), name: keyword, reason });
         }
-        return readPart(entry, text);
+        args.push(readPart(entry, text));
+      } else if (isNamed) {
+        args.push(readKeyword(entry, keyword, given, problems));
+      } else if (entry.optional) {
+        args.push(entry.makeDefault?.());
+      } else {
+        throw notFound();
       }
-      if (keyword !== undefined && value !== undefined) {
-        return readValue(entry, keyword, value, problems);
-      }
-      if (!entry.optional) throw notFound();
-      return defaultOf(entry);
+    }
+  }
+
+  function bindRest(
+    args: unknown[],
+    {
+      parts,
+      values,
+      ofBody,
+    }: {
+      readonly parts: readonly string[];
+      readonly values: readonly unknown[];
+      readonly ofBody: CastOptions;
+    },
+    problems: FieldProblem[],
+  ): void {
+    if (rest === undefined) return;
+    for (const text of parts.slice(path.length)) args.push(readPart(rest, text));
+    values.forEach((value, index) => {
+      const place = { in: 'body', name: String(index) } as const;
+      args.push(readValue(rest, value, ofBody, place, problems));
     });
   }
 
-  function bindRest(given: Given, problems: FieldProblem[]): unknown[] {
-    if (rest === undefined) return [];
-    const options = optionsOf(given.body);
-    return [
-      ...given.parts.slice(path.length).map((text) => readPart(rest, text)),
-      ...given.body.positionals.map((value, index) =>
-        readValue(rest, String(index), { value, options, in: 'body' }, problems),
-      ),
-    ];
-  }
-
-  function bindKeywords(values: ReadonlyMap<string, Value>, problems: FieldProblem[]): Keywords {
+  function bindKeywords(given: Given, problems: FieldProblem[]): Keywords {
     const fields = createKeywords();
-    for (const keyword of keywords.byName.values()) {
-      const { name } = keyword;
-      const value = values.get(name);
-      if (value !== undefined) fields[name] = readValue(keyword, name, value, problems);
+    for (const keyword of keywords) {
+      const { name, makeDefault } = keyword;
+      if (isGiven(name, given)) fields[name] = readKeyword(keyword, name, given, problems);
       else if (keyword.required) problems.push({ in: keyword.in, name, reason: 'is missing' });
-      else if ('default' in keyword.schema) fields[name] = defaultOf(keyword);
+      else if (makeDefault !== undefined) fields[name] = makeDefault();
     }
-    for (const [name, value] of values) {
-      if (keywords.byName.has(name) || positional.has(name)) continue;
-      if (keywords.others === undefined) {
-        problems.push({ in: value.in, name, reason: 'is unknown' });
-      } else {
-        fields[name] = readValue(keywords.others, name, value, problems);
-      }
+    for (const name of keysOf(given)) {
+      if (known.has(name)) continue;
+      if (others !== undefined) fields[name] = readKeyword(others, name, given, problems);
+      else problems.push({ in: placeOf(name, given), name, reason: 'is unknown' });
     }
     return fields;
   }
@@ -185,33 +189,68 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
-    takesBody:
-      rest !== undefined ||
-      keywords.byName.size > 0 ||
-      keywords.others !== undefined ||
-      path.some(({ byKeyword }) => byKeyword),
+    takesBody: rest !== undefined || known.size > 0 || others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
-    bind(given) {
-      if (rest === undefined && given.body.positionals.length > 0) throw notFound();
+    bind(parts, query, body) {
+      if (rest === undefined && body.positionals.length > 0) throw notFound();
       const problems: FieldProblem[] = [];
-      const values = collect(given, problems);
-      const positionals = [
-        ...bindPath(given.parts, values, problems),
-        ...bindRest(given, problems),
-      ];
-      const fields = bindKeywords(values, problems);
+      const ofBody = optionsOf(body);
+      const sent: Given = { query, body: body.keywords, ofBody };
+      const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
+      const args: unknown[] = [undefined];
+      bindPath(args, parts, given, problems);
+      bindRest(args, { parts, values: body.positionals, ofBody }, problems);
+      const fields = bindKeywords(given, problems);
       if (standard.length > 0 && problems.length === 0) checkStandard(fields, problems);
       if (problems.length > 0) {
         throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
       }
-      return [fields, ...positionals];
+      args[0] = fields;
+      return args;
     },
   };
 }
 
-/** A copy, so that no request changes the default of the next. */
-function defaultOf(parameter: Parameter): unknown {
-  return 'default' in parameter.schema ? structuredClone(parameter.schema.default) : undefined;
+function readValue(
+  { cast, check }: Parameter,
+  value: unknown,
+  options: CastOptions,
+  place: Pick<FieldProblem, 'in' | 'name'>,
+  problems: FieldProblem[],
+): unknown {
+  const result = cast(value, options);
+  if (!result.ok) {
+    problems.push({ ...place, reason: result.reason });
+    return undefined;
+  }
+  for (const { at, reason } of check(result.value)) {
+    problems.push({ in: place.in, name: `${place.name}${at}`, reason });
+  }
+  return result.value;
+}
+
+/** Names of a JSON body stand beside those that every object inherits. */
+function isGiven(name: string, { query, body }: Given): boolean {
+  return Object.hasOwn(body, name) || Object.hasOwn(query, name);
+}
+
+function placeOf(name: string, { body }: Given): 'query' | 'body' {
+  return Object.hasOwn(body, name) ? 'body' : 'query';
+}
+
+/** Each name once. */
+function keysOf({ query, body }: Given): readonly string[] {
+  if (query === noKeywords) return Object.keys(body);
+  const keys = Object.keys(query);
+  if (body === noKeywords) return keys;
+  return [...new Set([...keys, ...Object.keys(body)])];
+}
+
+/** Makes a copy each time, so that no request changes the default of the next. */
+function toDefault(schema: Type.TSchema): (() => unknown) | undefined {
+  if (!('default' in schema)) return undefined;
+  const value: unknown = schema.default;
+  return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }

@@ -5,7 +5,7 @@ import type { ControllerContext } from '../controller.ts';
 import type { Limits } from '../limits.ts';
 import { fromValue } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
-import { createKeywords } from '../request/keywords.ts';
+import { noKeywords } from '../request/keywords.ts';
 import type { Routing } from '../request/routed-request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { Session } from './socket.ts';
@@ -47,7 +47,7 @@ export async function openSocket(
       if (message === undefined) return undefined;
       const value = parseJson(text, limits.jsonDepth);
       const body = fromValue(value, { from: 'json', bytes: text.length }, limits);
-      return instance.MESSAGE?.(...message.bind({ parts: [], query: createKeywords(), body }));
+      return instance.MESSAGE?.(...message.bind([], noKeywords, body));
     },
     async onEnd(how) {
       leave();

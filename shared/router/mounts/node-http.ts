@@ -7,11 +7,16 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
-import { isWhole, type RequestLike } from '../request/request.ts';
+import {
+  type HeaderList,
+  isWhole,
+  type RequestLike,
+  type ResponseLike,
+} from '../request/request.ts';
 import { RawHeaders } from './raw-headers.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
@@ -24,7 +29,18 @@ const requestTimeoutMs = 60_000;
 export function createListener(dispatch: Dispatch): Listener {
   return (request, response) => {
     // Dispatching never fails; a connection or a stream in the middle of an answer can.
-    answer(dispatch, request, response).catch(() => response.destroy());
+    const fail = () => response.destroy();
+    try {
+      const given = toRequestLike(request, response);
+      const answer = dispatch(given);
+      if (answer instanceof Promise) {
+        answer.then((waited) => send(waited, given, request, response)).catch(fail);
+      } else {
+        send(answer, given, request, response)?.catch(fail);
+      }
+    } catch {
+      fail();
+    }
   };
 }
 
@@ -42,10 +58,7 @@ export function createNodeServer(app: Pick<App, 'dispatch' | 'upgrade'>): Server
   server.on('clientError', answerUnreadable);
   if (app.upgrade !== undefined) server.on('upgrade', app.upgrade);
   server.on('connect', (request: IncomingMessage, socket) => {
-    app
-      .dispatch({ ...toRequestLike(request), body: undefined })
-      .then((answer) => writeRaw(socket, answer))
-      .catch(() => socket.destroy());
+    answerConnect(app.dispatch, request, socket).catch(() => socket.destroy());
   });
   return server;
 }
@@ -61,9 +74,7 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
     target: request.url ?? '',
     headers,
     body: hasBody(headers) ? request : undefined,
-    get remoteAddress() {
-      return request.socket.remoteAddress;
-    },
+    remoteAddress: request.socket.remoteAddress,
     ...(response && { signal: () => toGoneSignal(response) }),
   };
 }
@@ -83,18 +94,36 @@ function hasBody(headers: RawHeaders): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 
-async function answer(
+async function answerConnect(
   dispatch: Dispatch,
   request: IncomingMessage,
-  response: ServerResponse,
+  socket: Duplex,
 ): Promise<void> {
-  const { status, headers, body } = await dispatch(toRequestLike(request, response));
-  if (!request.complete) endUnread(request, response);
+  writeRaw(socket, await dispatch({ ...toRequestLike(request), body: undefined }));
+}
+
+/** Waits only for a stream. */
+function send(
+  { status, headers, body }: ResponseLike,
+  given: RequestLike,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> | undefined {
+  // One without a body is complete as well, which the parser has not said where the answer is there at once.
+  if (given.body !== undefined && !request.complete) endUnread(request, response);
+  endUnread(request, response);
   response.writeHead(status, headers as string[]);
-  if (isWhole(body)) {
-    response.end(body);
-    return;
+  if (!isWhole(body)) {
+    trackAnswer(request, response);
+    return pipeline(Readable.from(body), response);
   }
-  trackAnswer(request, response);
-  await pipeline(Readable.from(body), response);
+  if (typeof body === 'string') response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8');
+  else response.end(body);
+  return undefined;
+}
+
+/** A text that has as many bytes as characters: Node copies it where it would encode another. */
+function isAscii(text: string, headers: HeaderList): boolean {
+  const at = headers.indexOf('content-length');
+  return at >= 0 && headers[at + 1] === String(text.length);
 }

@@ -68,6 +68,8 @@ export interface Route extends RouteGuards {
   /** Those that hold here, the outermost first. */
   readonly folders: readonly Folder[];
   readonly limits: Limits;
+  /** Something comes between the request and the method that may take its time. */
+  readonly waits: boolean;
   /** Of a class with CONNECT, whose connections stay open. */
   readonly socket?: SocketClass;
   /** Makes an instance and calls its method. */
@@ -314,6 +316,15 @@ function buildRoute(
     declared?.spec.limits,
   ) as Limits;
   try {
+    const found = findGuards({
+      controller,
+      method,
+      within: building.within,
+      common: [
+        ...toGuards(options.guard, 'the application'),
+        ...building.folders.flatMap((folder) => toGuards(folder.guard, `a folder of ${module}`)),
+      ],
+    });
     return {
       verb,
       name,
@@ -324,15 +335,8 @@ function buildRoute(
         ...options,
         limits,
       }),
-      ...findGuards({
-        controller,
-        method,
-        within: building.within,
-        common: [
-          ...toGuards(options.guard, 'the application'),
-          ...building.folders.flatMap((folder) => toGuards(folder.guard, `a folder of ${module}`)),
-        ],
-      }),
+      ...found,
+      waits: found.guards.length > 0 || verb === 'CONNECT',
       xml,
       negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
