@@ -2,7 +2,7 @@
 import test from 'ava';
 import { type Case, readCaseGroups } from './case-file.ts';
 import { runCase, runStartFailure } from './case-run.ts';
-import type { NameFamily } from './setting-names.ts';
+import { hasNeutralNames, type NameFamily } from './setting-names.ts';
 import {
   createSharedServers,
   startWorkerUnderTest,
@@ -11,12 +11,14 @@ import {
 
 const caseTimeoutMs = 90_000;
 
-/** Call it once per test file: it declares the tests and stops whatever they have started. */
+/** Call it once per test file: it declares the tests and stops whatever they have started. Under neutral names only
+ * those with settings of their own that have one: the others would ask the same of the same worker again. */
 export function testAllCases(names: NameFamily): void {
   const servers = createSharedServers();
   const started = new Set<WorkerUnderTest>();
 
   for (const group of readCaseGroups()) {
+    if (names === 'neutral' && !hasNeutralNames(group[0]?.env ?? {})) continue;
     let opening: Promise<WorkerUnderTest> | undefined;
     const open = async (): Promise<WorkerUnderTest> => {
       await servers.clear();

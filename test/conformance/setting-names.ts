@@ -19,6 +19,15 @@ const backendTypes: Readonly<Record<string, string>> = { memcache: 'memstore', r
 
 export type NameFamily = 'established' | 'neutral';
 
+/** Whether some setting has another name or value in the neutral family. */
+export function hasNeutralNames(env: Readonly<Record<string, string | null>>): boolean {
+  const settings = Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
+  const neutral = toNeutralSettings(settings);
+  return Object.entries(settings).some(([name, value]) => neutral[name] !== value);
+}
+
 export function toNeutralSettings(env: Readonly<Record<string, string>>): Record<string, string> {
   const out: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) {
