@@ -68,6 +68,7 @@ export function checkServices(check: Check): void {
         path: `/${service}/ShouldRateLimit`,
       };
       const client = connect({ ShouldRateLimit: former });
+      const firstMs = performance.now();
       for (let index = 0; index < 20; index++) {
         const error = await new Promise<ServiceError | null>((resolve) => {
           client.ShouldRateLimit({ domain: 'd' }, resolve);
@@ -80,7 +81,8 @@ export function checkServices(check: Check): void {
       );
       t.regex(warnings[0] ?? '', /transport_api_version: V3/);
       // Then once a second, with how many there were.
-      t.true(warnings.length < 10, `${warnings.length} warnings about 20 calls`);
+      const seconds = (performance.now() - firstMs) / 1_000;
+      t.true(warnings.length <= 1 + seconds, `${warnings.length} warnings in ${seconds} s`);
     }
   });
 

@@ -10,7 +10,7 @@ const jsonPerSecond = 300;
 const grpcPerSecond = 1_000;
 /** How often a balancer looks. */
 const healthCheckMs = 100;
-const waitMs = 30_000;
+const waitMs = 60_000;
 /** A worker serves on for two seconds, or until nobody has asked for a quarter of a second. */
 const servedOnMs = 2_000;
 const pauseMs = 200;
@@ -71,7 +71,7 @@ async function end(worker: WorkerProcess, pick: () => WorkerProcess): Promise<nu
 }
 
 async function startTwo(t: ExecutionContext) {
-  t.timeout(100_000);
+  t.timeout(300_000);
   const start = async () => {
     const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
     t.teardown(worker.stop);

@@ -173,7 +173,7 @@ function withAnswerMs(peers: Peers, { peerAnswerMs: timeoutMs }: AdminApiOptions
   if (timeoutMs === undefined) return peers;
   return {
     ...peers,
-    ask: (question, schema, token) => peers.ask({ ...question, timeoutMs }, schema, token),
+    ask: (question, ...others) => peers.ask({ ...question, timeoutMs }, ...others),
   };
 }
 

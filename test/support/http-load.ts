@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 export interface LoadAnswer {
   /** 0: there was none. */
   readonly status: number;
-  /** On performance.now(). */
+  /** When the last of the request was given to the system, or it failed before; on performance.now(). */
   readonly askedMs: number;
   readonly answeredMs: number;
 }
@@ -28,8 +28,11 @@ export interface HttpLoad {
   stop(): Promise<void>;
 }
 
-/** So many requests a second; those that a busy machine held up are made up for. `keepAlive: false` opens a
- * connection for each. */
+/** What a busy machine held up is made up for, but never with more at once than servers and proxies take: what they
+ * refuse above that would look like a loss. */
+const maxOpen = 100;
+
+/** So many requests a second. `keepAlive: false` opens a connection for each. */
 export function startHttpLoad(
   perSecond: number,
   next: (index: number) => LoadRequest,
@@ -43,13 +46,13 @@ export function startHttpLoad(
   const beganMs = performance.now();
   let sent = 0;
   const timer = setInterval(() => {
-    const nowMs = performance.now();
-    while (sent * everyMs < nowMs - beganMs) send(nowMs);
+    const elapsedMs = performance.now() - beganMs;
+    while (sent * everyMs < elapsedMs && open.size < maxOpen) send();
   }, everyMs);
 
-  function send(askedMs: number): void {
-    const asked = readStatus(agent, next(sent++)).then((status) => {
-      answers.push({ status, askedMs, answeredMs: performance.now() });
+  function send(): void {
+    const asked = ask(agent, next(sent++)).then((answer) => {
+      answers.push(answer);
       open.delete(asked);
     });
     open.add(asked);
@@ -68,15 +71,23 @@ export function startHttpLoad(
   };
 }
 
-function readStatus(agent: Agent, { port, path, headers, body }: LoadRequest): Promise<number> {
+function ask(agent: Agent, { port, path, headers, body }: LoadRequest): Promise<LoadAnswer> {
   const method = body === undefined ? 'GET' : 'POST';
   return new Promise((resolve) => {
+    let askedMs: number | undefined;
+    const end = (status: number) => {
+      const answeredMs = performance.now();
+      resolve({ status, askedMs: askedMs ?? answeredMs, answeredMs });
+    };
     request({ host: '127.0.0.1', port, path, method, headers, agent }, (response) => {
       response.resume();
-      response.once('end', () => resolve(response.statusCode ?? 0));
-      response.once('error', () => resolve(0));
+      response.once('end', () => end(response.statusCode ?? 0));
+      response.once('error', () => end(0));
     })
-      .once('error', () => resolve(0))
+      .once('finish', () => {
+        askedMs = performance.now();
+      })
+      .once('error', () => end(0))
       .end(body);
   });
 }
