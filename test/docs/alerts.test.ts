@@ -1,5 +1,5 @@
 // Each alert has its section in alerts.md, and each section there its alert: whoever is woken
-// up by one finds what to do. That each leads there is told in test/feature/observability.test.ts.
+// up by one finds what to do. That each leads there is told in test/feature/output/observability.test.ts.
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';

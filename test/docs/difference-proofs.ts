@@ -48,22 +48,22 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'Files are `*.yaml` and `*.yml`; any other file is named once in a warning',
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'other files are named once in a warning and are not read',
   },
   {
     here: 'A file that cannot be read keeps the rules that were there',
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'a file that cannot be read keeps the rules that were there',
   },
   {
     here: 'A folder of rules that is gone keeps the rules that were there',
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'a folder that is removed keeps its last rules, and coming back it is loaded',
   },
   {
     here: "A folder that has no rules file any more keeps the rules that were there; the configuration's component of health is unhealthy then",
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'a folder that becomes empty keeps the rules that were there, and says so once',
   },
   {
@@ -73,12 +73,12 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: "Changes in subfolders and files renamed away are noticed, and a ConfigMap's swap is one load",
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'the swap of a ConfigMap is one good load, and its folders are not loaded twice',
   },
   {
     here: '`RUNTIME_SUBDIRECTORY` may be unset',
-    file: 'test/feature/file-source.test.ts',
+    file: 'test/feature/rules/file-source.test.ts',
     text: 'the folder is root, subdirectory and app directory, of which some may be empty',
   },
   {
@@ -98,7 +98,7 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES` entries',
-    file: 'test/feature/settings-serving.test.ts',
+    file: 'test/feature/settings/serving.test.ts',
     text: 'a request that asks about more is refused',
   },
   {
@@ -113,42 +113,42 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: "A decision never takes longer than `KVSTORE_TIMEOUT` or the caller's own deadline",
-    file: 'test/feature/store-outage.test.ts',
+    file: 'test/feature/store/outage.test.ts',
     text: 'a stopped and continued server: errors while it is silent, OK soon after',
   },
   {
     here: 'With `KVSTORE_FAILURE_MODE` a decision has an answer when the store fails, and a worker starts without it',
-    file: 'test/feature/store-failure-mode.test.ts',
+    file: 'test/feature/store/failure-mode.test.ts',
     text: 'a worker started without its Redis serves at once',
   },
   {
     here: 'While the store is known to be away a decision fails at once',
-    file: 'test/feature/store-outage.test.ts',
+    file: 'test/feature/store/outage.test.ts',
     text: 'a killed and restarted server: errors while it is away, OK soon after',
   },
   {
     here: '`EXPIRE` is sent when a counter is new',
-    file: 'test/feature/store-refusals.test.ts',
+    file: 'test/feature/store/refusals.test.ts',
     text: 'the expiry is sent once for a counter, and again when the counter is new',
   },
   {
     here: '`KVSTORE_POOL_ON_EMPTY_BEHAVIOR` takes CREATE, the default, and ERROR',
-    file: 'test/feature/store-pool.test.ts',
+    file: 'test/feature/store/pool.test.ts',
     text: 'ERROR: a decision fails when it has waited, and those in flight stay',
   },
   {
     here: 'TLS files of the store are read again at each connection',
-    file: 'test/feature/store-tls.test.ts',
+    file: 'test/feature/store/tls.test.ts',
     text: 'TLS: a renewed client certificate is presented from the next connection on',
   },
   {
     here: 'A decision on a cluster is one batch for each node',
-    file: 'test/feature/store-cluster.test.ts',
+    file: 'test/feature/store/cluster.test.ts',
     text: 'a request over several nodes is counted on each',
   },
   {
     here: "This clock is compared with the store's",
-    file: 'test/feature/store-clock.test.ts',
+    file: 'test/feature/store/clock.test.ts',
     text: 'one server',
   },
   {
@@ -163,37 +163,37 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'With a memory cache the worker is healthy',
-    file: 'test/feature/memcached-worker.test.ts',
+    file: 'test/feature/memcached/worker.test.ts',
     text: 'a worker without its memory cache is healthy and lets everything through',
   },
   {
     here: 'A key that a memory cache does not take fails its call, naming the descriptor',
-    file: 'test/feature/memcached-worker.test.ts',
+    file: 'test/feature/memcached/worker.test.ts',
     text: 'a key that is too long fails its call, naming the descriptor, and no other',
   },
   {
     here: 'Counters of a month and more live that long in a memory cache',
-    file: 'test/feature/memcached-counting.test.ts',
+    file: 'test/feature/memcached/counting.test.ts',
     text: 'on either side of 30 days',
   },
   {
     here: 'A counter in a memory cache lives for a second more than its window and the jitter',
-    file: 'test/feature/memcached-counting.test.ts',
+    file: 'test/feature/memcached/counting.test.ts',
     text: 'a counter outlives its window by a second',
   },
   {
     here: 'A worker sees its own hits in a memory cache at once, and one after the other',
-    file: 'test/feature/memcached-counting.test.ts',
+    file: 'test/feature/memcached/counting.test.ts',
     text: 'one worker sees its own hits, although they are added in the background',
   },
   {
     here: 'Hits under way to a memory cache are added before the process ends',
-    file: 'test/feature/memcached-worker.test.ts',
+    file: 'test/feature/memcached/worker.test.ts',
     text: 'hits that were answered are counted although the worker is told to end',
   },
   {
     here: '`MEMSTORE_MAX_IDLE_CONNS` bounds the connections to a node',
-    file: 'test/feature/memcached-counting.test.ts',
+    file: 'test/feature/memcached/counting.test.ts',
     text: 'no more connections are opened than are to be kept',
   },
   {
@@ -263,7 +263,7 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'SIGTERM ends the wait for the first rules',
-    file: 'test/feature/xds-source-worker.test.ts',
+    file: 'test/feature/xds/source-worker.test.ts',
     text: 'it ends at once when it is told to while it waits for rules',
   },
   {
@@ -348,12 +348,12 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'The lengths of `Redis Pipeline Execution` are the counters of its decision, whose round trip others share',
-    file: 'test/feature/tracing.test.ts',
+    file: 'test/feature/output/tracing.test.ts',
     text: "a decision over gRPC is a server span with the decision and the store's call below it",
   },
   {
     here: 'While the receiver of traces does not read, no more are made, and the log says so',
-    file: 'test/feature/tracing-stalled.test.ts',
+    file: 'test/feature/output/tracing-stalled.test.ts',
     text: 'decisions go on, and the stop is bounded, while nobody reads traces',
   },
   {
@@ -368,12 +368,12 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'A refusal has the code INVALID_ARGUMENT, names every problem, and counts in `config_load_error` also when a resource cannot be read',
-    file: 'test/feature/xds-source.test.ts',
+    file: 'test/feature/xds/source.test.ts',
     text: 'what is of another type, or no message at all, is refused and counted as a failed load',
   },
   {
     here: 'A server that sends again what was refused is answered after a second, and the log has it once',
-    file: 'test/feature/xds-source.test.ts',
+    file: 'test/feature/xds/source.test.ts',
     text: 'a server that sends again what was refused does not flood the log, nor is it flooded',
   },
   {
@@ -393,12 +393,12 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: '`CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to connect that failed',
-    file: 'test/feature/xds-source-waits.test.ts',
+    file: 'test/feature/xds/source-waits.test.ts',
     text: 'attempts that get no connection wait the interval for connecting each time',
   },
   {
     here: '`value_to_metric` and `share_threshold` arrive over xDS, from a control plane that knows them',
-    file: 'test/feature/xds-source.test.ts',
+    file: 'test/feature/xds/source.test.ts',
     text: 'fields that the public message lacks arrive',
   },
   {

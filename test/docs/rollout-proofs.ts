@@ -100,11 +100,11 @@ export const rolloutProofs: readonly RolloutProof[] = [
   proof(
     'the record is damaged, or of a newer version',
     'a record that is cut, newer or written by hand is refused by name, and the rollout waits for a person',
-    'test/feature/rollout-memory.test.ts',
+    'test/feature/rollout/memory.test.ts',
   ),
 ];
 
-const rights = 'test/feature/rollout-rights.test.ts';
+const rights = 'test/feature/rollout/rights.test.ts';
 const tokens = 'control-plane/admin/authorize.test.ts';
 
 /** In the order of the table; a line may have several. */
@@ -197,6 +197,6 @@ export const rightsProofs: readonly RolloutProof[] = [
   proof(
     'ends, speeds up and approves rollouts, and makes what was taken back forgotten; what is no record stops them, and is named',
     'a record that is cut, newer or written by hand is refused by name, and the rollout waits for a person',
-    'test/feature/rollout-memory.test.ts',
+    'test/feature/rollout/memory.test.ts',
   ),
 ];

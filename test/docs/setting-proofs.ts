@@ -15,7 +15,7 @@ export interface SettingProof {
 type ProofsOfFile = Readonly<Record<string, readonly string[]>>;
 
 const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
-  'test/feature/worker-processes.test.ts': {
+  'test/feature/worker/processes.test.ts': {
     'connections are shared out': ['WORKER_PROCESSES'],
   },
   'test/e2e/client-fields.test.ts': {
@@ -26,7 +26,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'LIMIT_PARTITION_KEY_SECRET',
     ],
   },
-  'test/feature/recorded-decisions.test.ts': {
+  'test/feature/output/recorded-decisions.test.ts': {
     'a line has the request, its answer, and what a replay of it needs': ['RECORD_DECISIONS'],
     'a descriptor is recorded with all its requests or none': ['RECORD_DECISIONS_RATE'],
     'what is more is missing in the file, which says so': ['RECORD_DECISIONS_MAX_PER_SECOND'],
@@ -39,10 +39,10 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'RECORD_DECISIONS_FILES',
     ],
   },
-  'test/feature/store-failure-mode.test.ts': {
+  'test/feature/store/failure-mode.test.ts': {
     'a worker started without its Redis serves at once': ['KVSTORE_FAILURE_MODE'],
   },
-  'test/feature/settings-serving.test.ts': {
+  'test/feature/settings/serving.test.ts': {
     'the address that is set is listened on': ['HOST', 'GRPC_HOST', 'DEBUG_HOST'],
     'the port that is set is open': ['PORT', 'GRPC_PORT', 'DEBUG_PORT'],
     'the ports answer over TLS': [
@@ -65,7 +65,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'tls-server': ['GRPC_SERVER_USE_TLS', 'GRPC_SERVER_TLS_CERT', 'GRPC_SERVER_TLS_KEY'],
     'tls-mutual': ['GRPC_CLIENT_TLS_CACERT'],
   },
-  'test/feature/settings-output.test.ts': {
+  'test/feature/settings/output.test.ts': {
     'messages of that level are written': ['LOG_LEVEL'],
     'further names share one': ['RUNTIME_METRIC_NAMES_MAX'],
     'that host is tried': ['PUSHMETRICS_HOST'],
@@ -80,13 +80,13 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/conformance/cases/logging.json': {
     'log-json': ['LOG_FORMAT'],
   },
-  'test/feature/xds-source-worker.test.ts': {
+  'test/feature/xds/source-worker.test.ts': {
     'it serves without rules when it is told to start by force': [
       'FORCE_START_WITHOUT_INITIAL_CONFIG',
     ],
     'it opens its ports with the first rules': ['CONFIG_TYPE'],
   },
-  'test/feature/settings-rules.test.ts': {
+  'test/feature/settings/rules.test.ts': {
     'rules that change in place are loaded': ['RUNTIME_WATCH_ROOT'],
     'rules are read where they lead together': [
       'RUNTIME_ROOT',
@@ -118,11 +118,11 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'a wait is longer than it would be': ['XDS_CLIENT_BACKOFF_JITTER'],
     'a larger message is not taken': ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'],
   },
-  'test/feature/fleet-link.test.ts': {
+  'test/feature/fleet/link.test.ts': {
     'without CONFIG_FLEET_LINK nothing is told': ['CONFIG_FLEET_LINK'],
     'values are told as they are, as hashes or not at all': ['CONFIG_FLEET_LINK_VALUES'],
   },
-  'test/feature/fleet-counters.test.ts': {
+  'test/feature/fleet/counters.test.ts': {
     'counters are not reset where CONFIG_FLEET_LINK_RESET is false': ['CONFIG_FLEET_LINK_RESET'],
   },
   'test/conformance/cases/merge_domain.json': {
@@ -134,7 +134,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
   'test/conformance/cases/shadow_mode.json': {
     'global-shadow': ['SHADOW_MODE'],
   },
-  'test/feature/settings-decision.test.ts': {
+  'test/feature/settings/decision.test.ts': {
     'a descriptor over its limit refuses only when no other is left': ['QUOTA_MODE'],
     'the answer tells what was asked': ['RESPONSE_DYNAMIC_METADATA'],
     'a month ends with the month': ['USE_CALENDAR_MONTH_RATE_LIMIT'],
@@ -179,7 +179,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'expiration-jitter-off': ['EXPIRATION_JITTER_MAX_SECONDS'],
     'per-second-instance': ['KVSTORE_PERSECOND'],
   },
-  'test/feature/settings-store.test.ts': {
+  'test/feature/settings/store.test.ts': {
     'counters are kept there, and the type says what the address is': [
       'KVSTORE_URL',
       'KVSTORE_SOCKET_TYPE',
@@ -230,7 +230,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'KVSTORE_PERSECOND_CLOUDIAM_REGION',
     ],
   },
-  'test/feature/settings-store-connections.test.ts': {
+  'test/feature/settings/store-connections.test.ts': {
     'the second store speaks TLS, with the files of both': ['KVSTORE_PERSECOND_TLS'],
     'without it the TLS of that store cannot be had': [
       'KVSTORE_TLS',
@@ -246,7 +246,7 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
       'KVSTORE_STARTUP_MAX_ELAPSED_TIME',
     ],
   },
-  'test/feature/settings-memcached.test.ts': {
+  'test/feature/settings/memcached.test.ts': {
     'the nodes of the record count, and it is looked up so often': [
       'MEMSTORE_SRV',
       'MEMSTORE_SRV_REFRESH',
@@ -271,10 +271,10 @@ const proofsByFile: Readonly<Record<string, ProofsOfFile>> = {
     'pull-one-key': ['USE_PULLMETRICS', 'PULLMETRICS_ADDR'],
     'pull-path': ['PULLMETRICS_PATH'],
   },
-  'test/feature/statistics-start.test.ts': {
+  'test/feature/output/statistics-start.test.ts': {
     'a mapping file takes the place of the default mapping': ['PULLMETRICS_MAPPER_YAML'],
   },
-  'test/feature/tracing.test.ts': {
+  'test/feature/output/tracing.test.ts': {
     'while traces are off nothing of their library is loaded': ['TRACING_ENABLED'],
     'is a server span with the decision': [
       'TRACING_EXPORTER_PROTOCOL',

@@ -25,8 +25,8 @@ const outages = [
   'test/faults/git.test.ts',
   'test/faults/memcached.test.ts',
   'test/faults/redis.test.ts',
-  'test/feature/store-failure-latency.test.ts',
-  'test/feature/tracing-stalled.test.ts',
+  'test/feature/store/failure-latency.test.ts',
+  'test/feature/output/tracing-stalled.test.ts',
 ];
 
 /** Tests that measure how long others wait or how much memory is held under an attack: what runs beside

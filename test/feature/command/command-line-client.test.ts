@@ -1,0 +1,218 @@
+// The command-line client as a person or a script uses it: both programs run for real.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import { eventually } from '../../support/eventually.ts';
+import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
+import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
+
+const clientFile = fileURLToPath(new URL('../../../worker/client.ts', import.meta.url));
+const tlsFile = (name: string): string =>
+  fileURLToPath(new URL(`../../conformance/tls/${name}`, import.meta.url));
+
+const rules = `domain: shop
+descriptors:
+  - key: customer
+    rate_limit: {unit: hour, requests_per_unit: 2}
+  - key: partner
+    rate_limit: {unlimited: true}
+`;
+
+interface ClientRun {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function runClient(...args: string[]): Promise<ClientRun> {
+  return runClientWith({}, ...args);
+}
+
+async function runClientWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<ClientRun> {
+  const child = spawn(process.execPath, [clientFile, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    out += chunk;
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    err += chunk;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, out, err };
+}
+
+let worker: WorkerProcess;
+test.before(async () => {
+  worker = await startWorkerProcess({
+    env: { BACKEND_TYPE: 'memory' },
+    rules: { 'shop.yaml': rules },
+  });
+});
+test.after.always(() => worker?.stop());
+
+const ask = (...args: string[]): ReturnType<typeof runClient> =>
+  runClient('-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop', ...args);
+
+test('the answer comes first, and an over-limit one cannot be mistaken for an OK', async (t) => {
+  const allowed = await ask('-descriptors', 'customer=ada', '-hits_addend', '2');
+  t.is(allowed.code, 0, allowed.err);
+  t.regex(
+    allowed.out,
+    /^OK\n {2}customer=ada: OK, limit 2 per hour, 0 remaining, resets in \d+ s\n$/,
+  );
+  const refused = await ask('-descriptors', 'customer=ada', '-descriptors', 'partner=x');
+  t.is(refused.code, 0, refused.err);
+  t.regex(
+    refused.out,
+    /^OVER LIMIT\n {2}customer=ada: OVER LIMIT, limit 2 per hour, 0 remaining, resets in \d+ s\n {2}partner=x: OK, unlimited\n$/,
+  );
+});
+
+test('a script can ask for an exit code of its own for an answer over the limit', async (t) => {
+  const script = (...args: string[]) => ask('-fail-over-limit', '-descriptors', ...args);
+  t.is((await script('customer=eve', '-hits', '2')).code, 0);
+  t.is((await script('customer=eve')).code, 3);
+  t.is((await script('customer=eve', '-json')).code, 3);
+});
+
+test('the hint about a missing limit is a command with the domain and the descriptor', async (t) => {
+  const { out } = await ask('-descriptors', "partner=x,of='a=b c'");
+  t.true(
+    out.endsWith(` explain RULES --domain shop --descriptor 'partner=x,of='\\''a=b c'\\'''\n`),
+    out,
+  );
+});
+
+test('the whole answer is one JSON object for programs', async (t) => {
+  const { code, out } = await ask('--json', '--descriptors=customer=bob');
+  t.is(code, 0);
+  const { durationUntilReset, ...status } = JSON.parse(out).statuses[0];
+  t.regex(durationUntilReset, /^\d+s$/);
+  t.deepEqual(status, {
+    code: 'OK',
+    currentLimit: { requestsPerUnit: 2, unit: 'HOUR' },
+    limitRemaining: 1,
+  });
+});
+
+test("the worker's refusal is told in its words, with exit code 1 and nothing on standard output", async (t) => {
+  t.deepEqual(await ask(), {
+    code: 1,
+    out: '',
+    err:
+      'request error: rpc error: code = Unknown desc = rate limit descriptor list must not be empty\n' +
+      'not given: -descriptors key=value; -help has all flags\n',
+  });
+});
+
+test('a worker that is not there is named, with what to try', async (t) => {
+  const { code, err } = await runClient('-dial_string', 'localhost:1', '-domain', 'shop');
+  t.is(code, 1);
+  t.regex(err, /^request error: rpc error: code = Unavailable desc = .*ECONNREFUSED/);
+  t.regex(err, /is a worker listening at localhost:1\? -dial_string names another\n$/);
+});
+
+test('wrong flags end with 2 and the usage; help is on standard output and ends with 0', async (t) => {
+  const wrong = await ask('-descriptors', 'k1');
+  t.is(wrong.code, 2);
+  t.regex(wrong.err, /^invalid value "k1" for flag -descriptors: invalid descriptor list\n/);
+  t.regex(wrong.err, /Usage: /);
+  const help = await runClient('--help');
+  t.is(help.code, 0);
+  t.regex(help.out, /Exit codes: 0 /);
+});
+
+test('a TLS file that is not there is named with its flag', async (t) => {
+  const { code, err } = await ask('-grpc-use-tls', '-grpc-server-ca-file', '/nowhere/ca.pem');
+  t.is(code, 1);
+  t.regex(err, /^error connecting: -grpc-server-ca-file: .*\/nowhere\/ca\.pem/);
+});
+
+test('TLS with a client certificate', async (t) => {
+  const secured = await startWorkerProcess({
+    env: {
+      BACKEND_TYPE: 'memory',
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: tlsFile('server.pem'),
+      GRPC_SERVER_TLS_KEY: tlsFile('server.key'),
+      GRPC_CLIENT_TLS_CACERT: tlsFile('ca.pem'),
+    },
+    rules: { 'shop.yaml': rules },
+  });
+  t.teardown(secured.stop);
+  const target = ['-dial_string', `localhost:${secured.ports.grpc}`, '-grpc-use-tls'];
+  const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
+  const identity = [
+    '-grpc-cert-file',
+    tlsFile('client.pem'),
+    '-grpc-key-file',
+    tlsFile('client.key'),
+  ];
+  const question = ['-domain', 'shop', '-descriptors', 'partner=x'];
+  const known = await runClient(...target, ...authority, ...identity, ...question);
+  t.is(known.out, 'OK\n  partner=x: OK, unlimited\n', known.err);
+  const unknown = await runClient(...target, ...authority, ...question);
+  t.is(unknown.code, 1);
+  t.regex(unknown.err, /code = Unavailable/);
+});
+
+for (const protocol of ['http', 'grpc'] as const) {
+  test.serial(
+    `-oltp-protocol: the call is a span, which the worker's spans belong to (OTLP over ${protocol})`,
+    async (t) => {
+      const receiver = await startOtlpReceiver(protocol);
+      t.teardown(() => receiver.close());
+      const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+      const traced = await startWorkerProcess({
+        env: {
+          ...env,
+          BACKEND_TYPE: 'memory',
+          TRACING_ENABLED: 'true',
+          TRACING_EXPORTER_PROTOCOL: protocol,
+          OTEL_BSP_SCHEDULE_DELAY: '20',
+        },
+        rules: { 'shop.yaml': rules },
+      });
+      t.teardown(traced.stop);
+      const { grpc } = traced.ports;
+      const question = ['-dial_string', `127.0.0.1:${grpc}`, '-oltp-protocol', protocol];
+      const answered = await runClientWith(env, ...question, '-domain', 'shop', '-descriptors=a=b');
+      t.deepEqual({ code: answered.code, err: answered.err }, { code: 0, err: '' });
+      const refused = await runClientWith(env, ...question);
+      t.is(refused.code, 1);
+
+      const name = 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+      const ofKind = (kind: number) =>
+        receiver.spans.filter((span) => span.kind === kind && span.name === name);
+      await eventually('the spans of both', () => ofKind(3).length === 2 && ofKind(2).length === 2);
+      const [call, failed] = ofKind(3);
+      t.is(call?.resource['service.name'], 'RateLimitClient');
+      t.is(call?.parentSpanId, '');
+      t.deepEqual(call?.attributes, {
+        'rpc.system.name': 'grpc',
+        'rpc.method': name,
+        'rpc.response.status_code': 'OK',
+        'network.peer.address': '127.0.0.1',
+        'network.peer.port': grpc,
+      });
+      const server = ofKind(2).find(({ parentSpanId }) => parentSpanId === call?.spanId);
+      t.is(server?.traceId, call?.traceId);
+      t.like(failed, { status: 2, statusText: 'rate limit domain must not be empty' });
+      t.is(failed?.attributes['rpc.response.status_code'], 'UNKNOWN');
+    },
+  );
+}
+
+test('-oltp-protocol: the answer is there also when the span cannot be sent, which is told', async (t) => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
+  const target = `127.0.0.1:${worker.ports.grpc}`;
+  const question = ['-dial_string', target, '-domain', 'shop', '-descriptors', 'partner=x'];
+  const { code, out, err } = await runClientWith(env, ...question, '-oltp-protocol', 'grpc');
+  t.is(code, 0);
+  t.is(out, 'OK\n  partner=x: OK, unlimited\n');
+  t.regex(err, /^Traces do not reach their receiver: .*ECONNREFUSED/);
+});

@@ -1,0 +1,101 @@
+// The completion command. bash runs its script for real; the scripts of shells that a machine may not
+// have are compared with what they must say.
+import { spawnSync } from 'node:child_process';
+import test from 'ava';
+import { runInProcess } from '../../support/command-run.ts';
+
+/** What bash offers for the last word of the line. */
+function completeInBash(name: string, script: string, ...words: string[]): string[] {
+  const program = `${script}
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_${name}_completion
+printf '%s\\n' "\${COMPREPLY[@]}"
+`;
+  const args = ['--noprofile', '--norc', '-c', program, 'bash', name, ...words];
+  const { stdout, stderr, status } = spawnSync('bash', args, { encoding: 'utf8', timeout: 20_000 });
+  if (status !== 0 || stderr !== '') throw new Error(`bash: ${stderr}`);
+  return stdout.split('\n').filter((word) => word !== '');
+}
+
+test('bash completes commands, options, values and shells', async (t) => {
+  const { code, out } = await runInProcess(['completion', 'bash', '--name', 'rl']);
+  t.is(code, 0);
+  t.deepEqual(completeInBash('rl', out, 'ch'), ['check']);
+  t.true(completeInBash('rl', out, '').includes('explain'));
+  t.deepEqual(completeInBash('rl', out, 'check', '--f'), ['--format']);
+  t.deepEqual(completeInBash('rl', out, 'check', 'rules', '--format', 'j'), ['json']);
+  t.deepEqual(completeInBash('rl', out, 'explain', '--desc'), ['--descriptor']);
+  t.deepEqual(completeInBash('rl', out, 'completion', ''), ['bash', 'zsh', 'fish']);
+  // Nothing of ours: bash goes on with paths.
+  t.deepEqual(completeInBash('rl', out, 'check', ''), []);
+  t.deepEqual(completeInBash('rl', out, 'check', '--git', ''), []);
+});
+
+test("bash completes the package's programs, and below control-plane its commands", async (t) => {
+  const { out } = await runInProcess(['completion', 'bash']);
+  const complete = (...words: string[]) => completeInBash('ratelane', out, ...words);
+  t.deepEqual(complete('w'), ['worker']);
+  t.deepEqual(complete(''), ['worker', 'control-plane', 'client', 'router', '--help', '--version']);
+  t.deepEqual(complete('control-plane', 'ch'), ['check']);
+  t.deepEqual(complete('control-plane', 'check', 'rules', '--format', 'j'), ['json']);
+  t.deepEqual(complete('worker', '--h'), ['--help']);
+  t.deepEqual(complete('worker', 'ch'), []);
+});
+
+test('zsh gets each command with its options, values and descriptions', async (t) => {
+  const { code, out } = await runInProcess(['completion', 'zsh']);
+  t.is(code, 0);
+  t.true(out.startsWith('#compdef ratelane\n'));
+  t.true(out.includes("    'worker:decide rate limits for Envoy'\n"));
+  t.true(out.includes("    'check:find what is wrong with rules'\n"));
+  t.true(
+    out.includes("'*--format[how to print (default\\: human)]:value:(human json sarif github)'"),
+  );
+  t.true(
+    out.includes("'*--config_dir[check one directory as the reference'\\''s config check does]:"),
+  );
+  t.true(out.includes('        completion) _arguments'));
+  t.true(out.includes("'1:argument:(bash zsh fish)'"));
+});
+
+test('fish gets each command with its options, values and descriptions', async (t) => {
+  const { code, out } = await runInProcess(['completion', 'fish', '--name', 'rl']);
+  t.is(code, 0);
+  const lines = out.split('\n');
+  t.true(
+    lines.includes(
+      "complete -c rl -n __fish_use_subcommand -a check -d 'find what is wrong with rules'",
+    ),
+  );
+  t.true(
+    lines.includes(
+      "complete -c rl -n '__fish_seen_subcommand_from check' -l format -x -a 'human json sarif github' -d 'how to print (default: human)'",
+    ),
+  );
+  t.true(
+    lines.includes(
+      "complete -c rl -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'",
+    ),
+  );
+});
+
+test('fish gets the programs of the package, and commands below control-plane alone', async (t) => {
+  const { out } = await runInProcess(['completion', 'fish']);
+  const lines = out.split('\n');
+  t.true(
+    lines.includes(
+      "complete -c ratelane -n __fish_use_subcommand -a worker -d 'decide rate limits for Envoy'",
+    ),
+  );
+  t.regex(
+    out,
+    /-n '__fish_seen_subcommand_from control-plane; and not __fish_seen_subcommand_from [^']*check[^']*' -a check /,
+  );
+});
+
+test('the JSON has the script in it', async (t) => {
+  const script = await runInProcess(['completion', 'bash']);
+  const { out } = await runInProcess(['completion', 'bash', '--json']);
+  t.deepEqual(JSON.parse(out), { shell: 'bash', script: script.out });
+});

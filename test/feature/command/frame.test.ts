@@ -1,0 +1,188 @@
+// What holds for all commands of the control plane: help, usage errors, exit codes, the real process.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import { createProgram } from '../../../control-plane/command/program.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+const mainFile = fileURLToPath(new URL('../../../control-plane/main.ts', import.meta.url));
+
+const program = createProgram({
+  io: {
+    write() {},
+    writeError() {},
+    isTerminal: false,
+    environment: {},
+    clock: systemClock,
+  },
+  finish() {},
+  fail() {},
+});
+
+// `serve` gives no answer but a log, whose form is a setting.
+for (const command of program.commands.filter((each) => each.name() !== 'serve')) {
+  test(`${command.name()} takes --json, and its help tells its exit codes`, async (t) => {
+    const { code, out, err } = await runInProcess([command.name(), '--help']);
+    t.is(code, 0);
+    t.is(err, '');
+    t.regex(out, /^ {2}--json +\S/m);
+    t.regex(out, /^Exit codes:\n {2}0 .+\n(?: +\S.*\n)*? {2}2 .+$/m);
+    t.not(command.summary(), '');
+  });
+}
+
+test('flags may have one dash, values may begin with one, and -- ends the flags', async (t) => {
+  t.is((await runInProcess(['check', '-help'])).code, 0);
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', ruleText('a', 1));
+  t.is((await runInProcess(['check', '-json', `${folder.path}/a.yaml`])).out[0], '{');
+  const args = ['explain', folder.path, '-domain=a', '-descriptor', '-kk=v', '-json=false'];
+  const { code, out } = await runInProcess(args);
+  t.is(code, 0);
+  t.true(out.startsWith('descriptor of domain a: -kk=v\n'));
+  const named = await runInProcess(['check', '--', '-json']);
+  t.regex(named.err, /^error: '-json' cannot be read/);
+});
+
+test('the help lists the commands', async (t) => {
+  const { code, out } = await runInProcess(['--help']);
+  t.is(code, 0);
+  for (const command of program.commands) t.true(out.includes(`\n  ${command.name()} [options]`));
+});
+
+const misuses: readonly [what: string, args: readonly string[], said: RegExp][] = [
+  ['no command', [], /^Usage: npm run -s control-plane --/],
+  ['an unknown command', ['chekc'], /^error: unknown command 'chekc'\n\(Did you mean check\?\)/],
+  ['an unknown flag', ['check', '.', '--formta', 'json'], /unknown option '--formta'\n.*--format/],
+  [
+    'a misspelled flag with one dash',
+    ['check', '-config_dri', '.'],
+    /\(Did you mean --config_dir\?\)/,
+  ],
+  [
+    'a flag value that is not allowed',
+    ['check', '.', '--format', 'xml'],
+    /human, json, sarif, github/,
+  ],
+  ['nothing to check', ['check'], /^error: no rules are named: give a PATH, or --git URL/],
+  ['two formats', ['check', '.', '--json', '--format', 'sarif'], /exclude each other/],
+  ['a path beside --git', ['check', '.', '--git', '.'], /--git-path names a part/],
+  ['a revision without a repository', ['check', '.', '--rev', 'x'], /^error: --rev needs --git/],
+  ['a folder without a repository', ['check', '.', '--git-path', 'x'], /--git-path needs --git/],
+  ['a path beside -config_dir', ['check', '.', '-config_dir', '.'], /-config_dir excludes/],
+  ['-merge_domain_configs alone', ['check', '.', '-merge_domain_configs'], /needs -config_dir/],
+  [
+    'a switch with a value that is none',
+    ['check', '-merge_domain_configs=7'],
+    /merge_domain_configs=7/,
+  ],
+  [
+    'a path that is not there',
+    ['check', 'not-there'],
+    /^error: 'not-there' cannot be read: it does not exist/,
+  ],
+  ['an empty path', ['check', ''], /^error: '' cannot be read/],
+  ['a device', ['check', '/dev/null'], /^error: '\/dev\/null' is neither a file nor a directory/],
+  ['no domain', ['explain', '.', '--descriptor', 'a=b'], /required option '--domain <name>'/],
+  ['no descriptor', ['explain', '.', '--domain', 'a'], /required option '--descriptor/],
+  [
+    'a descriptor without =',
+    ['explain', '.', '--domain', 'a', '--descriptor', 'a=b,c'],
+    /'c' is not a pair; expected key=value,key=value/,
+  ],
+  ['one side', ['diff', '.'], /missing required argument 'after'/],
+  ['a revision to compare without a repository', ['diff', '.', 'git:main'], /needs --git URL/],
+  ['a repository that is not compared', ['diff', '.', '.', '--git', '.'], /git:REVISION/],
+  ['an unknown shell', ['completion', 'csh'], /bash, zsh, fish/],
+  ['a name that a shell would take apart', ['completion', 'bash', '--name', 'a;b'], /--name 'a;b'/],
+];
+
+for (const [what, args, said] of misuses) {
+  test(`${what} is refused with exit code 2`, async (t) => {
+    const { code, out, err } = await runInProcess(args);
+    t.is(code, 2);
+    t.is(out, '');
+    t.regex(err, said);
+  });
+}
+
+async function runProcess(
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, [mainFile, ...args], {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    out += chunk;
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    err += chunk;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, out, err };
+}
+
+for (const command of ['status', 'watch']) {
+  test(`${command} names a file that has more than the token, and shows nothing of it`, async (t) => {
+    const folder = createRulesFolder(t);
+    const path = `${folder.path}/token`;
+    for (const text of ['ann write 2f1d9c44\nbob read 77ab9c44\n', '2f1d9c44\u20ac', '\n']) {
+      folder.write('token', text);
+      t.deepEqual(await runInProcess([command, '--token-file', path]), {
+        code: 2,
+        out: '',
+        err: `error: ${path} does not hold a token alone\n`,
+      });
+    }
+  });
+}
+
+test('the process ends with the exit code of the command', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('a.yaml', ruleText('a', 1));
+  const options = { cwd: folder.path };
+  t.deepEqual(await runProcess(['check', '.'], options), {
+    code: 0,
+    out: '1 file, 1 domain, 1 limit: no problems\n',
+    err: '',
+  });
+  folder.write('a.yaml', 'domain: a\ndescripters: []\n');
+  const bad = await runProcess(['check', 'a.yaml'], options);
+  t.is(bad.code, 1);
+  t.regex(bad.out, /^a\.yaml:2:1: error: unknown key 'descripters'\n/);
+  const misused = await runProcess(['chek']);
+  t.is(misused.code, 2);
+  t.regex(misused.err, /Did you mean check/);
+});
+
+test('under npm, paths are meant from where the person is', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const env = { npm_lifecycle_event: 'control-plane', INIT_CWD: folder.path };
+  const { code, err } = await runProcess(['check', 'rules'], { env });
+  t.is(code, 0, err);
+});
+
+test('a reader that closes the output early is no failure', async (t) => {
+  const folder = createRulesFolder(t);
+  const rules = Array.from({ length: 5000 }, (_, index) => `  - {key: k${index}, value: v}`);
+  folder.write('a.yaml', ['domain: a', 'descriptors:', ...rules].join('\n'));
+  const child = spawn(process.execPath, [mainFile, 'diff', 'a.yaml', 'a.yaml'], {
+    cwd: folder.path,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  let err = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    err += chunk;
+  });
+  await once(child, 'close');
+  t.is(err, '');
+});

@@ -1,0 +1,69 @@
+// What every program does alike on the command line: its version, its exit code for wrong usage, and an
+// output that is closed early.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import packageFile from '../../../package.json' with { type: 'json' };
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const programs = {
+  worker: 'worker/main.ts',
+  'control-plane': 'control-plane/main.ts',
+  client: 'worker/client.ts',
+  router: 'shared/router/command/main.ts',
+} as const;
+
+/** With `closesEarly` nobody reads the output, as when `head` has seen enough. */
+async function run(file: string, args: readonly string[], closesEarly = false) {
+  const child = spawn(process.execPath, [join(root, file), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  if (closesEarly) child.stdout.destroy();
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    out += chunk;
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    err += chunk;
+  });
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  return { code: code ?? signal, out, err };
+}
+
+for (const [name, file] of Object.entries(programs)) {
+  test(`${name} tells its version`, async (t) => {
+    t.deepEqual(await run(file, ['--version']), {
+      code: 0,
+      out: `${packageFile.version}\n`,
+      err: '',
+    });
+  });
+
+  test(`${name} ends with 2 when it is used wrongly`, async (t) => {
+    const { code, out, err } = await run(file, ['--nothing-of-the-kind']);
+    t.is(code, 2);
+    t.is(out, '');
+    t.regex(err, /nothing-of-the-kind/);
+  });
+
+  test(`${name} ends quietly when nobody reads its output`, async (t) => {
+    t.deepEqual(await run(file, ['--help'], true), { code: 0, out: '', err: '' });
+  });
+}
+
+test('router routes ends quietly when nobody reads its output', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-routes-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const controller = join(root, 'shared/router/controller.ts');
+  const classes = Array.from(
+    { length: 2_000 },
+    (_, index) => `export class C${index} extends Controller { GET() { return ${index}; } }`,
+  );
+  const text = `import { Controller } from ${JSON.stringify(controller)};\n${classes.join('\n')}\n`;
+  await writeFile(join(folder, 'index.ts'), text);
+  const args = ['routes', '--prefix', folder];
+  t.deepEqual(await run(programs.router, args, true), { code: 0, out: '', err: '' });
+});

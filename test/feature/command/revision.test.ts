@@ -1,0 +1,68 @@
+// Revisions as people give them to commands: whole, or their beginning.
+import test from 'ava';
+import { startAdminApi } from '../../support/admin-api.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+const commands = (revision: string, folder: string) => [
+  ['status', '--revision', revision],
+  ['push', folder, '--expected-revision', revision],
+  ['rollback', revision],
+  ['rollback', 'abcdef012345', '--expected-revision', revision],
+  ['approve', revision, '--reason', 'meant'],
+];
+
+test('a revision that is too short is refused with the least number of characters', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', ruleText('shop', 1));
+  for (const args of commands('abcde', folder.path)) {
+    const { code, err } = await runInProcess([...args, '--admin-url', 'http://127.0.0.1:9']);
+    t.is(code, 2, args.join(' '));
+    t.regex(err, /'abcde' is invalid.*\. It has 5 of the at least 6 characters /, args.join(' '));
+  }
+});
+
+test('what is no revision is refused before anybody is asked', async (t) => {
+  for (const args of commands('HEAD~1', 'rules')) {
+    const { code, err } = await runInProcess([...args, '--admin-url', 'http://127.0.0.1:9']);
+    t.is(code, 2, args.join(' '));
+    t.regex(err, /'HEAD~1' is invalid.*\. A revision has the characters 0-9 and a-f; /);
+  }
+});
+
+test('the help of each option and argument that takes a revision says how short it may be', async (t) => {
+  for (const [name, count] of [
+    ['status', 1],
+    ['push', 1],
+    ['rollback', 2],
+    ['approve', 1],
+  ] as const) {
+    const { out } = await runInProcess([name, '--help']);
+    const said = out.replaceAll(/\s+/g, ' ').match(/at least 6 characters/g);
+    t.is(said?.length, count, out);
+  }
+});
+
+test('the admin API says so as well', async (t) => {
+  const { port } = await startAdminApi(t, {
+    files: { 'shop.yaml': ruleText('shop', 1) },
+    maxResponseBytes: 100_000,
+    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const post = (path: string, body: object) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  for (const [status, answer] of [
+    [404, await fetch(`${url}/revisions/abcde`)],
+    [404, await post('/rollbacks', { revision: 'abcde' })],
+    [412, await post('/revisions', { files: [], expectedRevision: 'abcde' })],
+  ] as const) {
+    t.is(answer.status, status);
+    const { detail } = (await answer.json()) as { detail: string };
+    t.regex(detail, / abcde.*; of an abbreviated revision at least 6 characters are needed$/);
+  }
+});

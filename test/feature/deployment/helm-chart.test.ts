@@ -1,0 +1,782 @@
+// The Helm chart: rendered and linted by Helm's own library, read by Kubernetes' own, strictly, and held against
+// its pod security standard "restricted" (test/setup/go-tools/chart-check); what it sets is held against what
+// the programs know and need. How the control planes find each other: helm-chart-peers.test.ts; its alerts:
+// helm-chart-alerts.test.ts; what it says after the installation, and its probes: test/e2e/helm-chart.test.ts.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { parseAllDocuments } from 'yaml';
+import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseWorkerSettings } from '../../../worker/settings.ts';
+import { testWith } from '../../support/installed-tool.ts';
+import {
+  chartFolder as chart,
+  environmentOf,
+  isPartOf,
+  type Manifest,
+  readManifests,
+  readNotes,
+  renderChart as render,
+} from '../../support/rendered-chart.ts';
+
+const project = join(import.meta.dirname, '..', '..', '..');
+/** After SIGTERM, as worker/docs/failures.md says. */
+const workerStopSeconds = 15;
+const testChart = testWith(test, 'chart-check');
+
+/** What a pod may be given besides. */
+const extras = {
+  extraVolumes: [{ name: 'certs', secret: { secretName: 'certs' } }],
+  extraVolumeMounts: [{ name: 'certs', mountPath: '/certs', readOnly: true }],
+  extraEnv: [{ name: 'TZ', value: 'UTC' }],
+  extraEnvFrom: [{ configMapRef: { name: 'common' } }],
+  affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+  topologySpreadConstraints: [
+    {
+      maxSkew: 1,
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'DoNotSchedule',
+      labelSelector: { matchLabels: { app: 'a' } },
+    },
+  ],
+};
+
+/** What programs read from Secrets in place of a value. */
+const secrets = { chat: { url: 'https://chat.example/hooks/its-secret' } };
+
+/** Of the shapes that a chart may take, those that differ most. */
+const shapes = {
+  'as it comes': {},
+  'with Git, tokens, metrics and a network policy': {
+    image: { repository: 'registry.example/ratelane', tag: 'abc', pullSecrets: [{ name: 'pull' }] },
+    worker: {
+      settings: { KVSTORE_URL: 'redis:6379', KVSTORE_TLS: true, HTTP_SERVER_USE_TLS: false },
+      settingsSecret: 'worker-secrets',
+      preStopSeconds: 20,
+      annotations: { 'example.org/team': 'edge' },
+      nodeSelector: { pool: 'edge' },
+      tolerations: [{ key: 'edge', operator: 'Exists' }],
+    },
+    controlPlane: {
+      git: {
+        url: 'https://git.example/rules.git',
+        ref: 'main',
+        path: 'rules',
+        secret: 'rules-git',
+        webhook: true,
+      },
+      adminTokensSecret: 'admin-tokens',
+      settings: { RATELANE_GIT_POLL: '10s' },
+    },
+    serviceMonitor: {
+      enabled: true,
+      labels: { release: 'prometheus' },
+      tokenSecret: { name: 'a' },
+    },
+    networkPolicy: {
+      enabled: true,
+      adminCallers: [{ namespaceSelector: { matchLabels: { team: 'edge' } } }],
+      scrapers: [{ namespaceSelector: {} }],
+    },
+  },
+  'as in production': {
+    fullnameOverride: 'edge',
+    revisionHistoryLimit: 3,
+    image: { repository: 'registry.example/ratelane', digest: `sha256:${'0a'.repeat(32)}` },
+    worker: {
+      settings: { KVSTORE_URL: 'redis.example:6379', PULLMETRICS_ADDR: ':9191' },
+      settingsSecret: 'worker-secrets',
+      storeSecret: 'redis',
+      storeTlsSecret: 'redis-tls',
+      storeTlsClient: true,
+      recordDecisions: true,
+      tlsSecret: 'worker-tls',
+      tlsCa: true,
+      xdsTlsSecret: 'worker-xds-tls',
+      podLabels: { team: 'edge', 'app.kubernetes.io/component': 'no' },
+      priorityClassName: 'system-cluster-critical',
+    },
+    controlPlane: {
+      git: {
+        url: 'https://git.example/rules.git',
+        secret: 'rules-git',
+        webhook: true,
+        caSecret: 'git-ca',
+      },
+      notify: { urlSecret: 'chat', signingSecret: 'notify' },
+      commitStatus: { url: 'https://git.example/api/v1/repos/acme/rules', tokenSecret: 'status' },
+      rollout: 'canary=10%,hold=60s',
+      peersTokenSecret: 'fleet-token',
+      adminTokensSecret: 'admin-tokens',
+      xdsTokensSecret: 'xds-tokens',
+      xdsTlsSecret: 'plane-xds-tls',
+      adminTlsSecret: 'plane-tls',
+      adminTlsCa: true,
+      podLabels: { team: 'edge' },
+      priorityClassName: 'high',
+      ingress: {
+        enabled: true,
+        className: 'nginx',
+        annotations: { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' },
+        hosts: ['limits.example', 'limits.internal'],
+        paths: ['/console', '/webhooks'],
+        tlsSecret: 'limits-tls',
+      },
+    },
+    serviceMonitor: { enabled: true },
+    prometheusRule: { enabled: true },
+    dashboard: { enabled: true, annotations: { grafana_folder: 'Edge' } },
+    networkPolicy: {
+      enabled: true,
+      callers: [{ podSelector: { matchLabels: { app: 'envoy' } } }],
+      adminCallers: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
+      scrapers: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+    },
+  },
+  'with TLS, tokens and what a cluster asks for besides': {
+    nameOverride: 'limits',
+    serviceAccount: { create: true, annotations: { 'example.org/role': 'limits' } },
+    redis: { enabled: true },
+    worker: {
+      tlsSecret: 'worker-tls',
+      xdsTlsSecret: 'worker-xds-tls',
+      settingsSecret: 'worker-secrets',
+      ...extras,
+    },
+    controlPlane: {
+      adminTokensSecret: 'admin-tokens',
+      xdsTokensSecret: 'xds-tokens',
+      xdsTlsSecret: 'plane-tls',
+      adminTlsSecret: 'plane-tls',
+      ...extras,
+    },
+    serviceMonitor: { enabled: true, tokenSecret: { name: 'a' } },
+    prometheusRule: { enabled: true, runbookUrl: 'https://wiki.example/ratelane/' },
+  },
+  'with Git over ssh': {
+    controlPlane: {
+      git: {
+        url: 'git@git.example:acme/rules.git',
+        sshSecret: 'deploy-key',
+        secret: 'rules-git',
+        webhook: true,
+      },
+      notify: { url: 'https://hooks.example/limits' },
+      publicUrl: 'https://limits.example/',
+    },
+  },
+  'without a control plane and without autoscaling': {
+    controlPlane: { enabled: false },
+    worker: { autoscaling: { enabled: false }, replicas: 2 },
+    networkPolicy: { enabled: true, callers: [{ podSelector: { matchLabels: { app: 'envoy' } } }] },
+  },
+};
+
+for (const [title, values] of Object.entries(shapes)) {
+  testChart(`the chart ${title} gives manifests that fit together`, async (t) => {
+    const { code, output } = await render(t, values);
+    t.is(code, 0, output);
+    const manifests = readManifests(output);
+    const pods = new Map<string, Manifest>();
+    for (const { kind, metadata, spec } of manifests) {
+      if (kind === 'Deployment') pods.set(metadata.name, spec.template);
+      if (kind === 'Pod') checkPod(t, { spec });
+      if (kind === 'Deployment') t.like(spec.template.metadata.labels, spec.selector.matchLabels);
+    }
+    for (const pod of pods.values()) checkPod(t, pod);
+    for (const { kind, metadata, spec } of manifests) {
+      const named = `${kind} ${metadata.name}`;
+      const selector = {
+        Service: spec?.selector,
+        PodDisruptionBudget: spec?.selector?.matchLabels,
+      };
+      const wanted = selector[kind as keyof typeof selector];
+      if (wanted !== undefined) {
+        const chosen = [...pods.values()].filter((pod) => isPartOf(wanted, pod.metadata.labels));
+        t.is(chosen.length, 1, `${named} chooses one Deployment`);
+        for (const port of spec.ports ?? []) {
+          t.true(portNames(chosen[0]).has(port.targetPort), named);
+        }
+      }
+      if (kind === 'HorizontalPodAutoscaler') t.true(pods.has(spec.scaleTargetRef.name));
+      if (kind === 'ServiceMonitor') {
+        const services = manifests.filter(
+          (other) =>
+            other.kind === 'Service' && isPartOf(spec.selector.matchLabels, other.metadata.labels),
+        );
+        t.is(services.length, 1, named);
+        const ports = services[0].spec.ports.map((port: Manifest) => port.name);
+        for (const endpoint of spec.endpoints) t.true(ports.includes(endpoint.port), named);
+      }
+      for (const rule of kind === 'Ingress' ? spec.rules : []) {
+        for (const { backend } of rule.http.paths) {
+          const service = manifests.find(
+            (other) => other.kind === 'Service' && other.metadata.name === backend.service.name,
+          );
+          const ports = service.spec.ports.map((port: Manifest) => port.name);
+          t.true(ports.includes(backend.service.port.name), named);
+        }
+      }
+    }
+    const kinds = manifests.map((manifest) => manifest.kind);
+    t.is(kinds.includes('HorizontalPodAutoscaler'), !title.includes('without autoscaling'));
+    const worker = [...pods].find(([name]) => name.endsWith('-worker'))?.[1];
+    const settings = parseWorkerSettings(environmentOf(worker));
+    t.deepEqual(settings.ok ? [] : settings.problems, []);
+    t.deepEqual(settings.warnings, []);
+    const grace = worker.spec.terminationGracePeriodSeconds;
+    const [, waited] = worker.spec.containers[0].lifecycle.preStop.exec.command;
+    t.true(grace >= Number(waited) + workerStopSeconds, `${grace} s are enough to stop in`);
+    const plane = [...pods].find(([name]) => name.endsWith('-control-plane'))?.[1];
+    t.is(plane === undefined, title.includes('without a control plane'));
+    if (plane !== undefined) {
+      const servers = environmentOf(worker)['CONFIG_GRPC_XDS_SERVER_URL']?.split(',') ?? [];
+      t.is(new Set(servers).size, 2, 'another one can be asked at once');
+      for (const server of servers) {
+        const [, name, port] = /^([\w-]+)(?:\.limits\.svc)?:(\d+)$/.exec(server) ?? [];
+        const service = manifests.find(
+          ({ kind, metadata }) => kind === 'Service' && metadata.name === name,
+        );
+        t.true(
+          service?.spec.ports.some((each: Manifest) => String(each.port) === port),
+          server,
+        );
+      }
+      const parsed = parseControlPlaneSettings(environmentOf(plane, secrets));
+      t.deepEqual(parsed.ok ? [] : parsed.problems, []);
+    }
+  });
+}
+
+testChart('what a pod may be given besides, accounts, alerts and a Redis arrive', async (t) => {
+  const { code, output } = await render(
+    t,
+    shapes['with TLS, tokens and what a cluster asks for besides'],
+  );
+  t.is(code, 0, output);
+  const manifests = readManifests(output);
+  const find = (kind: string, name: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name);
+  for (const program of ['worker', 'control-plane']) {
+    const { spec } = find('Deployment', `sample-limits-${program}`).spec.template;
+    const [container] = spec.containers;
+    t.is(spec.serviceAccountName, 'sample-limits');
+    t.deepEqual(spec.affinity, extras.affinity);
+    t.deepEqual(spec.topologySpreadConstraints, extras.topologySpreadConstraints);
+    t.deepEqual(spec.volumes.at(-1), extras.extraVolumes[0]);
+    t.deepEqual(container.volumeMounts.at(-1), extras.extraVolumeMounts[0]);
+    t.deepEqual(container.env.at(-1), extras.extraEnv[0]);
+    t.deepEqual(container.envFrom.at(-1), extras.extraEnvFrom[0]);
+    t.truthy(find('PodDisruptionBudget', `sample-limits-${program}`));
+  }
+  t.truthy(find('ServiceAccount', 'sample-limits'));
+  const worker = find('Deployment', 'sample-limits-worker').spec.template;
+  t.is(environmentOf(worker)['KVSTORE_URL'], 'sample-limits-redis:6379');
+  t.truthy(find('Service', 'sample-limits-redis'));
+  const alerts = find('PrometheusRule', 'sample-limits').spec.groups.flatMap(
+    (group: Manifest) => group.rules,
+  );
+  t.true(alerts.length > 10);
+  for (const { annotations } of alerts) {
+    t.is(annotations.runbook_url, `https://wiki.example/ratelane/${annotations.runbook}`);
+  }
+});
+
+testChart('settings that are numbers reach the programs as they were written', async (t) => {
+  // Read from a file, where every number is a float64; from 1,000,000 on Go prints those as 1e+06.
+  const written = {
+    worker: {
+      LOCAL_CACHE_SIZE_IN_BYTES: 10_485_760,
+      EXPIRATION_JITTER_MAX_SECONDS: 1_000_000,
+      GRPC_MAX_CONNECTIONS: 999_999,
+      NEAR_LIMIT_RATIO: 0.8,
+      ANY_FRACTION: 1_500_000.5,
+    },
+    'control-plane': {
+      RATELANE_MAX_RESPONSE_BYTES: 8_388_608,
+      ANY_FRACTION: 0.8,
+    },
+  };
+  const { code, output } = await render(t, {
+    worker: { settings: written.worker, preStopSeconds: 1_000_000 },
+    controlPlane: { settings: written['control-plane'] },
+  });
+  t.is(code, 0, output);
+  const pods = new Map<string, Manifest>(
+    readManifests(output)
+      .filter((manifest) => manifest.kind === 'Deployment')
+      .map(({ metadata, spec }) => [metadata.name, spec.template]),
+  );
+  for (const [program, settings] of Object.entries(written)) {
+    const environment = environmentOf(pods.get(`sample-ratelane-${program}`));
+    const texts = Object.entries(settings).map(([name, number]) => [name, String(number)]);
+    t.like(environment, Object.fromEntries(texts), program);
+    const parse = program === 'worker' ? parseWorkerSettings : parseControlPlaneSettings;
+    const parsed = parse(environment);
+    t.deepEqual(parsed.ok ? [] : parsed.problems, [], program);
+  }
+  const { lifecycle } = pods.get('sample-ratelane-worker').spec.containers[0];
+  t.deepEqual(lifecycle.preStop.exec.command, ['sleep', '1000000']);
+});
+
+testChart('what a cluster asks for in production arrives', async (t) => {
+  const { code, output } = await render(t, shapes['as in production']);
+  t.is(code, 0, output);
+  const manifests = readManifests(output);
+  const find = (kind: string, name: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name);
+  const [worker, plane] = ['edge-worker', 'edge-control-plane'].map((name) => {
+    const { spec } = find('Deployment', name);
+    t.is(spec.revisionHistoryLimit, 3);
+    t.is(
+      spec.template.spec.containers[0].image,
+      `registry.example/ratelane@sha256:${'0a'.repeat(32)}`,
+    );
+    t.is(spec.template.metadata.labels.team, 'edge');
+    t.is(find('PodDisruptionBudget', name).spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
+    return spec.template;
+  });
+  t.is(worker.metadata.labels['app.kubernetes.io/component'], 'worker', 'Services find it by that');
+  t.is(worker.spec.priorityClassName, 'system-cluster-critical');
+  t.is(plane.spec.priorityClassName, 'high');
+  t.is(
+    worker.spec.containers[0].ports.find(({ name }: Manifest) => name === 'metrics').containerPort,
+    9191,
+  );
+  const { spec: ingress } = find('Ingress', 'edge-control-plane');
+  t.is(ingress.ingressClassName, 'nginx');
+  t.deepEqual(ingress.tls, [
+    { secretName: 'limits-tls', hosts: ['limits.example', 'limits.internal'] },
+  ]);
+  t.deepEqual(
+    ingress.rules.map(({ host, http }: Manifest) => [
+      host,
+      http.paths.map(({ path }: Manifest) => path),
+    ]),
+    [
+      ['limits.example', ['/console', '/webhooks']],
+      ['limits.internal', ['/console', '/webhooks']],
+    ],
+  );
+  const dashboard = find('ConfigMap', 'edge-dashboard');
+  t.is(dashboard.metadata.labels.grafana_dashboard, '1');
+  t.deepEqual(dashboard.metadata.annotations, { grafana_folder: 'Edge' });
+  t.is(JSON.parse(dashboard.data['ratelane.json']).uid, 'ratelane');
+  t.like(find('ServiceMonitor', 'edge-control-plane').spec.endpoints[0], {
+    scheme: 'https',
+    authorization: { credentials: { name: 'fleet-token', key: 'token' } },
+    tlsConfig: {
+      serverName: 'edge-control-plane-peers.limits.svc',
+      ca: { secret: { name: 'plane-tls', key: 'ca.crt' } },
+    },
+  });
+});
+
+testChart(
+  'who pushed a revision is told of it by what the Secrets say, shown nowhere',
+  async (t) => {
+    const { code, output } = await render(t, shapes['as in production']);
+    t.is(code, 0, output);
+    const plane = findPod(output, 'edge-control-plane');
+    const parsed = parseControlPlaneSettings(environmentOf(plane, secrets));
+    t.deepEqual(parsed.ok && parsed.settings.notify, {
+      url: new URL(secrets.chat.url),
+      secretFile: '/run/secrets/notify/secret',
+      commitStatus: {
+        url: new URL('https://git.example/api/v1/repos/acme/rules'),
+        tokenFile: '/run/secrets/commit-status/token',
+      },
+      publicUrl: 'https://limits.example',
+    });
+    const mounted = mountedSecrets(plane);
+    t.is(mounted.get('/run/secrets/notify'), 'notify');
+    t.is(mounted.get('/run/secrets/commit-status'), 'status');
+    t.is(mounted.get('/run/secrets/git-ca'), 'git-ca');
+    for (const name of ['GIT_SSL_CAINFO', 'NODE_EXTRA_CA_CERTS']) {
+      t.is(environmentOf(plane, secrets)[name], '/run/secrets/git-ca/ca.crt');
+    }
+    const notes = readNotes(output);
+    t.regex(notes, /told by a signed call of the notification URL, and by a status of its commit/);
+
+    const given = 'https://chat.example/hooks/its-secret';
+    const plain = await render(t, { controlPlane: { notify: { url: given } } });
+    t.is(
+      environmentOf(findPod(plain.output, 'sample-ratelane-control-plane'))['RATELANE_NOTIFY_URL'],
+      given,
+    );
+    t.regex(readNotes(plain.output), /told by an unsigned call of the notification URL\./);
+    t.false(readNotes(plain.output).includes('its-secret'));
+    t.false(readNotes((await render(t, {})).output).includes('What becomes of a revision'));
+  },
+);
+
+testChart('people are led to where they reach the console', async (t) => {
+  const hosts = ['limits.example'];
+  for (const [controlPlane, wanted] of [
+    [{ ingress: { enabled: true, hosts } }, 'http://limits.example'],
+    [{ ingress: { enabled: true, hosts, tlsSecret: 'tls' } }, 'https://limits.example'],
+    [{ ingress: { enabled: true, hosts, paths: ['/webhooks'] } }, undefined],
+    [{ ingress: { enabled: true, hosts: ['*.example'] } }, undefined],
+    [{ ingress: { hosts } }, undefined],
+    [
+      { ingress: { enabled: true, hosts }, publicUrl: 'https://a.example/b/' },
+      'https://a.example/b',
+    ],
+  ] as const) {
+    const { code, output } = await render(t, { controlPlane });
+    t.is(code, 0, output);
+    const plane = findPod(output, 'sample-ratelane-control-plane');
+    t.is(environmentOf(plane)['RATELANE_PUBLIC_URL'], wanted);
+    const [, told] = /The console is at (\S+)\/console\//.exec(readNotes(output)) ?? [];
+    t.is(told, wanted ?? 'http://localhost:18001');
+  }
+});
+
+testChart('a repository over ssh is asked with the key and the hosts of a Secret', async (t) => {
+  const { code, output } = await render(t, shapes['with Git over ssh']);
+  t.is(code, 0, output);
+  const plane = findPod(output, 'sample-ratelane-control-plane');
+  t.is(mountedSecrets(plane).get('/run/secrets/git-ssh'), 'deploy-key');
+  const environment = environmentOf(plane);
+  t.false(
+    'RATELANE_GIT_PASSWORD_FILE' in environment,
+    'the Secret has the one of the webhook alone',
+  );
+  t.is(environment['RATELANE_WEBHOOK_SECRET_FILE'], '/run/secrets/git/webhook-secret');
+  // As git runs it; ssh tells what it would do, with keys that exist.
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-git-ssh-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'ssh-privatekey'), '');
+  const command = environment['GIT_SSH_COMMAND']?.replaceAll('/run/secrets/git-ssh', folder);
+  const told = execFileSync('sh', ['-c', `${command} -T -G git.example`], { encoding: 'utf8' });
+  for (const line of [
+    `identityfile ${folder}/ssh-privatekey`,
+    `userknownhostsfile ${folder}/known_hosts`,
+    'identitiesonly yes',
+    'batchmode yes',
+    'stricthostkeychecking true',
+  ]) {
+    t.true(told.split('\n').includes(line), line);
+  }
+});
+
+testChart('a store with a password and TLS of its own is a matter of Secrets', async (t) => {
+  const { code, output } = await render(t, shapes['as in production']);
+  t.is(code, 0, output);
+  const worker = findPod(output, 'edge-worker');
+  t.like(environmentOf(worker), {
+    KVSTORE_AUTH_FILE: '/run/secrets/store/password',
+    KVSTORE_TLS: 'true',
+    KVSTORE_TLS_CACERT: '/run/secrets/store-tls/ca.crt',
+    KVSTORE_TLS_CLIENT_CERT: '/run/secrets/store-tls/tls.crt',
+    KVSTORE_TLS_CLIENT_KEY: '/run/secrets/store-tls/tls.key',
+  });
+  t.is(mountedSecrets(worker).get('/run/secrets/store'), 'redis');
+  t.is(mountedSecrets(worker).get('/run/secrets/store-tls'), 'redis-tls');
+  const plain = await render(t, { worker: { storeTlsSecret: 'redis-tls' } });
+  t.false(
+    'KVSTORE_TLS_CLIENT_CERT' in environmentOf(findPod(plain.output, 'sample-ratelane-worker')),
+  );
+});
+
+testChart('recorded decisions have room for all files that may be kept', async (t) => {
+  const sizeOf = async (settings: object) => {
+    const { code, output } = await render(t, { worker: { recordDecisions: true, settings } });
+    t.is(code, 0, output);
+    const worker = findPod(output, 'sample-ratelane-worker');
+    const [container] = worker.spec.containers;
+    const path = environmentOf(worker)['RECORD_DECISIONS'];
+    const mount = container.volumeMounts.find(
+      ({ mountPath }: Manifest) => dirname(path ?? '') === mountPath,
+    );
+    t.not(mount.readOnly, true);
+    const volume = worker.spec.volumes.find(({ name }: Manifest) => name === mount.name);
+    t.true(readNotes(output).includes(`cat ${path} `));
+    return Number(volume.emptyDir.sizeLimit);
+  };
+  t.is(await sizeOf({}), 4 * 104_857_600);
+  const settings = { RECORD_DECISIONS_FILES: 5, RECORD_DECISIONS_FILE_SIZE_IN_BYTES: 1_000_000 };
+  t.is(await sizeOf(settings), 6_000_000);
+});
+
+testChart('a Secret of settings that has changed starts the workers anew', async (t) => {
+  const values = { worker: { settingsSecret: 'worker-secrets', annotations: { team: 'edge' } } };
+  const template = async (resourceVersion?: string) => {
+    const { code, output } = await render(t, values, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'worker-secrets', namespace: 'limits', resourceVersion },
+      data: { KVSTORE_AUTH: 'c2VjcmV0' },
+    });
+    t.is(code, 0, output);
+    return readManifests(output).find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'sample-ratelane-worker',
+    ).spec.template;
+  };
+  const [before, same, after] = [await template('7'), await template('7'), await template('8')];
+  t.deepEqual(same, before);
+  t.notDeepEqual(after, before);
+  t.is(after.metadata.annotations.team, 'edge');
+  // Neither the settings nor a hash of them, which guesses could be held against.
+  t.deepEqual(
+    { ...after, metadata: { ...after.metadata, annotations: undefined } },
+    { ...before, metadata: { ...before.metadata, annotations: undefined } },
+  );
+  t.deepEqual(Object.values(after.metadata.annotations).sort(), ['8', 'edge']);
+});
+
+/** Values that contradict each other, and what is told. */
+const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
+  [/worker\.autoscaling: min is above max/, { worker: { autoscaling: { min: 5, max: 2 } } }],
+  [/metrics port is switched off/, { worker: { settings: { USE_PULLMETRICS: false } } }],
+  [/metrics port is switched off/, { worker: { settings: { DISABLE_STATS: 'true' } } }],
+  [/redis\.enabled: /, { redis: { enabled: true }, worker: { settings: { KVSTORE_URL: 'a:1' } } }],
+  [/controlPlane\.git\.ref: .*git\.url/, { controlPlane: { git: { ref: 'main' } } }],
+  [/controlPlane\.git\.secret: .*git\.url/, { controlPlane: { git: { secret: 'a' } } }],
+  [/controlPlane\.rollout: .*git\.url/, { controlPlane: { rollout: 'canary=10%' } }],
+  [
+    /controlPlane\.git\.webhook: .*git\.secret/,
+    { controlPlane: { git: { url: 'https://git.example/a', webhook: true } } },
+  ],
+  [/controlPlane\.adminTlsCa: .*adminTlsSecret/, { controlPlane: { adminTlsCa: true } }],
+  [/worker\.tlsCa: .*worker\.tlsSecret/, { worker: { tlsCa: true } }],
+  [/controlPlane\.xdsTlsSecret: .*worker\.xdsTlsSecret/, { controlPlane: { xdsTlsSecret: 'a' } }],
+  [/worker\.xdsTlsSecret: .*controlPlane\.xdsTlsSecret/, { worker: { xdsTlsSecret: 'a' } }],
+  [
+    /controlPlane\.git\.sshSecret: .*ssh:\/\//,
+    { controlPlane: { git: { url: 'https://git.example/a', sshSecret: 'a' } } },
+  ],
+  [/controlPlane\.git\.caSecret: .*git\.url/, { controlPlane: { git: { caSecret: 'a' } } }],
+  [
+    /controlPlane\.git\.secret: .*git\.sshSecret/,
+    { controlPlane: { git: { url: 'ssh://git@git.example/a', secret: 'a' } } },
+  ],
+  [
+    /controlPlane\.notify: .*one of them/,
+    { controlPlane: { notify: { url: 'https://a.example', urlSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.notify\.signingSecret: .*urlSecret/,
+    { controlPlane: { notify: { signingSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.commitStatus\.url: .*tokenSecret/,
+    {
+      controlPlane: {
+        git: { url: 'https://git.example/a' },
+        commitStatus: { url: 'https://git.example/api' },
+      },
+    },
+  ],
+  [
+    /controlPlane\.commitStatus\.url: .*git\.url/,
+    { controlPlane: { commitStatus: { url: 'https://git.example/api', tokenSecret: 'a' } } },
+  ],
+  [
+    /controlPlane\.commitStatus\.tokenSecret: .*commitStatus\.url/,
+    { controlPlane: { commitStatus: { tokenSecret: 'a' } } },
+  ],
+  [
+    /worker\.storeSecret: .*KVSTORE_AUTH/,
+    { worker: { storeSecret: 'a', settings: { KVSTORE_AUTH: 'b' } } },
+  ],
+  [
+    /worker\.storeSecret: .*redis\.enabled/,
+    { redis: { enabled: true }, worker: { storeSecret: 'a' } },
+  ],
+  [
+    /worker\.storeTlsSecret: .*BACKEND_TYPE is memory/,
+    { worker: { storeTlsSecret: 'a', settings: { BACKEND_TYPE: 'memory' } } },
+  ],
+  [/worker\.storeTlsClient: .*storeTlsSecret/, { worker: { storeTlsClient: true } }],
+  [
+    /worker\.recordDecisions: .*RECORD_DECISIONS/,
+    { worker: { recordDecisions: true, settings: { RECORD_DECISIONS: '/a' } } },
+  ],
+  [
+    /controlPlane\.xdsTokensSecret: .*worker\.xdsTokenSecret/,
+    { controlPlane: { xdsTokensSecret: 'a' } },
+  ],
+  [
+    /RATELANE_ADMIN_ADDRESS: .*take it out/,
+    { controlPlane: { settings: { RATELANE_ADMIN_ADDRESS: '127.0.0.1:18001' } } },
+  ],
+  [
+    /RATELANE_XDS_ADDRESS: .*at port 18000/,
+    { controlPlane: { settings: { RATELANE_XDS_ADDRESS: '0.0.0.0:9000' } } },
+  ],
+  [/ingress\.hosts: /, { controlPlane: { ingress: { enabled: true } } }],
+  [
+    /networkPolicy\.adminCallers: controlPlane\.ingress/,
+    {
+      controlPlane: { ingress: { enabled: true, hosts: ['a'] } },
+      networkPolicy: { enabled: true },
+    },
+  ],
+  [
+    /networkPolicy\.adminCallers: controlPlane\.git\.webhook/,
+    {
+      controlPlane: { git: { url: 'https://git.example/a', secret: 'a', webhook: true } },
+      networkPolicy: { enabled: true },
+    },
+  ],
+  [
+    /networkPolicy\.scrapers: /,
+    { serviceMonitor: { enabled: true }, networkPolicy: { enabled: true } },
+  ],
+  [/prometheusRule\.enabled: .*serviceMonitor/, { prometheusRule: { enabled: true } }],
+];
+
+for (const [told, values] of contradictions) {
+  testChart(`refused with what to write instead: ${JSON.stringify(values)}`, async (t) => {
+    const { code, output } = await render(t, values);
+    t.is(code, 1);
+    t.regex(output, told);
+  });
+}
+
+testChart('all contradictions are told at once', async (t) => {
+  const { code, output } = await render(t, {
+    worker: { tlsCa: true },
+    controlPlane: { adminTlsCa: true, rollout: 'canary=10%' },
+  });
+  t.is(code, 1);
+  for (const place of ['worker.tlsCa', 'controlPlane.adminTlsCa', 'controlPlane.rollout']) {
+    t.true(output.includes(`\n${place}: `), output);
+  }
+});
+
+test('each value has its type in the schema, and nothing else is in there', (t) => {
+  const read = (file: string) =>
+    parseAllDocuments(readFileSync(join(chart, file), 'utf8'))[0]?.toJS();
+  /** Maps whose keys are the user's. */
+  const open = new Set(['rules', 'worker.settings', 'worker.resources', 'controlPlane.resources']);
+  const compare = (place: string, value: Manifest, schema: Manifest) => {
+    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+    if (!isMap || schema.properties === undefined) {
+      t.truthy(schema.type ?? schema.enum ?? schema.anyOf, `${place} has a type`);
+      if (isMap && Object.keys(value).length > 0 && !open.has(place)) {
+        t.truthy(schema.additionalProperties, place);
+      }
+      return;
+    }
+    t.is(schema.additionalProperties, false, place);
+    t.deepEqual(Object.keys(schema.properties).sort(), Object.keys(value).sort(), place);
+    for (const [name, child] of Object.entries(value)) {
+      compare(place === '' ? name : `${place}.${name}`, child, schema.properties[name]);
+    }
+  };
+  const { global, ...properties } = read('values.schema.json').properties;
+  t.deepEqual(global, { type: 'object' }, 'what Helm hands to every chart');
+  compare('', read('values.yaml'), { properties, additionalProperties: false });
+});
+
+test('the README of the chart has each Secret, and what it enables', (t) => {
+  const readme = readFileSync(join(chart, 'README.md'), 'utf8');
+  const values = parseAllDocuments(readFileSync(join(chart, 'values.yaml'), 'utf8'))[0]?.toJS();
+  const found: string[] = [];
+  const collect = (place: string, value: Manifest) => {
+    for (const [name, child] of Object.entries(value)) {
+      if (/secret$/i.test(name)) found.push(`${place}${name}`);
+      else if (typeof child === 'object' && child !== null) collect(`${place}${name}.`, child);
+    }
+  };
+  collect('', values);
+  const [, table = ''] = readme.split('\n## Secrets\n');
+  const rows = [...table.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name]) => name);
+  t.deepEqual(rows.filter((name) => /secret$/i.test(name ?? '')).sort(), found.sort());
+  // No name that the values do not have.
+  for (const [, name = ''] of readme.matchAll(/`((?:worker|controlPlane)\.[\w.]+)`/g)) {
+    const value = name.split('.').reduce((all: Manifest, key) => all?.[key], values);
+    t.not(value, undefined, name);
+  }
+});
+
+testChart('values that the chart does not know are refused with their place', async (t) => {
+  const { code, output } = await render(t, { worker: { replica: 3, settings: { lower: 'case' } } });
+  t.is(code, 1);
+  t.regex(output, /replica/);
+  t.regex(output, /lower/);
+});
+
+testChart('an address with a user name is refused, as the program would', async (t) => {
+  for (const controlPlane of [
+    { notify: { url: 'https://ann:secret@hooks.example' } },
+    { commitStatus: { url: 'ftp://git.example' } },
+    { publicUrl: 'limits.example' },
+  ]) {
+    const { code, output } = await render(t, { controlPlane });
+    t.is(code, 1);
+    t.regex(output, /does not match pattern/i);
+  }
+});
+
+testChart('a pod that the standard "restricted" forbids is found', async (t) => {
+  const { code, output } = await render(t, {
+    worker: { extraVolumes: [{ name: 'host', hostPath: { path: '/' } }] },
+  });
+  t.is(code, 1);
+  t.regex(output, /worker\.yaml.*pod security restricted.*hostPath/s);
+});
+
+testChart('a manifest that the API server would refuse is found', async (t) => {
+  // What is given as it is reaches the pod: a field of another type.
+  const { code, output } = await render(t, { worker: { resources: { limits: ['a'] } } });
+  t.is(code, 1);
+  t.regex(output, /worker\.yaml.*limits/s);
+});
+
+test('the chart has the version of the package', (t) => {
+  const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
+  const [about] = parseAllDocuments(readFileSync(join(chart, 'Chart.yaml'), 'utf8'));
+  t.like(about?.toJS(), { version, appVersion: version });
+});
+
+function checkPod(t: ExecutionContext, { spec }: Manifest): void {
+  t.like(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+  const volumes = new Set((spec.volumes ?? []).map((volume: Manifest) => volume.name));
+  for (const container of spec.containers) {
+    t.like(container.securityContext, {
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    });
+    t.truthy(container.resources.requests.memory);
+    for (const mount of container.volumeMounts ?? []) t.true(volumes.has(mount.name), mount.name);
+    const names = new Set((container.ports ?? []).map((port: Manifest) => port.name));
+    const { startupProbe, livenessProbe, readinessProbe } = container;
+    for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+      if (probe === undefined) continue;
+      // The machine asks by itself: no process is started for it.
+      const { port } = probe.httpGet ?? probe.tcpSocket;
+      t.true(names.has(port), `${port} is a port`);
+    }
+  }
+  for (const constraint of spec.topologySpreadConstraints ?? []) {
+    t.truthy(constraint.labelSelector.matchLabels);
+  }
+}
+
+function findPod(output: string, deployment: string): Manifest {
+  const found = readManifests(output).find(
+    ({ kind, metadata }) => kind === 'Deployment' && metadata.name === deployment,
+  );
+  return found.spec.template;
+}
+
+/** The names of Secrets by where the pod has them. */
+function mountedSecrets({ spec }: Manifest): Map<string, string> {
+  const volumes = new Map(spec.volumes.map((volume: Manifest) => [volume.name, volume]));
+  return new Map(
+    spec.containers[0].volumeMounts.map(({ name, mountPath }: Manifest) => [
+      mountPath,
+      (volumes.get(name) as Manifest).secret?.secretName,
+    ]),
+  );
+}
+
+function portNames(pod: Manifest): Set<string> {
+  return new Set(pod.spec.containers[0].ports.map((port: Manifest) => port.name));
+}

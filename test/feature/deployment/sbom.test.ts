@@ -1,0 +1,44 @@
+// The bill of materials that a release has, held against the lock file.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+// Plain JavaScript, which has no types.
+const { createSbom } = await import(join(root, 'compose', 'package', 'sbom.mjs'));
+
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly licenses?: readonly unknown[];
+  readonly hashes?: readonly { readonly content: string }[];
+}
+
+interface Locked {
+  readonly version: string;
+  readonly integrity: string;
+  readonly dev?: boolean;
+  readonly devOptional?: boolean;
+}
+
+test('a release lists each package that its programs run with, as the lock file has it, and no other', (t) => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const wanted = Object.entries(packages as Record<string, Locked>)
+    .filter(([path, { dev }]) => path !== '' && !dev && !path.startsWith('node_modules/node-'))
+    .map(([path, { version, integrity }]) => {
+      const hash = Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex');
+      return `${path.split('node_modules/').at(-1)}@${version} ${hash}`;
+    });
+  const npm = process.env['npm_execpath'];
+  const document = JSON.parse(
+    createSbom(root, npm === undefined ? ['npm'] : [process.execPath, npm]),
+  );
+  t.like(document, { bomFormat: 'CycloneDX', metadata: { component: { name: 'ratelane' } } });
+  const components = document.components as Component[];
+  const listed = components.map(
+    ({ name, version, hashes }) => `${name}@${version} ${hashes?.[0]?.content}`,
+  );
+  t.deepEqual([...new Set(listed)].sort(), [...new Set(wanted)].sort());
+  t.true(listed.some((line) => line.startsWith('ioredis@')));
+  t.false(listed.some((line) => /^(?:ava|typescript)@/.test(line)));
+});

@@ -1,0 +1,84 @@
+// Workers whose settings make them count differently: what each shows, and what a control plane that
+// they are connected to tells.
+import test, { type ExecutionContext } from 'ava';
+import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
+
+async function startWorker(
+  t: ExecutionContext,
+  server: string,
+  id: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({
+    env: {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: server,
+      CONFIG_GRPC_XDS_NODE_ID: id,
+      BACKEND_TYPE: 'memory',
+      ...env,
+    },
+  });
+  t.teardown(worker.stop);
+  return worker;
+}
+
+async function page({ ports }: WorkerProcess, path: string): Promise<string> {
+  const signal = AbortSignal.timeout(20_000);
+  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
+}
+
+/** From /status, when the other pages have the same. */
+async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promise<string> {
+  const status = await page(worker, '/status');
+  const [, hash = ''] = /^agreement: ([0-9a-f]{8}), the same on all workers/m.exec(status) ?? [];
+  t.regex(await page(worker, '/settings'), new RegExp(`^agreement: ${hash} \\(`, 'm'));
+  const number = Number.parseInt(hash, 16);
+  t.regex(await page(worker, '/stats'), new RegExp(`^ratelimit\\.agreement: ${number}$`, 'm'));
+  return hash;
+}
+
+test('a worker that counts by other weeks is seen on its pages and by the control plane', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('shop.yaml', ruleText('shop', 1));
+  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await plane.start();
+
+  // One after the other: the first to connect is the example that the warning names.
+  const one = await startWorker(t, plane.xdsAddress, 'one');
+  const two = await startWorker(t, plane.xdsAddress, 'two', { NEAR_LIMIT_RATIO: '0.5' });
+  const usual = await shownAgreement(t, one);
+  t.is(await shownAgreement(t, two), usual);
+  const agreed = (await plane.fetch('/status')).body;
+  t.deepEqual([agreed.workers.connected, agreed.disagreements], [2, []]);
+
+  const odd = await startWorker(t, plane.xdsAddress, 'odd', {
+    WEEK_RATE_LIMIT_RESET_DAY: 'Monday',
+  });
+  const other = await shownAgreement(t, odd);
+  t.not(other, usual);
+  t.regex(await page(odd, '/status'), /^agreement: .*\n(?: {2}.*\n)* {2}weeks begin on: Monday$/m);
+
+  const differing = await plane.run('status', '--wait', '--timeout', '10s');
+  t.is(differing.exitCode, 0, 'the rules are in force all the same');
+  t.regex(differing.stdout, /on all 3 connected workers\n/);
+  t.regex(
+    differing.stderr,
+    new RegExp(
+      `^warning: workers of node group '\\w+' count differently, because their settings differ: 2 have agreement ${usual} \\(one is one at \\S+\\), 1 has agreement ${other} \\(odd at \\S+\\); .*\\n$`,
+    ),
+  );
+
+  const asJson = await plane.run('status', '--json');
+  t.like(asJson, { exitCode: 0, stderr: '' });
+  const [disagreement, ...more] = JSON.parse(asJson.stdout).disagreements;
+  t.deepEqual(more, []);
+  t.like(disagreement, {
+    count: 2,
+    agreements: [
+      { agreement: usual, workers: 2, example: { id: 'one' } },
+      { agreement: other, workers: 1, example: { id: 'odd' } },
+    ],
+  });
+});

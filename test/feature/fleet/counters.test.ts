@@ -1,0 +1,235 @@
+// Counters of a request, asked for and reset through the control plane, on workers that count in one Redis.
+import test, { type ExecutionContext } from 'ava';
+import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
+import { createCaller } from '../../support/worker-caller.ts';
+import { startWorker } from '../../support/worker-in-process.ts';
+import { spawnWorkerProcess } from '../../support/worker-process.ts';
+
+const rulesText = `domain: d
+descriptors:
+  - {key: k, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: bucket, rate_limit: {unit: day, requests_per_unit: 2, algorithm: token_bucket}}
+  - {key: slide, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
+  - {key: leased, rate_limit: {unit: day, requests_per_unit: 300, lease: {share: 20%, for: 10s}}}
+  - {key: free, rate_limit: {unlimited: true}}
+`;
+const [reader, writer] = ['r'.repeat(32), 'w'.repeat(32)];
+
+function environment(url: string, id: string): Record<string, string> {
+  return {
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: url,
+    CONFIG_GRPC_XDS_NODE_ID: id,
+    LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+  };
+}
+
+async function startControlPlane(t: ExecutionContext) {
+  const rules = createRulesFolder(t);
+  rules.write('d.yaml', rulesText);
+  const tokens = createRulesFolder(t);
+  tokens.write('tokens', `ann read ${reader}\nbob write ${writer}\n`);
+  const controlPlane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, '--admin-tokens-file', `${tokens.path}/tokens`],
+    env: { RATELANE_ADMIN_TOKEN: writer },
+  });
+  await controlPlane.start();
+  const linked = (count: number) =>
+    eventually(`${count} workers report`, async () => {
+      const { stdout } = await controlPlane.run('status');
+      return new RegExp(`\\(${count} workers? reports?\\)`).test(stdout);
+    });
+  const counters = (action: string, descriptor: string, ...more: string[]) =>
+    controlPlane.run('counters', action, '--domain', 'd', '--descriptor', descriptor, ...more);
+  const reset = (descriptor: string, ...more: string[]) =>
+    counters('reset', descriptor, '--reason', 'a mistake', ...more);
+  return { controlPlane, linked, counters, reset };
+}
+
+/** That count in one Redis. */
+async function startTwoWorkers(t: ExecutionContext) {
+  const redis = await startRedisServer();
+  t.teardown(() => redis.stop());
+  const fleet = await startControlPlane(t);
+  const store = { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
+  const workers = await Promise.all(
+    ['w-1', 'w-2'].map((id) =>
+      startWorker(t, { env: { ...environment(fleet.controlPlane.xdsAddress, id), ...store } }),
+    ),
+  );
+  const callers = await Promise.all(
+    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
+  );
+  t.teardown(() => callers.forEach(({ close }) => void close()));
+  await fleet.linked(2);
+  return { ...fleet, redis, callers };
+}
+
+test('counters are shown and reset for all workers that count together, also what their caches know', async (t) => {
+  const { redis, controlPlane, counters, reset, callers } = await startTwoWorkers(t);
+  for (const key of ['k', 'bucket', 'slide']) {
+    for (let round = 0; round < 3; round++) {
+      for (const { decide } of callers) await decide('d', key, 'ada');
+    }
+    const shown = await counters('get', `${key}=ada`);
+    t.is(shown.exitCode, 0, shown.stderr);
+    t.regex(
+      shown.stdout,
+      new RegExp(
+        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +day +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\n$`,
+      ),
+    );
+    for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
+    const done = await reset(`${key}=ada`);
+    t.is(done.exitCode, 0, done.stderr);
+    t.regex(done.stdout, /\n0 +2 +day[^\n]+\n$/);
+    await eventually('both have forgotten', async () => {
+      const answers = [];
+      for (const { decide } of callers) answers.push(await decide('d', key, 'ada'));
+      await reset(`${key}=ada`);
+      return answers.every((answer) => answer === 'OK');
+    });
+  }
+  t.regex((await counters('get', 'k=nobody')).stdout, /\n0 +2 +day/);
+  t.deepEqual(await redis.command('KEYS', '*nobody*'), []);
+  t.regex(
+    controlPlane.output(),
+    /audit: reset counters of \(k=ada\) of domain d: a mistake: done.* who=bob/,
+  );
+  const { stdout } = await reset('k=ada', '--json');
+  t.like(JSON.parse(stdout), {
+    answers: [{ confirmedBy: 'another', differs: false, together: 2 }],
+  });
+});
+
+test('a reset reaches what workers hold as leases: all of the limit is there again, and no hit more', async (t) => {
+  const { counters, reset, callers } = await startTwoWorkers(t);
+  const admit = async (requests: number) => {
+    let admitted = 0;
+    for (let index = 0; index < requests; index++) {
+      const answer = await callers[index % 2]?.decide('d', 'leased', 'ada');
+      if (answer === 'OK') admitted++;
+    }
+    return admitted;
+  };
+  t.is(await admit(100), 100);
+  const before = await counters('get', 'leased=ada');
+  t.true(Number(/^(\d+) +300/m.exec(before.stdout)?.[1]) > 100, before.stdout);
+  const done = await reset('leased=ada');
+  t.is(done.exitCode, 0, done.stderr);
+  t.regex((await counters('get', 'leased=ada')).stdout, /^0 +300/m);
+  t.is(await admit(400), 300);
+});
+
+test('what has no counter, an unknown worker and a token that may only read are said', async (t) => {
+  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const early = await counters('get', 'k=ada');
+  t.is(early.exitCode, 2);
+  t.regex(
+    early.stderr,
+    /^error: no worker has a link to this control plane \(CONFIG_FLEET_LINK\) \(HTTP 503\)/,
+  );
+  const env = { ...environment(controlPlane.xdsAddress, 'w-1'), BACKEND_TYPE: 'memory' };
+  await startWorker(t, { env });
+  await linked(1);
+  const wrong = [
+    await counters('get', 'nothing=x\u001b[31m'),
+    await counters('get', 'free=x'),
+    await controlPlane.run('counters', 'get', '--domain', 'e', '--descriptor', 'k=x'),
+    await counters('get', 'k=x', '--worker', 'w-11'),
+    await counters('reset', 'k=x'),
+  ];
+  t.deepEqual(
+    wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
+    [
+      [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
+      [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
+      [1, 'error: worker w-1: there are no rules for domain e\n'],
+      [
+        2,
+        "error: no worker with the node id w-11 has a link to this control plane; did you mean 'w-1'? (HTTP 404)\n",
+      ],
+      [2, 'error: counters reset needs --reason TEXT\n'],
+    ],
+  );
+  const ask = (path: string, token: string) =>
+    controlPlane.fetch(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        domain: 'd',
+        descriptors: [[{ key: 'k', value: 'ada' }]],
+        ...(path === '/resets' && { reason: 'x' }),
+      }),
+    });
+  t.is((await ask('/counters', reader)).status, 200);
+  t.is((await ask('/resets', reader)).status, 403);
+  t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
+  t.regex(
+    controlPlane.output(),
+    /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
+  );
+  const alone = await reset('k=ada', '--worker', 'w-1');
+  t.is(alone.exitCode, 0);
+  t.regex(alone.stdout, /\n0 +2 +day.*\nconfirmed only by the worker that reset: w-1\n$/);
+});
+
+test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
+  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const env = {
+    ...environment(controlPlane.xdsAddress, 'w-1'),
+    BACKEND_TYPE: 'memory',
+    CONFIG_FLEET_LINK_RESET: 'false',
+  };
+  const worker = await startWorker(t, { env });
+  await linked(1);
+  await worker.decide('k=ada');
+  const refused = await reset('k=ada');
+  t.is(refused.exitCode, 1);
+  t.is(
+    refused.stderr,
+    'error: not confirmed: worker w-1: CONFIG_FLEET_LINK_RESET=false: this worker resets no counters (HTTP 409)\n',
+  );
+  t.regex((await counters('get', 'k=ada')).stdout, /\n1 +2 +day/);
+  t.regex(
+    controlPlane.output(),
+    /audit: reset counters .*: 409: not confirmed: worker w-1: CONFIG_FLEET.* who=bob/,
+  );
+});
+
+test('a worker of several processes tells and resets counters as one does', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(() => redis.stop());
+  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+  const worker = await spawnWorkerProcess({
+    env: {
+      ...environment(controlPlane.xdsAddress, 'w-1'),
+      BACKEND_TYPE: 'redis',
+      KVSTORE_TYPE: 'SINGLE',
+      KVSTORE_URL: redis.url,
+      WORKER_PROCESSES: '2',
+    },
+  });
+  t.teardown(worker.stop);
+  await eventually('the ports are open', worker.isReady);
+  // Connections are handed out in turn.
+  const callers = [1, 2].map(() => createCaller(`127.0.0.1:${worker.ports.grpc}`));
+  t.teardown(() => callers.forEach(({ close }) => void close()));
+  await linked(1);
+  for (let round = 0; round < 3; round++) {
+    for (const { decide } of callers) await decide('d', 'k', 'ada');
+  }
+  t.regex((await counters('get', 'k=ada')).stdout, /\n[234] +2 +day +\d+s +w-1 +\(k=ada\)\n/);
+  await eventually('both have forgotten', async () => {
+    await reset('k=ada');
+    const answers = [];
+    for (const { decide } of callers) answers.push(await decide('d', 'k', 'ada'));
+    return answers.every((answer) => answer === 'OK');
+  });
+  await eventually('top has what both refused', async () =>
+    /\(k=ada\)/.test((await controlPlane.run('top')).stdout),
+  );
+});

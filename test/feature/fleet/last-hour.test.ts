@@ -1,0 +1,68 @@
+// What the chart of a real control plane knows of the last hour: revisions, rollouts and resets as they happen, and all of
+// it after a restart.
+import test from 'ava';
+import { sampleRules, startFed, startPlace } from '../../console/console-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+
+interface Mark {
+  readonly kind: string;
+  readonly revision: string | null;
+  readonly text: string;
+}
+
+test('revisions, rollouts and resets are marked, and a restart keeps them and the traffic', async (t) => {
+  const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
+  const { plane, rules } = place;
+  const readHour = async () => (await plane.fetch('/traffic?span=1h')).body;
+  const readMarks = async (): Promise<Mark[]> => (await readHour()).marks;
+  const waitFor = (kind: string) =>
+    eventually(`${kind} is marked`, async () => (await readMarks()).at(-1)?.kind === kind);
+  const steer = async (action: string) => {
+    await eventually('one has it', async () => {
+      return (await plane.fetch('/status')).body.rollout?.workers.having === 1;
+    });
+    const { exitCode, stderr } = await plane.run('rollout', action, '--reason', 'as it is');
+    t.is(exitCode, 0, stderr);
+  };
+  const worker = await startFed(t, place, 'w-1');
+  await startFed(t, place, 'w-2');
+  for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
+  rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
+  await waitFor('rollout');
+  const { newest } = (await plane.fetch('/status')).body;
+  await steer('abort');
+  await waitFor('taken_back');
+  rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 5'));
+  await waitFor('rollout');
+  await steer('promote');
+  await waitFor('in_force');
+  const body = JSON.stringify({
+    domain: 'd',
+    descriptors: [[{ key: 'customer', value: 'ada' }]],
+    reason: 'a good customer',
+  });
+  const headers = { 'content-type': 'application/json' };
+  t.is((await plane.fetch('/resets', { method: 'POST', headers, body })).status, 200);
+  const marks = await readMarks();
+  t.is(marks.at(-1)?.text, 'local: reset counters of (customer=ada) of domain d: a good customer');
+  t.deepEqual(
+    marks.map(({ kind }) => kind),
+    ['rollout', 'taken_back', 'rollout', 'in_force', 'reset'],
+  );
+  t.is(marks[1]?.revision, newest.id);
+  await eventually('traffic is known', async () => {
+    return (await plane.fetch('/traffic')).body.slots.length > 1;
+  });
+  const { slots } = (await plane.fetch('/traffic')).body;
+
+  t.is(await plane.end('SIGTERM'), 0);
+  rules.replace(
+    'd.yaml',
+    sampleRules.replace('per_unit: 3', 'per_unit: 5').replace('plan', 'plans'),
+  );
+  await plane.start();
+  const after = (await plane.fetch('/traffic')).body;
+  t.deepEqual(after.slots.slice(0, slots.length), slots);
+  t.deepEqual(after.marks.slice(0, marks.length), marks);
+  t.is(after.marks.at(-1).kind, 'rollout');
+});

@@ -1,0 +1,260 @@
+// The link between workers and the control plane that feeds them: whole workers, on a clock that runs faster,
+// so that reports follow each other quickly.
+import test, { type ExecutionContext } from 'ava';
+import { type OpenLink, openFleetLink } from '../../../control-plane/fleet/fleet-link.ts';
+import { createResource, createSnapshot } from '../../../control-plane/snapshot/snapshot.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
+import { loadFleetLink } from '../../../shared/wire/fleet.ts';
+import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-messages.ts';
+import { startAds } from '../../support/ads-fixture.ts';
+import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
+import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
+import { createCaller } from '../../support/worker-caller.ts';
+import { startWorker } from '../../support/worker-in-process.ts';
+
+const stepMs = 5;
+const times = 10;
+
+/** Time that goes on ten times as fast while this process runs, and stands still with it: a report's period, of
+ * which the last report has all, does not end on a busy machine either. */
+function startClock(t: ExecutionContext): Clock {
+  const clock = createManualClock(systemClock.wallMs());
+  const timer = setInterval(() => clock.advance(stepMs * times), stepMs);
+  t.teardown(() => clearInterval(timer));
+  return clock;
+}
+
+function environment(url: string, id = 'w-1'): Record<string, string> {
+  return {
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: url,
+    CONFIG_GRPC_XDS_NODE_ID: id,
+    CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '1s',
+    XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '1s',
+    XDS_CLIENT_BACKOFF_MAX_INTERVAL: '2s',
+    BACKEND_TYPE: 'memory',
+  };
+}
+
+/** A control plane of which the test sees what workers tell it; key `k` of domain `d` has no hits. */
+async function startListener(t: ExecutionContext) {
+  const method = loadFleetLink();
+  const hellos: HelloMessage[] = [];
+  const reports: ReportMessage[] = [];
+  const links: OpenLink[] = [];
+  const resource = limitResource('d', 'd', 0);
+  const ads = await startAds({
+    snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
+    methods: new Map([
+      [
+        method.path,
+        (call) => {
+          const link = openFleetLink(
+            {
+              method,
+              clock: systemClock,
+              onHello: (hello) => void hellos.push(hello),
+              onReport: (report) => void reports.push(report),
+              onAnswer() {},
+              onRefused: (reason) => t.fail(reason),
+              onClose() {},
+            },
+            call,
+          );
+          links.push(link);
+          return link.handler;
+        },
+      ],
+    ]),
+  });
+  t.teardown(ads.stop);
+  return { url: `localhost:${ads.port}`, hellos, reports, links };
+}
+
+test('a worker tells what it decides, by rule and by value, and at its end as well', async (t) => {
+  const { url, hellos, reports } = await startListener(t);
+  const worker = await startWorker(t, { env: environment(url), clock: startClock(t) });
+  await eventually('a first report', () => reports.length > 0);
+  t.like(hellos[0], { nodeId: 'w-1', countsAlone: true, values: 2 });
+  const { grpc } = await worker.started;
+  const caller = createCaller(grpc.text);
+  t.teardown(caller.close);
+  for (const value of ['hot', 'hot', 'cold'])
+    t.is(await caller.decide('d', 'k', value), 'OVER_LIMIT');
+  t.is(await caller.decide('d', 'other', 'x'), 'OK');
+  t.is(await caller.decide('elsewhere', 'k', 'x'), 'OK');
+  await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 5);
+  t.like(reports.at(-1)?.totals, { overLimit: 3, errors: 0, noMatch: 1 });
+  const rules = reports.flatMap((report) => report.rules);
+  t.is(
+    rules.reduce((sum, { hits }) => sum + hits, 0),
+    3,
+  );
+  t.true(rules.every(({ rule }) => rule === 'd.k'));
+  t.like(reports.at(-1)?.limited?.values[0], {
+    domain: 'd',
+    rule: 'd.k',
+    entries: [{ key: 'k', value: 'hot' }],
+    count: 2,
+    error: 0,
+  });
+  t.like(reports.at(-1)?.store, { kind: 'memory', serversAway: 0 });
+  const unmatched = reports.flatMap((report) => report.unmatched);
+  t.deepEqual(
+    unmatched.map(({ domain }) => domain),
+    ['d', 'elsewhere'],
+  );
+  t.regex(
+    await worker.page('/status'),
+    /link to the control plane: connected to localhost:\d+, last report at/,
+  );
+});
+
+test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {
+  const { url, hellos, reports, links } = await startListener(t);
+  const worker = await startWorker(t, { env: environment(url), clock: startClock(t) });
+  const caller = createCaller((await worker.started).grpc.text);
+  t.teardown(caller.close);
+  const refuse = async () => t.is(await caller.decide('d', 'k', 'hot'), 'OVER_LIMIT');
+  await refuse();
+  await eventually('it is told', () => reports.at(-1)?.totals?.decisions === 1);
+  for (let round = 1; round <= 3; round++) {
+    links.at(-1)?.finish(grpcStatus.unavailable, 'the control plane is stopping');
+    await refuse();
+    await eventually('there is another link', () => hellos.length === round + 1);
+    await refuse();
+  }
+  await eventually('all is told', () => reports.at(-1)?.totals?.decisions === 7);
+  t.is(reports.at(-1)?.totals?.overLimit, 7);
+  t.is(new Set(hellos.map(({ instance }) => instance)).size, 1);
+  // The last report of a period has all of it.
+  const periods = new Map(
+    reports.map(({ limited }) => [limited?.periodStart, limited?.values[0]?.count ?? 0]),
+  );
+  t.is(
+    [...periods.values()].reduce((sum, count) => sum + count, 0),
+    7,
+  );
+});
+
+test('without CONFIG_FLEET_LINK nothing is told', async (t) => {
+  const { url, hellos } = await startListener(t);
+  const env = { ...environment(url), CONFIG_FLEET_LINK: 'false' };
+  const without = await startWorker(t, { env, clock: startClock(t) });
+  await startWorker(t, { env: environment(url, 'w-2'), clock: startClock(t) });
+  await eventually('the other one has a link', () => hellos.length > 0);
+  t.deepEqual(
+    hellos.map(({ nodeId }) => nodeId),
+    ['w-2'],
+  );
+  t.notRegex(await without.page('/status'), /link to the control plane/);
+});
+
+test('values are told as they are, as hashes or not at all', async (t) => {
+  const seen: unknown[] = [];
+  for (const values of ['plain', 'hashed', 'none']) {
+    const { url, hellos, reports } = await startListener(t);
+    const env = { ...environment(url), CONFIG_FLEET_LINK_VALUES: values };
+    const worker = await startWorker(t, { env, clock: startClock(t) });
+    t.is((await worker.decide('k=secret')).status, 429);
+    await worker.decide('other=secret');
+    await eventually('it is told', () => reports.at(-1)?.totals?.noMatch === 1);
+    t.is(reports.at(-1)?.totals?.overLimit, 1);
+    const entries = [
+      ...(reports.at(-1)?.limited?.values.flatMap((each) => each.entries) ?? []),
+      ...reports.flatMap(({ unmatched }) => unmatched.flatMap((each) => each.entries)),
+    ];
+    seen.push([hellos[0]?.values, entries.map(({ value }) => value)]);
+  }
+  const hash = '2bb80d537b1da3e3';
+  t.deepEqual(seen, [
+    [2, ['secret', 'secret']],
+    [1, [hash, hash]],
+    [0, []],
+  ]);
+});
+
+test('a server that is no control plane of ours is said once, and gives rules as before', async (t) => {
+  const server = await startScriptedAdsServer();
+  t.teardown(server.stop);
+  const starting = startWorker(t, { env: environment(server.url), clock: startClock(t) });
+  const stream = await server.stream(0);
+  stream.send('1', 'a', [limitResource('d', 'd', 0)]);
+  const worker = await starting;
+  const isSaid = (line: string) => line.includes('takes no reports of this worker');
+  await eventually('it is said', () => worker.log.lines.some(isSaid));
+  t.is(worker.log.lines.filter(isSaid).length, 1);
+  t.true(worker.log.lines.find(isSaid)?.startsWith('info '));
+  t.is((await worker.decide('k=a')).status, 429);
+});
+
+test('the status has what the workers do, and has it again after a restart of the control plane', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write(
+    'd.yaml',
+    'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n',
+  );
+  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  await controlPlane.start();
+  const url = controlPlane.xdsAddress;
+  const workers = await Promise.all(
+    ['w-1', 'w-2'].map((id) => startWorker(t, { env: environment(url, id), clock: startClock(t) })),
+  );
+  const callers = await Promise.all(
+    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
+  );
+  t.teardown(() => callers.forEach(({ close }) => void close()));
+  let isOver = false;
+  const answers = new Set<string>();
+  const traffic = Promise.all(
+    callers.map(async ({ decide }) => {
+      while (!isOver) answers.add(await decide('d', 'k', 'hot'));
+    }),
+  );
+  t.teardown(() => {
+    isOver = true;
+    return traffic;
+  });
+  const top = async () => (await controlPlane.run('top', '--limit', '5')).stdout;
+  await eventually('the hot value is in top', async () => /\(k=hot\)/.test(await top()));
+  t.regex(
+    await top(),
+    /^LIMITED +A SECOND +BEFORE +DOMAIN +DESCRIPTOR\n\d+ +[\d.]+ +\S+ +d +\(k=hot\)\n\nOVER LIMIT\/S +NEAR\/S +HITS\/S +RULE\n[\d.]+ +0 +[\d.]+ +d\.k\n$/,
+  );
+  await callers[0]?.decide('d', 'k', 'evil\u001b[31m');
+  await eventually('what would act on a terminal is escaped', async () =>
+    /\(k=evil\\u\{1b\}\[31m\)\n/.test(await top()),
+  );
+  const elsewhere = await controlPlane.run('top', '--domain', 'elsewhere');
+  t.is(
+    elsewhere.stdout,
+    'nothing was limited in the last minute\n\nno rule had hits in the last minute\n',
+  );
+  const statusIs = async (pattern: RegExp) =>
+    pattern.test((await controlPlane.run('status')).stdout);
+  const busy =
+    /\n[1-9][\d.]* decisions\/s, [1-9][\d.]* over limit\/s, no errors, p99 (at most|above) [\d.]+ ms \(2 workers report\)\n$/;
+  await eventually('the status has it', () => statusIs(busy));
+  // A worker's first report is made before it is asked for anything.
+  await eventually('both workers have told decisions', async () => {
+    const { workers: told } = (await controlPlane.fetch('/workers')).body;
+    return told.every((worker: (typeof told)[number]) => worker.figures.decisionsPerSecond > 0);
+  });
+  const { body } = await controlPlane.fetch('/workers');
+  t.is(body.workers.length, 2);
+  for (const { figures, acked } of body.workers) {
+    t.true(figures.decisionsPerSecond > 0);
+    t.is(figures.version, acked.version);
+    t.is(figures.store.kind, 'memory');
+  }
+  t.is(await controlPlane.end('SIGTERM'), 0);
+  await controlPlane.start();
+  await eventually('the status has it again', () => statusIs(busy));
+  isOver = true;
+  await traffic;
+  t.deepEqual([...answers], ['OVER_LIMIT']);
+});

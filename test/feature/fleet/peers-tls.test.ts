@@ -1,0 +1,145 @@
+// Control planes that ask each other over TLS, with certificates of both sides and one token that they share.
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import {
+  authority,
+  clientCertificate,
+  serverCertificate,
+  strangerCertificate,
+} from '../../contract/grpc-transport-certificates.ts';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../../support/control-plane-process.ts';
+import { connectWorker } from '../../support/discovery-worker.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+const token = 'p'.repeat(32);
+
+/** Certificates, the shared token, and the settings of an admin port that has TLS and asks for certificates. */
+function writeFiles(t: ExecutionContext) {
+  const files = createRulesFolder(t);
+  files.write('ca.pem', authority);
+  files.write('server.pem', serverCertificate.cert);
+  files.write('server.key', serverCertificate.key);
+  files.write('client.pem', clientCertificate.cert);
+  files.write('client.key', clientCertificate.key);
+  files.write('token', `${token}\n`);
+  const at = (name: string) => join(files.path, name);
+  return {
+    ...files,
+    at,
+    adminTls: [
+      ...['--admin-tls-cert', at('server.pem'), '--admin-tls-key', at('server.key')],
+      ...['--admin-tls-client-ca', at('ca.pem')],
+    ],
+    /** Options of commands. */
+    certificates: ['--ca', at('ca.pem'), '--cert', at('client.pem'), '--key', at('client.key')],
+    token: ['--token-file', at('token')],
+  };
+}
+
+async function serves(plane: ControlPlaneProcess): Promise<void> {
+  plane.begin();
+  await eventually('it serves', () => plane.output().includes('Workers are served'));
+}
+
+test('a rollout goes through control planes that share certificates and a token, as soon as they trust each other', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const { write, at, adminTls, certificates, token: shown } = writeFiles(t);
+  const access = [...certificates, ...shown];
+  write('peers-ca.pem', strangerCertificate.cert);
+  const ports = [await freePort(), await freePort()] as const;
+  const xdsPorts = [await freePort(), await freePort()] as const;
+  const create = (own: 0 | 1) =>
+    createControlPlaneProcess(t, {
+      adminPort: ports[own],
+      // One that others can reach: nobody has access without a token.
+      addresses: [
+        ...['--xds-address', `127.0.0.1:${xdsPorts[own]}`],
+        ...['--admin-address', `0.0.0.0:${ports[own]}`],
+      ],
+      flags: [
+        ...['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1s', ...adminTls],
+        ...['--peers', `https://127.0.0.1:${ports[1 - own]}`, '--peers-ca', at('peers-ca.pem')],
+        ...['--peers-token-file', at('token')],
+      ],
+    });
+  const planes = [await create(0), await create(1)] as const;
+  await Promise.all(planes.map(serves));
+  const workers = xdsPorts.map((port, index) => connectWorker(t, port, `worker-${index}`));
+  await eventually('both have the first', () => workers.every(({ sees }) => sees('first')));
+  const ask = async (plane: ControlPlaneProcess, ...command: readonly string[]) => {
+    const url = ['--admin-url', plane.adminUrl.replace('http:', 'https:')];
+    const { stdout, stderr } = await plane.runElsewhere(...command, '--json', ...url);
+    return stdout === '' ? { stderr } : JSON.parse(stdout);
+  };
+
+  rules.write('a.yaml', ruleText('second', 1));
+  await eventually('the leader says what it waits for', async () => {
+    const states = await Promise.all(
+      planes.map((plane) => ask(plane, 'rollout', 'status', ...access)),
+    );
+    return states.some((state) =>
+      /gives no answer \(.*self-signed certificate in certificate chain/.test(
+        JSON.stringify(state),
+      ),
+    );
+  });
+  t.false(workers.some(({ sees }) => sees('second')));
+  write('peers-ca.pem', authority);
+  await eventually('both have the second', () => workers.every(({ sees }) => sees('second')));
+  await eventually('each speaks of the workers of both', async () => {
+    const states = await Promise.all(planes.map((plane) => ask(plane, 'status', ...access)));
+    return states.every((state) => state.workers?.inForce === 2);
+  });
+  t.regex(JSON.stringify(await ask(planes[0], 'status', ...certificates)), /401/);
+  for (const plane of planes) {
+    t.regex(plane.output(), /TLS: \S+ has changed and is used for questions to peers/);
+    t.notRegex(plane.output(), /clear text to the peers/);
+    t.false(plane.output().includes(token));
+  }
+});
+
+test('files for peers that cannot be used end the start, and name their setting', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const { write, at } = writeFiles(t);
+  write('short', 'short');
+  write('garbage', 'garbage');
+  const own = (cert: string, key: string) => ['--peers-cert', at(cert), '--peers-key', at(key)];
+  const cases: [readonly string[], RegExp][] = [
+    [['--peers-ca', at('none')], /--peers-ca: \S+none cannot be read/],
+    [['--peers-ca', at('garbage')], /--peers-ca: \S+garbage is not a certificate/],
+    [own('none', 'server.key'), /--peers-cert and --peers-key: \S+none cannot be read/],
+    [own('server.pem', 'client.key'), /--peers-cert and --peers-key: .* cannot be used/],
+    [['--peers-token-file', at('none')], /--peers-token-file: .* cannot be read: .*none/],
+    [['--peers-token-file', at('short')], /--peers-token-file: .* at least 16 characters/],
+  ];
+  for (const [flags, message] of cases) {
+    const all = ['--config-dir', rules.path, '--peers', 'https://127.0.0.1:1', ...flags];
+    const plane = await createControlPlaneProcess(t, { flags: all });
+    plane.begin();
+    t.is(await plane.ended(), 1, flags.join(' '));
+    t.regex(plane.output(), message);
+    t.notRegex(plane.output(), /\n {4}at /, 'no stack for a mistake of a user');
+  }
+});
+
+test('a token that goes to peers in clear text is told once, and the start goes on', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const { at } = writeFiles(t);
+  const plane = await createControlPlaneProcess(t, {
+    flags: [
+      ...['--config-dir', rules.path, '--peers', 'http://control-plane-2:18001'],
+      ...['--peers-token-file', at('token')],
+    ],
+  });
+  await plane.start();
+  const said = plane.output().match(/tokens travel in clear text to the peers http:\/\/control/g);
+  t.is(said?.length, 1);
+});

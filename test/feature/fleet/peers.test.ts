@@ -1,0 +1,337 @@
+// `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers that are
+// streams of the test's own.
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { createFleet, type Fleet } from '../../../control-plane/fleet/fleet.ts';
+import { createTrafficHistory } from '../../../control-plane/fleet/traffic-history.ts';
+import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { loadFleetLink } from '../../../shared/wire/fleet.ts';
+import type {
+  CounterMessage,
+  FromWorkerMessage,
+  ToWorkerMessage,
+} from '../../../shared/wire/fleet-messages.ts';
+import { startAdminApi } from '../../support/admin-api.ts';
+import { callDiscovery, startAds } from '../../support/ads-fixture.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createRecordedLog } from '../../support/recorded-log.ts';
+
+const method = loadFleetLink();
+const [reader, writer] = ['r'.repeat(32), 'w'.repeat(32)];
+const rulesText =
+  'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
+const peer = (url: string): PeerSource => ({ kind: 'url', url: new URL(url) });
+
+/** On its time, what answers late on a busy machine is not late. */
+const slowly = 20;
+const slowClock: Clock = {
+  wallMs: () => systemClock.wallMs() / slowly,
+  monotonicMs: () => systemClock.monotonicMs() / slowly,
+  after: (ms, task) => systemClock.after(ms * slowly, task),
+};
+
+interface GivenWorker {
+  readonly id: string;
+  readonly countsAlone?: boolean;
+  /** Values that it limits, and how often. */
+  readonly limited?: Readonly<Record<string, number>>;
+  readonly used?: number;
+  /** Whether it says that it has reset what it has not. */
+  readonly lies?: boolean;
+}
+
+function toReport(limited: Readonly<Record<string, number>>): FromWorkerMessage {
+  const values = Object.entries(limited).map(([value, count]) => ({
+    domain: 'd',
+    rule: 'd.k',
+    entries: [{ key: 'k', value }],
+    count,
+    error: 0,
+  }));
+  return {
+    report: {
+      version: 'v1',
+      seconds: 5,
+      rules: [{ rule: 'd.k', hits: 50, overLimit: 25, nearLimit: 0 }],
+      otherRuleCount: 0,
+      limited: { periodStart: 1, seconds: 60, values, unlistedAtMost: 0 },
+      unmatched: [],
+    },
+  };
+}
+
+/** A control plane whose workers answer each question, and what they were asked. */
+async function startPlane(
+  t: ExecutionContext,
+  workers: readonly GivenWorker[],
+  peers: readonly PeerSource[] = [],
+  { port = 0, hasSilentPeer = false } = {},
+) {
+  const linked = createFleet({
+    method,
+    history: createTrafficHistory(slowClock),
+    log: createRecordedLog(),
+    clock: slowClock,
+  });
+  const fleet: Fleet = {
+    ...linked,
+    // As with a thousand workers.
+    async limited(...asked) {
+      await setImmediate();
+      return linked.limited(...asked);
+    },
+  };
+  const ads = await startAds({ methods: new Map([[fleet.path, fleet.open]]) });
+  t.teardown(async () => {
+    fleet.stop();
+    await ads.stop();
+  });
+  const asked: string[] = [];
+  /** Of those that count together and do what they say. */
+  const store = { used: workers.find(({ countsAlone }) => !countsAlone)?.used ?? 0 };
+  for (const { id, countsAlone = false, limited = {}, used = 0, lies = false } of workers) {
+    const stream = callDiscovery<FromWorkerMessage, ToWorkerMessage>(ads.port, method);
+    t.teardown(stream.close);
+    const instance = `${id}-instance`;
+    const hello = { nodeId: id, instance, agreement: 'a', countsAlone, allowsReset: true };
+    stream.send({ hello: { ...hello, values: 2 } });
+    stream.send(toReport(limited));
+    // The order of their arrival says which of those that count together are asked.
+    await eventually('it has a link', () => fleet.list().at(-1)?.hello.nodeId === id);
+    const answer = async (): Promise<void> => {
+      const { counters: question } = await stream.next();
+      asked.push(`${id} ${question == null ? 'forget' : question.reset ? 'reset' : 'get'}`);
+      if (question != null) {
+        if (question.reset && !lies) store.used = 0;
+        const told = countsAlone || lies ? used : store.used;
+        const counter: CounterMessage = {
+          descriptor: 0,
+          problem: '',
+          rule: 'd.k',
+          used: question.reset ? 0 : told,
+          limit: 9,
+          window: 'day',
+          secondsUntilReset: 60,
+        };
+        stream.send({ counters: { id: question.id, problem: '', counters: [counter] } });
+      }
+      return answer();
+    };
+    // Until the stream ends.
+    answer().catch(() => {});
+  }
+  await eventually(
+    'they report',
+    () => fleet.list().filter(({ figures }) => figures).length === workers.length,
+  );
+  const api = await startAdminApi(t, {
+    files: { 'd.yaml': rulesText },
+    tokens: `ann read ${reader}\nbob write ${writer}\n`,
+    maxResponseBytes: 4_000_000,
+    verifyWebhook: async () => ({ ok: false, reason: 'no secret' }),
+    fleet,
+    peers,
+    // Where all will answer, the wait guards against a hang alone.
+    ...(hasSilentPeer ? {} : { peerAnswerMs: 60_000 }),
+    port,
+  });
+  const url = `http://127.0.0.1:${api.port}`;
+  const run = (...words: string[]) =>
+    runInProcess([...words, '--admin-url', url], { environment: { RATELANE_ADMIN_TOKEN: writer } });
+  const counters = (action: string, ...more: string[]) =>
+    run('counters', action, '--domain', 'd', '--descriptor', 'k=ada', ...more);
+  return { url, log: api.log, asked, run, counters };
+}
+
+test('top is the sum of all control planes, also of values that are small on each', async (t) => {
+  const many = (name: string) =>
+    Object.fromEntries(Array.from({ length: 45 }, (_, index) => [`${name}-${index}`, 100]));
+  const b = await startPlane(t, [{ id: 'b', limited: { ...many('b'), everywhere: 60 } }]);
+  const a = await startPlane(
+    t,
+    [{ id: 'a', limited: { ...many('a'), everywhere: 60 } }],
+    [peer(b.url)],
+  );
+  const { code, out } = await a.run('top', '--limit', '1');
+  t.is(code, 0, out);
+  const [, first, others] = out.split('\n');
+  t.regex(first ?? '', /^120 +.* d +\(k=everywhere\)$/);
+  t.is(others, 'any other value: 100 times at most');
+  t.regex(out, /\n10 +0 +20 +d\.k\n|\n[\d.]+ +0 +[\d.]+ +d\.k\n$/);
+});
+
+test('counters are those of the workers of all, and those that count together are there once', async (t) => {
+  const b = await startPlane(t, [
+    { id: 'b-1', used: 3 },
+    { id: 'b-2', used: 3 },
+    { id: 'b-alone', used: 5, countsAlone: true },
+  ]);
+  const a = await startPlane(t, [{ id: 'a', used: 3 }], [peer(b.url)]);
+  const shown = await a.counters('get');
+  t.is(shown.code, 0, shown.err);
+  const rows = shown.out.split('\n').slice(1, -1);
+  t.deepEqual(
+    rows.map((row) => row.replace(/ {2,}/g, ' | ')),
+    ['3 | 9 | day | 60s | a and 2 others | (k=ada)', '5 | 9 | day | 60s | b-alone | (k=ada)'],
+  );
+  t.regex((await a.counters('get', '--worker', 'b-alone')).out, /\n5 +9 .* b-alone .*\n$/);
+  const unknown = await a.counters('get', '--worker', 'c');
+  t.is(
+    unknown.err,
+    'error: no worker with the node id c has a link to a control plane (HTTP 404)\n',
+  );
+});
+
+test('a reset reaches the workers of all control planes, and each of them writes it down', async (t) => {
+  const b = await startPlane(t, [{ id: 'b-1' }, { id: 'b-2' }]);
+  const a = await startPlane(t, [{ id: 'a' }], [peer(b.url)]);
+  const { code, err } = await a.counters('reset', '--reason', 'a mistake');
+  t.is(code, 0, err);
+  t.deepEqual(a.asked, ['a get', 'a reset', 'a get']);
+  const ofPeer = ['b-2 get', 'b-1 reset', 'b-2 forget', 'b-2 get'];
+  t.deepEqual(b.asked, ofPeer);
+  for (const { log } of [a, b]) {
+    const lines = log.lines.filter((line) => line.includes('audit: reset counters'));
+    t.is(lines.length, 1);
+    t.regex(lines[0] ?? '', /of \(k=ada\) of domain d: a mistake: done$/);
+  }
+  const refused = await fetch(`${a.url}/resets`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${reader}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      domain: 'd',
+      descriptors: [[{ key: 'k', value: 'ada' }]],
+      reason: 'x',
+    }),
+  });
+  t.is(refused.status, 403);
+  t.deepEqual(b.asked, ofPeer);
+});
+
+test('a worker that says something else than another that counts with it is shown beside it', async (t) => {
+  const a = await startPlane(t, [
+    { id: 'w-1', used: 5 },
+    { id: 'w-2', used: 0, lies: true },
+  ]);
+  const { code, out, err } = await a.counters('get');
+  t.is(code, 1);
+  t.regex(out, /\n5 +9 +day +60s +w-1 \(differs\) +\(k=ada\)\n0 +9 .* w-2 \(differs\) /);
+  t.regex(err, /^error: workers that count together differ: w-1 at \S+:\d+ and w-2 at \S+:\d+\n$/);
+  const one = await a.counters('get', '--worker', 'w-1');
+  t.is(one.code, 0, one.err);
+});
+
+test('a reset is done only when another worker has seen it, and the audit log says so', async (t) => {
+  const a = await startPlane(t, [{ id: 'w-1', used: 5, lies: true }, { id: 'w-2' }]);
+  const { code, err } = await a.counters('reset', '--reason', 'a mistake');
+  t.is(code, 1);
+  t.regex(
+    err,
+    /^error: not confirmed: worker w-1: worker w-2 reads 5 hits of rule d\.k after the reset, and .* before \(HTTP 409\)\n$/,
+  );
+  const audited = () => a.log.lines.filter((line) => line.includes('audit: reset counters'));
+  t.regex(
+    audited()[0] ?? '',
+    /^warning .*: a mistake: 409: not confirmed: worker w-1: worker w-2 /,
+  );
+  const through = await a.counters('reset', '--worker', 'w-2', '--reason', 'a mistake');
+  t.is(through.code, 1);
+  t.regex(through.err, /worker w-1 reads 5 hits of rule d\.k after the reset/);
+});
+
+test('a reset that is done in part is not written down as done', async (t) => {
+  const a = await startPlane(t, [
+    { id: 'w-1', used: 5 },
+    { id: 'w-2' },
+    { id: 'alone', countsAlone: true, used: 5 },
+  ]);
+  const { code, out, err } = await a.counters('reset', '--reason', 'a mistake');
+  t.is(code, 1);
+  t.regex(out, /\n0 +9 .* w-1 and 1 other /);
+  t.regex(err, /^error: worker alone: worker alone reads 5 hits /);
+  t.regex(
+    a.log.lines.find((line) => line.includes('audit: reset counters')) ?? '',
+    /^warning .*: done in part, not confirmed: worker alone: worker alone reads 5 hits /,
+  );
+});
+
+async function startPeer(t: ExecutionContext, answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What `top` and `counters get` say of peers that give no answer; what the others have they show. */
+async function readComplaints(
+  { run, counters }: Awaited<ReturnType<typeof startPlane>>,
+  t: ExecutionContext,
+) {
+  const [top, shown] = await Promise.all([run('top'), counters('get')]);
+  t.regex(top.out, /^LIMITED .*\n7 .*\(k=ada\)\n/);
+  t.is(top.code, 3);
+  t.regex(shown.out, /\n3 +9 /);
+  t.is(shown.code, 1);
+  const read = (text: string, word: string) =>
+    text
+      .split('\n')
+      .map((line) =>
+        line.replace(`${word}: `, '').replace(/\(.*: (no answer|connect).*\)/, '($1)'),
+      );
+  const complaints = read(top.err, 'warning');
+  t.deepEqual(read(shown.err, 'error'), complaints);
+  return complaints;
+}
+
+test('a peer that is away or lies is named, and the others are shown', async (t) => {
+  const lying = await startPeer(t, (_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end('{"answers":[{}],"values":"all"}');
+  });
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const a = await startPlane(
+    t,
+    [{ id: 'a', used: 3, limited: { ada: 7 } }],
+    [lying, gone].map(peer),
+  );
+  t.deepEqual(await readComplaints(a, t), [
+    `peer ${lying} gives no answer (what it answers is not of this version)`,
+    `peer ${gone} gives no answer (connect)`,
+    '',
+  ]);
+});
+
+test('a peer that is silent is named, and the others are shown', async (t) => {
+  const silent = await startPeer(t, () => {});
+  const a = await startPlane(t, [{ id: 'a', used: 3, limited: { ada: 7 } }], [peer(silent)], {
+    hasSilentPeer: true,
+  });
+  t.deepEqual(await readComplaints(a, t), [`peer ${silent} gives no answer (no answer)`, '']);
+});
+
+test('a control plane among its own peers counts itself once, however long its answer takes', async (t) => {
+  // It would end the process.
+  const onUnhandled = (error: unknown) => t.fail(`${error}`);
+  process.on('unhandledRejection', onUnhandled);
+  t.teardown(() => void process.off('unhandledRejection', onUnhandled));
+  const port = await freePort();
+  const a = await startPlane(
+    t,
+    [{ id: 'a', limited: { ada: 7 } }],
+    [{ kind: 'dns', host: '127.0.0.1', port }],
+    { port },
+  );
+  const { code, out, err } = await a.run('top', '--limit', '1');
+  t.is(code, 0, err);
+  t.regex(out, /\n7 /);
+  t.is((await a.counters('reset', '--reason', 'x')).code, 0);
+  t.is(a.log.lines.filter((line) => line.includes('audit: reset')).length, 1);
+});

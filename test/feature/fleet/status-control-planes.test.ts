@@ -1,0 +1,76 @@
+// `status` against real admin APIs: revisions that are not the newest, several control planes, and none
+// of their workers.
+import test, { type ExecutionContext } from 'ava';
+import { startAdminApi } from '../../support/admin-api.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { freePort } from '../../support/free-port.ts';
+
+const rules = (requests: number) =>
+  `domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: ${requests}}}]\n`;
+
+async function startPlane(t: ExecutionContext, files: Readonly<Record<string, string>>) {
+  const verifyWebhook = async () => ({ ok: false, reason: 'no secret' }) as const;
+  const plane = await startAdminApi(t, { files, maxResponseBytes: 4_000_000, verifyWebhook });
+  return { ...plane, url: `http://127.0.0.1:${plane.port}` };
+}
+
+const status = (url: string, ...args: string[]) =>
+  runInProcess(['status', '--admin-url', url, ...args]);
+
+test('no workers are no success, unless none are asked for', async (t) => {
+  const { url } = await startPlane(t, { 'a.yaml': rules(1) });
+  const out = /^revision [0-9a-f]{12} is served, but no workers are connected\n$/;
+  const some = await status(url);
+  t.is(some.code, 3);
+  t.regex(some.out, out);
+  t.is((await status(url, '--wait', '--timeout', '0s')).code, 3);
+  const none = await status(url, '--min-workers', '0');
+  t.is(none.code, 0);
+  t.regex(none.out, out);
+  t.is((await status(url, '--min-workers', 'x')).code, 2);
+});
+
+test('a revision that was superseded is as good as the newest one', async (t) => {
+  const { url, rules: folder, store } = await startPlane(t, { 'a.yaml': rules(1) });
+  const { id: first } = await store.read();
+  folder.replace('a.yaml', rules(2));
+  const { id: second } = await store.read();
+  const asked = ['--revision', first.slice(0, 10), '--min-workers', '0', '--wait'];
+  t.like(await status(url, ...asked), {
+    code: 0,
+    out: `revision ${first.slice(0, 10)} was superseded by ${second.slice(0, 12)}, which is served, but no workers are connected\n`,
+  });
+});
+
+test('a revision that the store does not have is told at once', async (t) => {
+  const { url } = await startPlane(t, { 'a.yaml': rules(1) });
+  const run = await status(url, '--revision', 'abcdef012345', '--wait', '--timeout', '10m');
+  t.like(run, { code: 2, out: '' });
+  // A slow machine says first that it waits for an answer.
+  t.regex(run.err, /^error: no such revision: abcdef012345\n$/m);
+});
+
+test('several control planes are asked, and one that does not answer leaves it open', async (t) => {
+  const one = await startPlane(t, { 'a.yaml': rules(1) });
+  const same = await startPlane(t, { 'a.yaml': rules(1) });
+  const both = ['--admin-url', same.url, '--min-workers', '0'];
+  t.is((await status(one.url, ...both)).code, 0);
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const open = await status(one.url, ...both, '--admin-url', gone);
+  t.is(open.code, 3);
+  t.regex(open.out, /^not known: the admin API at http:\S+ cannot be reached: .*ECONNREFUSED.*\n$/);
+  const { verdict, controlPlanes } = JSON.parse(
+    (await status(one.url, ...both, '--admin-url', gone, '--json')).out,
+  );
+  t.is(verdict, 'not_known');
+  t.like(controlPlanes, [
+    { url: one.url, error: null, status: { verdict: 'no_workers' } },
+    { url: same.url, error: null, status: { verdict: 'no_workers' } },
+    { url: gone, status: null },
+  ]);
+  const other = await startPlane(t, { 'a.yaml': rules(2) });
+  const differing = await status(one.url, ...both, '--admin-url', other.url);
+  t.is(differing.code, 3);
+  t.regex(differing.out, /^the control planes differ about the newest revision: \w{12} at /);
+  t.is((await status(gone)).code, 2, 'nobody answers');
+});

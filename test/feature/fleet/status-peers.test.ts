@@ -1,0 +1,205 @@
+// A control plane that is asked for the status speaks for its peers too: real admin APIs, and peers that are
+// away, slow or lie.
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
+import { startAdminApi } from '../../support/admin-api.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { freePort } from '../../support/free-port.ts';
+
+const files = {
+  'a.yaml': 'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n',
+};
+/** What a busy machine needs: a peer that is held up must not look like one that is away. */
+const peerAnswerMs = 60_000;
+const tokens = `pipeline read ${'r'.repeat(32)}\n`;
+
+async function startPlane(t: ExecutionContext, peers: readonly PeerSource[], given: object = {}) {
+  const verifyWebhook = async () => ({ ok: false, reason: 'no secret' }) as const;
+  const options = { files, maxResponseBytes: 4_000_000, verifyWebhook, peers, peerAnswerMs };
+  const { port } = await startAdminApi(t, { ...options, ...given });
+  return `http://127.0.0.1:${port}`;
+}
+
+async function serve(t: ExecutionContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const peer = (url: string): PeerSource => ({ kind: 'url', url: new URL(url) });
+const statusOf = async (url: string, init?: RequestInit) =>
+  // biome-ignore lint/suspicious/noExplicitAny: looked into by the test
+  (await (await fetch(`${url}/status`, init)).json()) as any;
+
+/** With so many workers that have what it serves. */
+async function serveLike(
+  t: ExecutionContext,
+  url: string,
+  connected: number,
+  change: object = {},
+): Promise<string> {
+  const status = await statusOf(url);
+  const workers = {
+    connected,
+    inForce: connected,
+    onTrial: 0,
+    pending: 0,
+    refused: 0,
+    gone: 0,
+  };
+  const body = JSON.stringify({ ...status, verdict: 'in_force', workers, ...change });
+  return serve(t, (_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(body);
+  });
+}
+
+test('the status is that of the workers of all control planes', async (t) => {
+  const alone = await startPlane(t, []);
+  const peers = [await serveLike(t, alone, 3), await serveLike(t, alone, 4)];
+  const asked = await startPlane(t, peers.map(peer));
+  const status = await statusOf(asked);
+  t.like(status, { verdict: 'in_force', workers: { connected: 7, inForce: 7 } });
+  t.regex(status.text, /^revision [0-9a-f]{12} is in force on all 7 connected workers$/);
+  t.deepEqual(
+    status.controlPlanes.map(({ url, connected }: { url: string; connected: number }) => [
+      url,
+      connected,
+    ]),
+    [
+      ['this', 0],
+      [peers[0], 3],
+      [peers[1], 4],
+    ],
+  );
+  const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '7']);
+  t.is(run.code, 0, run.out);
+});
+
+test('workers that count differently are told where they have different control planes', async (t) => {
+  const alone = await startPlane(t, []);
+  const agreementsOf = (agreement: string, id: string) => {
+    const example = { id, address: `${id}:1` };
+    return {
+      agreements: [
+        { group: 'default', count: 1, agreements: [{ agreement, workers: 2, example }] },
+      ],
+    };
+  };
+  const peers = [
+    await serveLike(t, alone, 2, agreementsOf('8c358c90', 'worker-1')),
+    await serveLike(t, alone, 2, agreementsOf('b649fab3', 'worker-2')),
+  ];
+  const asked = await startPlane(t, peers.map(peer));
+  const run = await runInProcess(['status', '--admin-url', asked]);
+  t.is(run.code, 0);
+  t.regex(run.err, /warning: .*count differently.*8c358c90.*worker-1.*b649fab3.*worker-2/);
+});
+
+test('each control plane is shown with what it serves, and with what it may forget', async (t) => {
+  const alone = await startPlane(t, []);
+  const problem = '/rules takes no writes (EROFS)';
+  const { inForce, memory } = await statusOf(alone);
+  const other = await serveLike(t, alone, 1, {
+    inForce: { ...inForce, id: 'a'.repeat(64), content: 'another one' },
+    memory: { ...memory, problem },
+  });
+  const asked = await startPlane(t, [peer(other)]);
+  const { controlPlanes } = await statusOf(asked);
+  t.like(controlPlanes[0], { url: 'this', inForce: inForce.id, trial: null, memoryProblem: null });
+  t.like(controlPlanes[1], { inForce: 'a'.repeat(64), trial: null, memoryProblem: problem });
+  const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
+  t.true(run.err.endsWith(`warning: ${other}: ${problem}\n`), run.err);
+  const direct = await runInProcess(['status', '--admin-url', other, '--min-workers', '0']);
+  t.true(direct.err.endsWith(`warning: ${problem}\n`), direct.err);
+});
+
+test('a peer that does not answer is named, and the status is not known', async (t) => {
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const asked = await startPlane(t, [peer(gone)]);
+  const status = await statusOf(asked);
+  t.is(status.verdict, 'not_known');
+  t.true(status.text.startsWith(`not known: peer ${gone} gives no answer (`), status.text);
+  t.regex(status.text, /so it is unknown for its workers$/);
+  const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
+  t.is(run.code, 3);
+});
+
+test('how many workers a peer had is said when it is away', async (t) => {
+  const alone = await startPlane(t, []);
+  const body = await statusOf(alone);
+  let isAway = false;
+  const flaky = await serve(t, (_request, response) => {
+    if (isAway) response.statusCode = 503;
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      JSON.stringify({ ...body, workers: { ...body.workers, connected: 12, inForce: 12 } }),
+    );
+  });
+  const asked = await startPlane(t, [peer(flaky)]);
+  t.is((await statusOf(asked)).workers.connected, 12);
+  isAway = true;
+  t.regex((await statusOf(asked)).text, /\(HTTP 503\), so it is unknown for 12 workers$/);
+});
+
+/** What is said of each peer that is not there. */
+const errorsOf = ({ controlPlanes }: { controlPlanes: { error: string | null }[] }) =>
+  controlPlanes.flatMap(({ error }) => (error === null ? [] : error.replace(/.*\((.*)\).*/, '$1')));
+
+test('a peer that lies is as one that is away', async (t) => {
+  const lying = await serve(t, (_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end('{"verdict":"in_force","workers":{"connected":1e9}}');
+  });
+  const status = await statusOf(await startPlane(t, [peer(lying)]));
+  t.is(status.verdict, 'not_known');
+  t.deepEqual(errorsOf(status), ['what it answers is not of this version']);
+});
+
+test('a peer that is slow, or answers without an end, is waited for two seconds', async (t) => {
+  const slow = await serve(t, () => {});
+  const endless = await serve(t, (_request, response) => {
+    const timer = setInterval(() => response.write(' '.repeat(1024)), 10);
+    response.on('close', () => clearInterval(timer));
+  });
+  const asked = await startPlane(t, [slow, endless].map(peer), { peerAnswerMs: undefined });
+  const status = await statusOf(asked);
+  t.is(status.verdict, 'not_known');
+  t.deepEqual(
+    errorsOf(status).map((error) => error.replace(/.*: no answer/, 'no answer')),
+    ['no answer within 2s', 'no answer within 2s'],
+  );
+});
+
+test('a control plane that finds itself among its peers, by address or by name, does not count twice', async (t) => {
+  const port = await freePort();
+  const peers: PeerSource[] = [
+    peer(`http://127.0.0.1:${port}`),
+    { kind: 'dns', host: 'localhost', port },
+  ];
+  const asked = await startPlane(t, peers, { port });
+  const { controlPlanes } = await statusOf(asked);
+  // The name may stand for an address at which nobody listens.
+  t.deepEqual(
+    controlPlanes.filter(({ error }: { error: string | null }) => error === null).length,
+    1,
+  );
+});
+
+test('peers are asked with the token of whoever asks', async (t) => {
+  const one = await startPlane(t, [], { tokens });
+  const asked = await startPlane(t, [peer(one)], { tokens });
+  const authorization = `Bearer ${'r'.repeat(32)}`;
+  const status = await statusOf(asked, { headers: { authorization } });
+  t.deepEqual(
+    status.controlPlanes.map(({ error }: { error: string | null }) => error),
+    [null, null],
+  );
+  t.is((await fetch(`${asked}/status`)).status, 401);
+});

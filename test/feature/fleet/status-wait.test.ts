@@ -1,0 +1,165 @@
+// `status --wait` keeps to its time, and outlasts a control plane that is away for a moment.
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { type CommandRun, runInProcess } from '../../support/command-run.ts';
+
+/** Far below the 120 s of a call, and far above what a machine that stands still adds. */
+const soonMs = 30_000;
+const newest = { id: '1'.repeat(40), problems: [] };
+const workers = { connected: 2 };
+const inForce = { verdict: 'in_force', text: '', newest, workers, disagreements: [] };
+const told = 'revision 111111111111 is in force on all 2 connected workers\n';
+const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
+
+/** Takes connections, and says no more than `said` on them. */
+async function listenInSilence(t: ExecutionContext, said = ''): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.write(said);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+interface Admin {
+  readonly url: string;
+  /** How often it was asked. */
+  readonly asked: () => number;
+}
+
+/** `listeners` answer one after another, the last one from then on. */
+async function serve(t: ExecutionContext, ...listeners: RequestListener[]): Promise<Admin> {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    const listener = listeners[Math.min(asked, listeners.length - 1)];
+    asked++;
+    listener?.(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, asked: () => asked };
+}
+
+function answer(status: number, body: object | string): RequestListener {
+  return (_request, response) => {
+    response.statusCode = status;
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+}
+
+async function status(url: string, ...args: string[]) {
+  const startedMs = performance.now();
+  const run = await runInProcess(['status', '--admin-url', url, ...args]);
+  return { ...run, tookMs: performance.now() - startedMs };
+}
+
+/** A process that stands still at the wrong moment hears nothing in time: then once more. */
+async function statusUntil(isHeard: (run: CommandRun) => boolean, url: string, ...args: string[]) {
+  let run = await status(url, ...args);
+  for (let again = 0; again < 4 && !isHeard(run); again++) run = await status(url, ...args);
+  return run;
+}
+
+const silences: readonly [what: string, said: string][] = [
+  ['takes connections and never answers', ''],
+  ['never ends its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{'],
+];
+
+for (const [what, said] of silences) {
+  test(`--wait ends at its time when the address ${what}`, async (t) => {
+    const url = await listenInSilence(t, said);
+    const { code, out, err, tookMs } = await status(url, '--wait', '--timeout', '2s');
+    t.is(code, 2);
+    t.is(out, '');
+    t.regex(err, /^error: the admin API at \S+ cannot be reached: no answer within [\d.]+s\n/m);
+    t.true(tookMs > 1_000 && tookMs < soonMs, `it took ${tookMs} ms`);
+  });
+}
+
+test('--wait gives an answer a second to come, however short its time is', async (t) => {
+  const slow: RequestListener = (request, response) =>
+    void setTimeout(() => answer(200, inForce)(request, response), 100);
+  const { url } = await serve(t, slow);
+  const args = ['--wait', '--timeout', '1ms'];
+  t.like(await statusUntil(({ code }) => code === 0, url, ...args), { code: 0, out: told });
+});
+
+test('--timeout without --wait is wrong usage, and asks nobody', async (t) => {
+  const { url } = await serve(t, () => t.fail('it was asked'));
+  t.like(await status(url, '--timeout', '60s'), {
+    code: 2,
+    out: '',
+    err: 'error: --timeout has no effect without --wait\n--help says what can be given\n',
+  });
+});
+
+for (const away of [502, 503, 504]) {
+  test(`--wait asks again after HTTP ${away}, until there is an answer`, async (t) => {
+    const page = answer(away, '<h1>nobody is behind this proxy</h1>');
+    const { url, asked } = await serve(t, page, page, answer(200, pending), answer(200, inForce));
+    t.like(await status(url, '--wait'), { code: 0, out: told });
+    t.is(asked(), 4);
+  });
+
+  test(`HTTP ${away} until the end is what --wait tells, as no answer`, async (t) => {
+    const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
+    const refusal = `error: no upstream (HTTP ${away})\n`;
+    const isHeard = ({ err }: CommandRun) => asked() > 1 && err.endsWith(refusal);
+    const run = await statusUntil(isHeard, url, '--wait', '--timeout', '1s');
+    const { code, out, err, tookMs } = run;
+    t.is(code, 2);
+    t.is(out, '');
+    t.true(err.endsWith(refusal), err);
+    t.true(asked() > 1, 'it was asked again');
+    t.true(tookMs >= 1_000 && tookMs < soonMs, `it took ${tookMs} ms`);
+  });
+
+  test(`without --wait, HTTP ${away} is told at once`, async (t) => {
+    const { url, asked } = await serve(t, answer(away, { detail: 'no upstream' }));
+    t.like(await status(url), { code: 2, out: '', err: `error: no upstream (HTTP ${away})\n` });
+    t.is(asked(), 1);
+  });
+}
+
+test('--wait outlasts a connection that ends without an answer', async (t) => {
+  const hangUp: RequestListener = (request) => void request.socket.destroy();
+  const { url } = await serve(t, hangUp, answer(200, inForce));
+  t.like(await status(url, '--wait'), { code: 0, out: told });
+});
+
+test('--wait gives up at once on what is refused for ever, and on a defect', async (t) => {
+  for (const refused of [401, 403, 404, 500]) {
+    const { url, asked } = await serve(t, answer(refused, { detail: 'no' }));
+    const { code, err } = await status(url, '--wait');
+    t.is(code, 2);
+    t.regex(err, new RegExp(`^error: no.* \\(HTTP ${refused}\\)\\n$`));
+    t.is(asked(), 1);
+  }
+});
+
+test('--wait says what it waits for while a proxy answers in place of the control plane', async (t) => {
+  const { url } = await serve(t, answer(503, ''));
+  const said = /^waiting: for an answer: the admin API at \S+ answers HTTP 503 \(\d+ s\)$/m;
+  const args = ['--wait', '--timeout', '3s'];
+  const { code, err } = await statusUntil((run) => said.test(run.err), url, ...args);
+  t.is(code, 2);
+  t.regex(err, said);
+});
+
+test('a page that is no answer of a control plane is told as such', async (t) => {
+  const { url } = await serve(t, answer(200, '<h1>Back soon</h1>'));
+  const run = await status(url);
+  t.is(run.code, 2);
+  t.regex(run.err, /what answers is no control plane \(HTTP 200, no JSON\)/);
+});

@@ -1,0 +1,252 @@
+// What a memory cache holds after decisions: lifetimes, sums, foreign values, the choice of nodes, and
+// the statistics of all that.
+import test, { type ExecutionContext } from 'ava';
+import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import type { CounterStore } from '../../../worker/counters/store.ts';
+import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
+import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
+import {
+  openMemcachedStore,
+  type RecordedMemcachedStore,
+  type RecordedMemcachedStoreOptions,
+} from '../../support/memcached-store.ts';
+
+/** For tests that use keys of their own and do not look at the server's numbers. */
+const shared = startMemcachedServer();
+test.after.always(async () => (await shared).stop());
+
+async function setUp(
+  t: ExecutionContext,
+  options: RecordedMemcachedStoreOptions = {},
+): Promise<{ memcached: MemcachedServer; store: RecordedMemcachedStore }> {
+  const memcached = await shared;
+  const store = await openMemcachedStore({ urls: [memcached.url], ...options });
+  t.teardown(() => store.close(0));
+  return { memcached, store };
+}
+
+async function startOwn(t: ExecutionContext): Promise<MemcachedServer> {
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  return memcached;
+}
+
+function count(store: CounterStore, ...hits: HitOptions[]) {
+  const { request, result } = startCounting(hits.map(createHit));
+  store.count(request);
+  return result;
+}
+
+const month = 2_592_000;
+
+test('a counter lives for its window and the jitter', async (t) => {
+  const { memcached, store } = await setUp(t);
+  for (let index = 0; index < 20; index++) {
+    await count(store, { key: `jitter_${index}`, windowSeconds: 1000 });
+  }
+  await store.settled();
+  const lifetimes = new Set<number>();
+  for (let index = 0; index < 20; index++) {
+    const seconds = (await memcached.secondsToLive(`jitter_${index}`)) ?? 0;
+    // The server's clock ticks once a second, and the test takes some.
+    t.true(seconds > 980 && seconds <= 1301, `${seconds} s`);
+    lifetimes.add(Math.round(seconds / 10));
+  }
+  t.true(lifetimes.size > 3, 'lifetimes differ');
+});
+
+for (const windowSeconds of [month - 100, month, month + 1, 31_536_000]) {
+  test(`a counter lives for ${windowSeconds} s, on either side of 30 days`, async (t) => {
+    const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
+    const key = `lives_${windowSeconds}_`;
+    await count(store, { key, hits: 2, windowSeconds });
+    await store.settled();
+    const seconds = (await memcached.secondsToLive(key)) ?? 0;
+    t.true(Math.abs(seconds - windowSeconds) <= 20, `${seconds} s`);
+    t.deepEqual((await count(store, { key, windowSeconds })).after, [3]);
+  });
+}
+
+test('a counter outlives its window by a second, since the server does not count parts of one', async (t) => {
+  const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
+  const lifetimes: number[] = [];
+  for (let index = 0; index < 5; index++) {
+    await count(store, { key: `window_${index}`, windowSeconds: 500 });
+    await store.settled();
+    lifetimes.push((await memcached.secondsToLive(`window_${index}`)) ?? 0);
+  }
+  // The longest, because the test may stand still at any time.
+  t.is(Math.max(...lifetimes), 501);
+});
+
+test('later hits leave the lifetime as it is', async (t) => {
+  const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
+  await count(store, { key: 'kept_', windowSeconds: 500 });
+  await store.settled();
+  await count(store, { key: 'kept_', windowSeconds: 90_000 });
+  await count(store, { key: 'kept_', refund: true, windowSeconds: 90_000 });
+  await store.settled();
+  t.true(((await memcached.secondsToLive('kept_')) ?? 1e9) <= 502);
+});
+
+test('hits that come together are one increment', async (t) => {
+  const memcached = await startOwn(t);
+  const { store } = await setUp(t, { urls: [memcached.url] });
+  await count(store, { key: 'hot_' });
+  await store.settled();
+  const before = (await memcached.stats()).get('incr_hits') ?? 0;
+  await Promise.all(Array.from({ length: 100 }, () => count(store, { key: 'hot_' })));
+  await store.settled();
+  t.is(await memcached.get('hot_'), '101');
+  t.is(((await memcached.stats()).get('incr_hits') ?? 0) - before, 1);
+});
+
+test('more keys than fit into one command are all read', async (t) => {
+  const { store } = await setUp(t, { maxIdleConnections: 1 });
+  const keys = Array.from({ length: 150 }, (_, index) => `many_${index}`);
+  for (const hits of [1, 2]) {
+    const results = await Promise.all(keys.map((key) => count(store, { key })));
+    t.true(results.every(({ after }) => after[0] === hits));
+  }
+});
+
+test('the hits of other workers count', async (t) => {
+  const { memcached, store } = await setUp(t);
+  const other = await openMemcachedStore({ urls: [memcached.url] });
+  t.teardown(() => other.close(0));
+  // Both find no counter, and both try to make it.
+  await Promise.all([
+    ...Array.from({ length: 50 }, (_, index) => count(store, { key: `both_${index}` })),
+    ...Array.from({ length: 50 }, (_, index) => count(other, { key: `both_${index}`, hits: 2 })),
+  ]);
+  await Promise.all([store.settled(), other.settled()]);
+  for (let index = 0; index < 50; index++) t.is(await memcached.get(`both_${index}`), '3');
+  t.deepEqual((await count(store, { key: 'both_0' })).after, [4]);
+});
+
+test('one worker sees its own hits, although they are added in the background', async (t) => {
+  const { store } = await setUp(t);
+  for (let hits = 1; hits <= 200; hits++) {
+    const { after } = await count(store, { key: 'own_' });
+    if (after[0] !== hits) t.is(after[0], hits);
+  }
+  t.pass();
+});
+
+test('a refund of a counter that loses a digit reads right', async (t) => {
+  const { memcached, store } = await setUp(t);
+  await memcached.set('digits_', '10');
+  t.deepEqual((await count(store, { key: 'digits_', hits: 1, refund: true })).after, [9]);
+  await store.settled();
+  t.deepEqual((await count(store, { key: 'digits_' })).after, [10]);
+  await store.settled();
+  t.is(await memcached.get('digits_'), '10');
+});
+
+test('what is no counter counts as 0 and is told', async (t) => {
+  const { memcached, store } = await setUp(t);
+  await memcached.set('foreign_', 'something else');
+  await memcached.set('overlong_', 'x'.repeat(100_000));
+  t.deepEqual(
+    (await count(store, { key: 'foreign_', hits: 3 }, { key: 'overlong_' })).after,
+    [3, 1],
+  );
+  await store.settled();
+  t.is(await memcached.get('foreign_'), 'something else');
+  t.true(
+    store.log.lines.some((line) =>
+      /the value of "(foreign|overlong)_" is not a counter/.test(line),
+    ),
+    store.log.lines.join('\n'),
+  );
+  t.is(store.metrics.counter('ratelimit.memcache.increment.__code=error').value, 2);
+});
+
+test('a key that the protocol cannot carry fails its request alone', async (t) => {
+  const { memcached, store } = await setUp(t);
+  const [bad, good] = await Promise.all([
+    count(store, { key: 'fine_' }, { key: 'x'.repeat(251), descriptorIndex: 4 }),
+    count(store, { key: 'fine_' }),
+  ]);
+  t.is(bad.error?.code, 'bad_request');
+  t.regex(bad.error?.message ?? '', /^descriptors\[4\]: its counter key has 251 bytes/);
+  t.deepEqual(good.after, [1]);
+  const injected = await count(store, { key: 'a\r\nset owned 0 0 1\r\n1' });
+  t.is(injected.error?.code, 'bad_request');
+  await store.settled();
+  t.is(await memcached.get('fine_'), '1');
+  t.is(await memcached.get('owned'), undefined);
+});
+
+test('a key of 250 bytes in several languages is counted', async (t) => {
+  const { memcached, store } = await setUp(t);
+  const key = `${'ü'.repeat(60)}${'語'.repeat(40)}_${'x'.repeat(9)}`;
+  t.is(Buffer.byteLength(key), 250);
+  await count(store, { key, hits: 2 });
+  t.deepEqual((await count(store, { key })).after, [3]);
+  await store.settled();
+  t.is(await memcached.get(key), '3');
+});
+
+test('half a character, which no text can carry, is counted like another', async (t) => {
+  const { store } = await setUp(t);
+  t.deepEqual((await count(store, { key: 'half_\ud800' })).after, [1]);
+  await store.settled();
+  t.deepEqual((await count(store, { key: 'half_\ud800' })).after, [2]);
+});
+
+test('counters are where CRC-32 modulo the number of nodes says', async (t) => {
+  const servers = await Promise.all([1, 2, 3].map(() => startMemcachedServer()));
+  for (const server of servers) t.teardown(server.stop);
+  const store = await openMemcachedStore({ urls: servers.map(({ url }) => url) });
+  t.teardown(() => store.close(0));
+  const keys = Array.from({ length: 30 }, (_, index) => `spread_${index}`);
+  const hits = keys.map((key, index) => ({ key, hits: index + 1 }));
+  const { after } = await count(store, ...hits);
+  t.deepEqual(
+    after,
+    hits.map((hit) => hit.hits),
+  );
+  await store.settled();
+  for (const { key, hits: wanted } of hits) {
+    const { node } = chooseNode(key, 3, 1);
+    const found = await Promise.all(servers.map((server) => server.get(key)));
+    t.deepEqual(
+      found,
+      servers.map((_, index) => (index === node ? String(wanted) : undefined)),
+    );
+  }
+});
+
+test('calls are counted by their outcome', async (t) => {
+  const { memcached, store } = await setUp(t);
+  await memcached.set('old_', '5');
+  await count(store, { key: 'old_' }, { key: 'new_' });
+  await store.settled();
+  await count(store, { key: 'new_' });
+  await store.settled();
+  const values = Object.fromEntries(store.metrics.snapshot());
+  t.deepEqual(values, {
+    'ratelimit.memcache.add.__code=success': 1,
+    'ratelimit.memcache.increment.__code=miss': 1,
+    'ratelimit.memcache.increment.__code=success': 2,
+    'ratelimit.memcache.keys_found': 2,
+    'ratelimit.memcache.keys_requested': 3,
+    'ratelimit.memcache.multiget.__code=success': 2,
+  });
+});
+
+test('no more connections are opened than are to be kept', async (t) => {
+  const memcached = await startOwn(t);
+  const readTotal = async () => (await memcached.stats()).get('total_connections') ?? 0;
+  const before = await readTotal();
+  const { store } = await setUp(t, { urls: [memcached.url], maxIdleConnections: 3 });
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) => count(store, { key: `idle_${round}_${index}` })),
+    );
+  }
+  await store.settled();
+  // One more is the one that asks.
+  t.is((await readTotal()) - before, 3 + 1);
+});

@@ -1,0 +1,274 @@
+// Where memory caches are found and how they are spoken to: SRV records of a real DNS server, looked up
+// again and again, and TLS.
+import { Resolver } from 'node:dns/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { NodeTls } from '../../../worker/counters/memcached/memcached-nodes.ts';
+import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import type { CounterStore } from '../../../worker/counters/store.ts';
+import { createHit, startCounting } from '../../support/counting.ts';
+import { startDnsServer } from '../../support/dns-server.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  type MemcachedServer,
+  type MemcachedServerOptions,
+  startMemcachedServer,
+} from '../../support/memcached-server.ts';
+import { createRecordedMemcachedStore, openMemcachedStore } from '../../support/memcached-store.ts';
+
+const record = '_memcache._tcp.cache.test';
+const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
+const file = (name: string) => `${kit}${name}`;
+
+async function start(
+  t: ExecutionContext,
+  options: MemcachedServerOptions = {},
+): Promise<MemcachedServer> {
+  const memcached = await startMemcachedServer(options);
+  t.teardown(memcached.stop);
+  return memcached;
+}
+
+async function startDns(t: ExecutionContext, timeoutMs = 10_000) {
+  const dns = await startDnsServer();
+  t.teardown(dns.close);
+  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
+  resolver.setServers([dns.address]);
+  const setNodes = (...servers: readonly MemcachedServer[]) =>
+    dns.setSrv(
+      record,
+      servers.map(({ port }) => ({ target: 'localhost', port })),
+    );
+  return { dns, setNodes, resolveSrv: (name: string) => resolver.resolveSrv(name) };
+}
+
+async function countOne(store: CounterStore, key: string): Promise<number | undefined> {
+  const { request, result } = startCounting([createHit({ key })]);
+  store.count(request);
+  const { error, after } = await result;
+  if (error !== undefined) throw error;
+  return after[0];
+}
+
+const keys = Array.from({ length: 20 }, (_, index) => `srv_${index}`);
+
+test('the nodes of a record are used in the order of their texts', async (t) => {
+  const servers = await Promise.all([1, 2, 3].map(() => start(t)));
+  const { setNodes, resolveSrv } = await startDns(t);
+  setNodes(...servers);
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 } as const;
+  const store = await openMemcachedStore({ source, resolveSrv });
+  t.teardown(() => store.close(0));
+  for (const key of keys) t.is(await countOne(store, key), 1);
+  await store.settled();
+  const sorted = servers.toSorted((a, b) => (String(a.port) < String(b.port) ? -1 : 1));
+  for (const key of keys) {
+    const { node } = chooseNode(key, 3, 1);
+    t.is(await sorted[node]?.get(key), '1', key);
+  }
+  t.is(
+    store.state().detail,
+    `memory cache ${sorted.map(({ port }) => `localhost:${port}`).join(', ')}`,
+  );
+});
+
+test('a record that changes changes the nodes; a failing look-up does not', async (t) => {
+  const [first, second] = [await start(t), await start(t)];
+  const { dns, setNodes, resolveSrv } = await startDns(t);
+  setNodes(first);
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
+  const store = await openMemcachedStore({ source, resolveSrv });
+  t.teardown(() => store.close(0));
+  t.is(await countOne(store, 'moving_'), 1);
+  await store.settled();
+  t.is(await first.get('moving_'), '1');
+
+  setNodes(second);
+  await eventually('the other node', () => store.state().detail.endsWith(`:${second.port}`));
+  t.true(
+    store.log.lines.includes(
+      `notice memory cache: the nodes are now localhost:${second.port}, were localhost:${first.port}`,
+    ),
+  );
+  t.is(await countOne(store, 'moving_'), 1);
+  await store.settled();
+  t.is(await second.get('moving_'), '1');
+  await eventually('the old connections are closed', async () => {
+    // The test's own connection is left.
+    return (await first.stats()).get('curr_connections') === (await idleConnections(t));
+  });
+
+  dns.behave('failing');
+  await eventually('it is told', () =>
+    store.log.lines.some((line) => line.includes('cannot be looked up')),
+  );
+  const { asked } = dns;
+  await eventually('more look-ups', () => dns.asked > asked + 2);
+  t.is(await countOne(store, 'moving_'), 2);
+  const told = store.log.lines.filter((line) => line.includes('cannot be looked up'));
+  t.is(told.length, 1);
+  t.regex(
+    told[0] ?? '',
+    /^warning .* _memcache\._tcp\.cache\.test .*; the known ones stay in use$/,
+  );
+
+  dns.behave('normal');
+  setNodes(first, second);
+  await eventually('both nodes', () => store.state().detail.includes(`:${first.port}`));
+  t.true(store.log.lines.includes('notice memory cache: the nodes can be looked up again'));
+});
+
+/** What a memcached that serves nobody but the asking test counts. */
+async function idleConnections(t: ExecutionContext): Promise<number | undefined> {
+  return (await (await start(t)).stats()).get('curr_connections');
+}
+
+test('hits that are on their way to a node that leaves the list are still added', async (t) => {
+  const [first, second] = [await start(t), await start(t)];
+  const { setNodes, resolveSrv } = await startDns(t);
+  setNodes(first);
+  const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
+  const store = await openMemcachedStore({ source, resolveSrv });
+  t.teardown(() => store.close(0));
+  await countOne(store, 'leaving_');
+  await store.settled();
+  let sent = 1;
+  setNodes(second);
+  while (store.state().detail.endsWith(`:${first.port}`)) {
+    await countOne(store, 'leaving_');
+    sent++;
+  }
+  const later = await countOne(store, 'leaving_');
+  await store.settled();
+  const [before, after] = [await first.get('leaving_'), await second.get('leaving_')];
+  t.is(Number(before) + Number(after), sent + 1);
+  t.true((later ?? 0) <= Number(after));
+});
+
+for (const how of ['failing', 'silent', 'normal'] as const) {
+  test(`the start fails when the record cannot be looked up: ${how}`, async (t) => {
+    const { dns, resolveSrv } = await startDns(t, how === 'silent' ? 200 : undefined);
+    dns.behave(how);
+    const store = createRecordedMemcachedStore({
+      source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 },
+      resolveSrv,
+    });
+    t.teardown(() => store.close(0));
+    const error = await t.throwsAsync(store.connect(AbortSignal.timeout(30_000)));
+    t.like(error, { code: 'cannot_start' });
+    t.regex(
+      error?.message ?? '',
+      /^memory cache: the nodes of _memcache\._tcp\.cache\.test cannot be looked up \(.+\); name an SRV record that exists in MEMCACHE_SRV,/,
+    );
+  });
+}
+
+test('the start can be given up during the look-up', async (t) => {
+  const store = createRecordedMemcachedStore({
+    source: { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 },
+    resolveSrv: () => new Promise(() => {}),
+  });
+  t.teardown(() => store.close(0));
+  const stopping = new AbortController();
+  const starting = store.connect(stopping.signal);
+  const reason = new Error('the process is stopping');
+  stopping.abort(reason);
+  t.is(await t.throwsAsync(starting), reason);
+});
+
+test('without a node everything counts as 0, and that is told', async (t) => {
+  const store = await openMemcachedStore({ urls: [] });
+  t.teardown(() => store.close(0));
+  t.is(await countOne(store, 'nowhere_'), 1);
+  t.is(await countOne(store, 'nowhere_'), 1);
+  t.deepEqual(store.log.lines, ['error memory cache: no node is known, so nothing is counted']);
+  t.is(store.metrics.counter('ratelimit.memcache.multiget.__code=error').value, 2);
+});
+
+const server = { cert: file('server.pem'), key: file('server.key') };
+const otherName = { cert: file('other.pem'), key: file('other.key') };
+const authority = { ca: file('ca.pem'), cert: undefined, key: undefined };
+const withClient = { ca: file('ca.pem'), cert: file('client.pem'), key: file('client.key') };
+
+const tlsCases: {
+  readonly title: string;
+  readonly serves: NonNullable<MemcachedServerOptions['tls']>;
+  readonly tls: NodeTls | undefined;
+  /** What is told when nothing is counted. */
+  readonly failure?: RegExp;
+}[] = [
+  {
+    title: 'a certificate of the given authority is trusted',
+    serves: server,
+    tls: { files: authority, skipHostnameVerification: false },
+  },
+  {
+    title: 'a certificate of an unknown authority is not',
+    serves: server,
+    tls: { files: { ...authority, ca: undefined }, skipHostnameVerification: false },
+    failure: /unable to verify|self-signed|unable to get/,
+  },
+  {
+    title: 'a certificate for another host name is not',
+    serves: otherName,
+    tls: { files: authority, skipHostnameVerification: false },
+    failure: /does not match certificate's altnames/,
+  },
+  {
+    title: 'a certificate for another host name is when that is not to be verified',
+    serves: otherName,
+    tls: { files: authority, skipHostnameVerification: true },
+  },
+  {
+    title: 'an unknown authority is never trusted, host name verified or not',
+    serves: server,
+    tls: { files: { ...authority, ca: undefined }, skipHostnameVerification: true },
+    failure: /unable to verify|self-signed|unable to get/,
+  },
+  {
+    title: 'a node that wants a client certificate gets it',
+    serves: { ...server, clientCa: file('ca.pem') },
+    tls: { files: withClient, skipHostnameVerification: false },
+  },
+  {
+    title: 'a node that wants a client certificate refuses us without',
+    serves: { ...server, clientCa: file('ca.pem') },
+    tls: { files: authority, skipHostnameVerification: false },
+    failure: /./,
+  },
+  {
+    title: 'a node that speaks TLS does not understand us without',
+    serves: server,
+    tls: undefined,
+    failure: /./,
+  },
+];
+for (const { title, serves, tls, failure } of tlsCases) {
+  test(`over TLS, ${title}`, async (t) => {
+    const memcached = await start(t, { tls: serves });
+    const store = await openMemcachedStore({ urls: [`localhost:${memcached.port}`], tls });
+    t.teardown(() => store.close(0));
+    const results = [await countOne(store, 'tls_'), await countOne(store, 'tls_')];
+    if (failure === undefined) {
+      t.deepEqual(results, [1, 2]);
+      t.deepEqual(store.log.lines, []);
+    } else {
+      t.deepEqual(results, [1, 1]);
+      await eventually('the failure is told', () => store.log.lines.length > 0);
+      t.regex(store.log.lines[0] ?? '', failure);
+    }
+  });
+}
+
+test('the start fails when a file of TLS is no good', async (t) => {
+  const store = createRecordedMemcachedStore({
+    urls: ['localhost:1'],
+    tls: {
+      files: { ...authority, ca: file('server.key') },
+      skipHostnameVerification: false,
+    },
+  });
+  t.teardown(() => store.close(0));
+  const error = await t.throwsAsync(store.connect(AbortSignal.timeout(30_000)));
+  t.like(error, { code: 'cannot_start' });
+  t.regex(error?.message ?? '', /^memory cache: .*server\.key is not a certificate/);
+});

@@ -1,0 +1,271 @@
+// Memory caches that are gone, silent, cut off or talk nonsense: no decision fails, none waits long,
+// counting goes on by itself, and nothing is counted twice.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import type { CounterStore } from '../../../worker/counters/store.ts';
+import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { openMemcachedStore, type RecordedMemcachedStore } from '../../support/memcached-store.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+/** What an answer may take when a node is silent: connecting and reading are bounded by 500 ms each;
+ * the rest is for a busy machine. Without those bounds the request's deadline of 20 s would end it. */
+const silentBoundMs = 15_000;
+
+const openGauge = 'ratelimit.store.breaker.open';
+const readError = 'ratelimit.memcache.multiget.__code=error';
+
+async function start(t: ExecutionContext) {
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  return memcached;
+}
+
+/** For silence: the proxy keeps connections, accepts others, and passes nothing on. */
+async function startBehindProxy(t: ExecutionContext) {
+  const memcached = await start(t);
+  const proxy = await startTcpProxy(memcached.port);
+  t.teardown(proxy.close);
+  return { memcached, proxy, url: `127.0.0.1:${proxy.port}` };
+}
+
+async function open(
+  t: ExecutionContext,
+  urls: readonly string[],
+  maxIdleConnections = 2,
+): Promise<RecordedMemcachedStore> {
+  const store = await openMemcachedStore({ urls, maxIdleConnections });
+  t.teardown(() => store.close(0));
+  return store;
+}
+
+function count(store: CounterStore, hits: readonly HitOptions[], timeoutMs = 20_000) {
+  const deadlineMs = systemClock.monotonicMs() + timeoutMs;
+  const { request, result } = startCounting(hits.map(createHit), { deadlineMs });
+  store.count(request);
+  return result;
+}
+
+/** As `count`, with a deadline so near that a busy machine may take it for past at first. */
+async function countInHurry(store: CounterStore, hits: readonly HitOptions[]) {
+  for (;;) {
+    const outcome = await count(store, hits, 60);
+    if (!outcome.error?.message.includes('before the counters were read')) return outcome;
+  }
+}
+
+function errorsOf(store: RecordedMemcachedStore): string[] {
+  return store.log.lines.filter((line) => line.startsWith('error'));
+}
+
+test('a node that is not there counts as 0, and is told at the start', async (t) => {
+  const url = `127.0.0.1:${await freePort()}`;
+  const store = await open(t, [url]);
+  await eventually('the failure is told', () => errorsOf(store).length > 0);
+  t.deepEqual(errorsOf(store), [
+    `error memory cache ${url}: connect ECONNREFUSED ${url}; its counters count as 0 until it answers`,
+  ]);
+  for (let round = 0; round < 20; round++) {
+    const { error, after } = await count(store, [{ key: 'away_', hits: 3 }, { key: 'b_' }]);
+    t.is(error, undefined);
+    t.deepEqual(after, [3, 1]);
+  }
+  t.is(store.metrics.counter(readError).value, 20);
+  t.is(errorsOf(store).length, 1);
+  t.deepEqual(store.state(), {
+    healthy: true,
+    detail: `memory cache ${url} (connect ECONNREFUSED ${url})`,
+  });
+});
+
+test('a node that goes away and comes back is counted in again', async (t) => {
+  const memcached = await start(t);
+  const store = await open(t, [memcached.url]);
+  t.deepEqual((await count(store, [{ key: 'back_', hits: 5 }])).after, [5]);
+  await store.settled();
+  await memcached.kill();
+  await eventually('counting as 0', async () => {
+    const { error, after } = await count(store, [{ key: 'back_' }]);
+    t.is(error, undefined);
+    return after[0] === 1 && errorsOf(store).length > 0;
+  });
+  await memcached.restart();
+  await eventually('counting', async () => {
+    await count(store, [{ key: 'back_' }]);
+    await store.settled();
+    return ((await memcached.get('back_')) ?? '') > '1';
+  });
+  t.is(store.log.lines.filter((line) => line.includes('answers again after')).length, 1);
+  t.is(store.state().detail, `memory cache ${memcached.url}`);
+});
+
+test('an idle connection that ends is replaced', async (t) => {
+  const { proxy, url } = await startBehindProxy(t);
+  const store = await open(t, [url], 1);
+  await count(store, [{ key: 'quiet_' }]);
+  await store.settled();
+  proxy.dropAll();
+  await eventually('a new connection', async () => {
+    const { after } = await count(store, [{ key: 'quiet_' }]);
+    await store.settled();
+    return (after[0] ?? 0) > 1;
+  });
+  t.is(proxy.accepted, 2);
+});
+
+test('a silent node is waited for no longer than its timeout', async (t) => {
+  const { proxy, url } = await startBehindProxy(t);
+  const store = await openMemcachedStore({ urls: [url], clock: systemClock });
+  t.teardown(() => store.close(0));
+  // A busy machine may have taken a slow answer for none.
+  await eventually('it answers', async () => {
+    const { after } = await count(store, [{ key: 'silent_', hits: 7 }]);
+    await store.settled();
+    return (after[0] ?? 0) > 7 && store.metrics.gauge(openGauge).value === 0;
+  });
+  proxy.inject({ kind: 'stall' });
+  const results = await Promise.all([1, 2, 3].map(() => count(store, [{ key: 'silent_' }])));
+  for (const { error, after, tookMs } of results) {
+    t.is(error, undefined);
+    // Each by itself: nothing is known of the others either.
+    t.deepEqual(after, [1]);
+    t.true(tookMs >= 400 && tookMs < silentBoundMs, `${tookMs} ms`);
+  }
+  t.true(errorsOf(store).some((line) => line.includes('no answer in 500 ms')));
+  proxy.heal();
+  await eventually('counting', async () => {
+    const { after } = await count(store, [{ key: 'silent_' }]);
+    return (after[0] ?? 0) > 7;
+  });
+});
+
+test('a deadline that is earlier ends the wait', async (t) => {
+  const { proxy, url } = await startBehindProxy(t);
+  const store = await openMemcachedStore({ urls: [url] });
+  t.teardown(() => store.close(0));
+  await count(store, [{ key: 'hurry_' }]);
+  await store.settled();
+  proxy.inject({ kind: 'stall' });
+  const { error, after } = await countInHurry(store, [{ key: 'hurry_', hits: 2 }]);
+  t.is(error, undefined);
+  t.deepEqual(after, [2]);
+  proxy.heal();
+});
+
+test('one node that is gone leaves the counters of the others exact', async (t) => {
+  const memcached = await start(t);
+  const store = await open(t, [memcached.url, `127.0.0.1:${await freePort()}`]);
+  const keys = Array.from({ length: 20 }, (_, index) => `half_${index}`);
+  for (let round = 1; round <= 3; round++) {
+    const { error, after } = await count(
+      store,
+      keys.map((key) => ({ key })),
+    );
+    t.is(error, undefined);
+    t.deepEqual(
+      after,
+      keys.map((key) => (chooseNode(key, 2, 1).node === 0 ? round : 1)),
+    );
+  }
+});
+
+test('200 cut answers: every hit is counted once', async (t) => {
+  const { memcached, proxy, url } = await startBehindProxy(t);
+  const store = await open(t, [url]);
+  const sent = new Map<string, number>();
+  for (let index = 0; index < 20; index++) {
+    await count(store, [{ key: `cut_${index}_` }]);
+    sent.set(`cut_${index}_`, 1);
+  }
+  await store.settled();
+  for (let round = 0; round < 200; round++) {
+    const key = `cut_${round % 20}_`;
+    const cut = proxy.cutNextReply(`incr ${key}`);
+    await eventually('an answer is cut', async () => {
+      sent.set(key, (sent.get(key) ?? 0) + 1);
+      t.is((await count(store, [{ key }])).error, undefined);
+      return Promise.race([cut.then(() => true), store.settled().then(() => false)]);
+    });
+  }
+  await store.settled();
+  for (const [key, hits] of sent) {
+    t.is(await memcached.get(key), String(hits), key);
+  }
+  t.true(proxy.accepted >= 200);
+});
+
+test('the close waits for the hits that were answered', async (t) => {
+  const memcached = await start(t);
+  const store = await openMemcachedStore({ urls: [memcached.url] });
+  const counting = Promise.all(
+    Array.from({ length: 200 }, (_, index) => count(store, [{ key: `last_${index}` }])),
+  );
+  await store.close(5_000);
+  await counting;
+  for (const index of [0, 99, 199]) t.is(await memcached.get(`last_${index}`), '1');
+  t.deepEqual(store.log.lines, []);
+});
+
+test('the close gives up after its grace, and says what is lost', async (t) => {
+  const { proxy, url } = await startBehindProxy(t);
+  const store = await openMemcachedStore({ urls: [url] });
+  await count(store, [{ key: 'lost_' }]);
+  await store.settled();
+  proxy.inject({ kind: 'stall' });
+  // Decided by its deadline, so that its hits are on their way.
+  await countInHurry(store, [{ key: 'lost_' }]);
+  const waiting = count(store, [{ key: 'lost_' }]);
+  await store.close(50);
+  t.is((await waiting).error?.code, 'store');
+  t.true(
+    store.log.lines.some(
+      (line) =>
+        line === 'warning memory cache: the hits of 1 counters were not added before the stop',
+    ),
+    store.log.lines.join('\n'),
+  );
+  proxy.heal();
+});
+
+test.serial('more than 65,536 waiting requests fail at once', async (t) => {
+  const memcached = await start(t);
+  const store = await open(t, [memcached.url]);
+  const all = Array.from({ length: 65_537 }, () => count(store, [{ key: 'crowd_' }]));
+  t.is((await all.at(-1))?.error?.code, 'overloaded');
+  const results = await Promise.all(all);
+  t.is(results.filter(({ error }) => error === undefined).length, 65_536);
+  t.is(results[65_535]?.after[0], 65_536);
+});
+
+for (const [what, said] of [
+  ['a line that nobody asked for', 'ERROR Too many open connections\r\n'],
+  ['an endless line', 'x'.repeat(10_000)],
+  ['a broken value', 'VALUE a b c\r\n'],
+] as const) {
+  test(`a server that sends ${what} counts as 0`, async (t) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.write(said);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    // What it says may pass for an answer; then it is silent.
+    const urls = [`127.0.0.1:${address.port}`];
+    const store = await openMemcachedStore({ urls, clock: systemClock });
+    t.teardown(() => store.close(0));
+    for (let round = 0; round < 3; round++) {
+      const { error, after } = await count(store, [{ key: 'nonsense_' }]);
+      t.is(error, undefined);
+      t.deepEqual(after, [1]);
+    }
+    await eventually('it is told', () => errorsOf(store).length > 0);
+  });
+}

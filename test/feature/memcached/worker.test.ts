@@ -1,0 +1,162 @@
+// A whole worker on memory caches: its health, what its callers are told of a key that is too long, its
+// statistics on the wire, its warnings, and its end.
+import test, { type ExecutionContext } from 'ava';
+import { callHealthCheck, callShouldRateLimit } from '../../conformance/grpc-call.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { patientClock } from '../../support/memcached-store.ts';
+import { startStatsdReceiver } from '../../support/statsd-receiver.ts';
+import { startWorker as startWorkerInProcess } from '../../support/worker-in-process.ts';
+import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
+
+const toRules = (domain: string) => `
+domain: ${domain}
+descriptors:
+  - key: user
+    rate_limit: { unit: year, requests_per_unit: 3 }
+`;
+const rules = { 'shop.yaml': toRules('shop') };
+const plain = { tls: undefined, showText: true };
+
+/** In this process, where no answer of the memory cache is too late to count. */
+function startPatientWorker(t: ExecutionContext, env: Readonly<Record<string, string>>) {
+  return startWorkerInProcess(t, {
+    env: { BACKEND_TYPE: 'memcache', ...env },
+    rules: toRules('d'),
+    clock: patientClock,
+  });
+}
+
+async function startWorker(
+  t: ExecutionContext,
+  env: Readonly<Record<string, string>>,
+): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memcache', ...env }, rules });
+  t.teardown(worker.stop);
+  return worker;
+}
+
+function toRequest(...users: readonly string[]) {
+  const descriptors = users.map((value) => ({ entries: [{ key: 'user', value }] }));
+  return { domain: 'shop', descriptors };
+}
+
+async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+    method: 'POST',
+    body: JSON.stringify(toRequest(...users)),
+    signal: AbortSignal.timeout(30_000),
+  });
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+test.serial(
+  'a worker without its memory cache is healthy and lets everything through',
+  async (t) => {
+    const url = `127.0.0.1:${await freePort()}`;
+    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: url });
+    const health = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+    t.is(health.status, 200);
+    const target = `127.0.0.1:${worker.ports.grpc}`;
+    t.like(await callHealthCheck(target, 'ratelimit', plain), { health: 'SERVING' });
+    for (let round = 0; round < 5; round++) t.is(await ask(worker, 'ann'), 200);
+    await eventually('it is told', () =>
+      worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
+    );
+  },
+);
+
+test.serial('a year is counted, and over the limit means over the limit', async (t) => {
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  const worker = await startPatientWorker(t, { MEMSTORE_HOST_PORT: memcached.url });
+  const statuses: number[] = [];
+  for (let round = 0; round < 5; round++) statuses.push((await worker.decide('user=ann')).status);
+  t.deepEqual(statuses, [200, 200, 200, 429, 429]);
+});
+
+test.serial(
+  'a key that is too long fails its call, naming the descriptor, and no other',
+  async (t) => {
+    const memcached = await startMemcachedServer();
+    t.teardown(memcached.stop);
+    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
+    const long = 'x'.repeat(300);
+    const target = `127.0.0.1:${worker.ports.grpc}`;
+    const [bad, good, bySpace] = await Promise.all([
+      callShouldRateLimit(target, toRequest('ann', long), plain),
+      callShouldRateLimit(target, toRequest('ann'), plain),
+      callShouldRateLimit(target, toRequest('a b'), plain),
+    ]);
+    t.is(bad['grpcStatus'], 2);
+    t.regex(
+      String(bad['grpcMessage']),
+      /^descriptors\[1\]: its counter key has \d+ bytes; a memory cache takes at most 250$/,
+    );
+    t.is(good['grpcStatus'], 0);
+    t.is(bySpace['grpcStatus'], 2);
+    t.regex(String(bySpace['grpcMessage']), /^descriptors\[0\]: its counter key has white space/);
+    t.is(await ask(worker, 'ann', long), 400);
+    t.is(await ask(worker, 'ann'), 200);
+  },
+);
+
+test.serial('calls to the memory cache are pushed with their codes in their names', async (t) => {
+  const [memcached, statsd] = [await startMemcachedServer(), await startStatsdReceiver()];
+  t.teardown(memcached.stop);
+  t.teardown(statsd.close);
+  const worker = await startPatientWorker(t, {
+    MEMCACHE_HOST_PORT: memcached.url,
+    DISABLE_STATS: 'false',
+    STATSD_HOST: '127.0.0.1',
+    STATSD_PORT: String(statsd.port),
+    STATS_FLUSH_INTERVAL: '50ms',
+  });
+  t.is((await worker.decide('user=ann', 'user=bob')).status, 200);
+  const wanted = {
+    'ratelimit.memcache.multiget.__code=success|c': 1,
+    'ratelimit.memcache.keys_requested|c': 2,
+    'ratelimit.memcache.increment.__code=miss|c': 2,
+    'ratelimit.memcache.add.__code=success|c': 2,
+  };
+  await eventually('all of them', () =>
+    Object.entries(wanted).every(([label, value]) => statsd.totals.get(label) === value),
+  );
+  t.is(statsd.totals.get('ratelimit.memcache.multiget.__code=error|c'), undefined);
+});
+
+test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
+  t.timeout(240_000);
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  const users: string[] = [];
+  for (let attempt = 1; ; attempt++) {
+    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
+    users.splice(
+      0,
+      users.length,
+      ...Array.from({ length: 50 }, (_, index) => `u${attempt}.${index}`),
+    );
+    t.is(await ask(worker, ...users), 200);
+    worker.signal('SIGTERM');
+    t.is(await worker.waitForEnd(30_000), 0);
+    // What a busy machine makes of an answer is that there was none, and the hits are not added.
+    if (attempt === 5 || !/memory cache .*: no answer/.test(worker.output())) break;
+  }
+  const yearSeconds = 365 * 86_400;
+  const start = Math.floor(Date.now() / 1000 / yearSeconds) * yearSeconds;
+  for (const user of users) t.is(await memcached.get(`shop_user_${user}_${start}`), '1');
+});
+
+test.serial('what a memory cache cannot do is told at the start', async (t) => {
+  const worker = await startWorker(t, { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' });
+  for (const told of [
+    /STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=\\?"true\\?" has no effect with BACKEND_TYPE/,
+    /counts nothing without a node, so that nothing is limited/,
+  ]) {
+    await eventually(`${told} is told`, () => told.test(worker.output()));
+  }
+  t.is(await ask(worker, 'ann', 'bob'), 200);
+});

@@ -1,0 +1,81 @@
+// A revision that no share of the workers can have first: what is said of it, and who may let it through.
+import test, { type ExecutionContext } from 'ava';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../../support/control-plane-process.ts';
+import { connectWorker } from '../../support/discovery-worker.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+const portOf = ({ xdsAddress }: ControlPlaneProcess) => Number(xdsAddress.split(':')[1]);
+
+/** Control planes of one directory that are peers, with two workers of one node id at the first. */
+async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const ports = [await freePort(), await freePort()] as const;
+  const plan = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
+  const create = (own: 0 | 1) =>
+    createControlPlaneProcess(t, {
+      flags: [...plan, ...(count === 1 ? [] : ['--peers', `http://127.0.0.1:${ports[1 - own]}`])],
+      adminPort: ports[own],
+    });
+  const plane = await create(0);
+  const other = count === 2 ? await create(1) : plane;
+  for (const each of new Set([plane, other])) await each.start();
+  const workers = ['same', 'same'].map((id) => connectWorker(t, portOf(plane), id));
+  const has = (text: string) => workers.every(({ sees }) => sees(text));
+  await eventually('both have the first', () => has('first'));
+  rules.write('a.yaml', ruleText('second', 1));
+  await eventually('it is said that there is no share', async () => {
+    const states = await Promise.all([plane, other].map((each) => each.fetch('/rollouts')));
+    return states.some(({ body }) => body.rollout?.phase === 'indivisible');
+  });
+  return { plane, other, has };
+}
+
+async function findFollowers(planes: readonly ControlPlaneProcess[]) {
+  const states = await Promise.all(planes.map((plane) => plane.fetch('/rollouts')));
+  const followers = planes.filter((_, index) => !states[index]?.body.rollout.leader.isThis);
+  return followers as [ControlPlaneProcess];
+}
+
+test('a revision that no share of the workers can have first waits, is said, and is approved', async (t) => {
+  const { plane, has } = await startWithTwins(t, 1);
+  const said =
+    /the rollout has no effect, no share of the workers can be made: 2 share 1 node id, such as that of '.*', and do not tell their instances; it waits until somebody approves it/;
+  const status = await plane.run('status', '--wait', '--timeout', '60s');
+  t.is(status.exitCode, 4, status.stdout);
+  t.regex(status.stdout, said);
+  t.like((await plane.fetch('/status')).body, { verdict: 'held_back' });
+  const rollout = await plane.run('rollout', 'status');
+  t.regex(rollout.stdout, /^revision [0-9a-f]{12}: step 0 of 2, indivisible, /);
+  t.regex(rollout.stdout, said);
+  const metrics = await (await fetch(`${plane.adminUrl}/metrics`)).text();
+  t.regex(metrics, /^ratelane_control_plane_rollout_paused 1$/m);
+  t.regex(plane.output(), said);
+  t.false(has('second'));
+  const { id } = (await plane.fetch('/status')).body.newest;
+  const approved = await plane.run('approve', id.slice(0, 12), '--reason', 'they are twins');
+  t.is(approved.exitCode, 0, approved.stderr);
+  const done = await plane.run('status', '--wait', '--timeout', '60s');
+  t.is(done.exitCode, 0, done.stdout);
+  t.true(has('second'));
+  t.regex(
+    done.stderr,
+    /^warning: the next revision will have to be approved, since no share of the workers can be made: 2 share 1 node id/m,
+  );
+});
+
+test('an approval at a control plane that does not lead is one at all', async (t) => {
+  const { plane, other, has } = await startWithTwins(t, 2);
+  const { id } = (await plane.fetch('/status')).body.newest;
+  const [follower] = await findFollowers([plane, other]);
+  const approved = await follower.run('approve', id.slice(0, 12), '--reason', 'they are twins');
+  t.is(approved.exitCode, 0, approved.stderr);
+  t.is(approved.stdout, `revision ${id} is approved\n`);
+  await eventually('both have the second', () => has('second'));
+  t.regex(follower.output(), /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+});

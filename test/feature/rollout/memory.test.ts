@@ -1,0 +1,206 @@
+// What control planes remember beside the rules: what was taken back, held back and approved, with peers or
+// without, whatever becomes of a state directory.
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import {
+  type ControlPlaneProcess,
+  createControlPlaneProcess,
+} from '../../support/control-plane-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createGitRepository } from '../../support/git-repository.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+import { connectStreamWorker, type StreamWorker } from '../../support/stream-worker.ts';
+
+const plan = ['--rollout', 'canary=10%,hold=1h'];
+
+/** Where the rules are, and how they change. */
+interface Place {
+  readonly flags: readonly string[];
+  put(files: Readonly<Record<string, string | undefined>>): void;
+}
+
+const places: Readonly<Record<string, (t: ExecutionContext) => Place>> = {
+  'in Git': (t) => {
+    const repository = createGitRepository(t);
+    return {
+      flags: ['--git', repository.url, '--git-poll', '200ms'],
+      put: (files) => void repository.push(files),
+    };
+  },
+  'in a directory': (t) => {
+    const folder = createRulesFolder(t);
+    return {
+      flags: ['--config-dir', folder.path],
+      put(files) {
+        for (const [name, text] of Object.entries(files)) {
+          if (text === undefined) rmSync(join(folder.path, name));
+          else folder.write(name, text);
+        }
+      },
+    };
+  },
+};
+
+function connectThree(t: ExecutionContext, plane: ControlPlaneProcess): StreamWorker[] {
+  return ['a', 'b', 'c'].map((id) => connectStreamWorker(t, { address: plane.xdsAddress, id }));
+}
+
+const having = (workers: readonly StreamWorker[], text: string) =>
+  workers.filter((worker) => worker.has(text)).length;
+const everTold = (workers: readonly StreamWorker[], text: string) =>
+  workers.filter(({ told }) => told.some((each) => each.includes(text))).length;
+const verdictOf = async (plane: ControlPlaneProcess) => (await plane.fetch('/status')).body.verdict;
+const reasonOf = async (plane: ControlPlaneProcess): Promise<string> =>
+  (await plane.fetch('/status')).body.text;
+
+for (const [where, open] of Object.entries(places)) {
+  test(`${where}: a revision that was taken back is given to nobody by a control plane with an empty state directory`, async (t) => {
+    const place = open(t);
+    place.put({ 'a.yaml': ruleText('first', 1) });
+    const flags = [...place.flags, ...plan];
+    const first = await createControlPlaneProcess(t, { flags });
+    await first.start();
+    const workers = connectThree(t, first);
+    await eventually('all have the first', () => having(workers, 'first') === 3);
+    place.put({ 'a.yaml': ruleText('second', 1) });
+    await eventually('one has the second', () => having(workers, 'second') === 1);
+    const aborted = await first.run('rollout', 'abort', '--reason', 'wrong file');
+    t.is(aborted.exitCode, 0, aborted.stderr);
+    await eventually('nobody has it', () => having(workers, 'second') === 0);
+    t.is(await first.end('SIGKILL'), 'SIGKILL');
+
+    const replaced = await createControlPlaneProcess(t, { flags });
+    await replaced.start();
+    t.is(await verdictOf(replaced), 'taken_back');
+    t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
+    const fresh = connectThree(t, replaced);
+    await eventually('all have what was in force before', () => having(fresh, 'first') === 3);
+    place.put({ 'a.yaml': ruleText('third', 1) });
+    await eventually('one has the third', () => having(fresh, 'third') === 1, 60_000);
+    t.is(everTold(fresh, 'second'), 0);
+  });
+
+  test(`${where}: what removes everything is held back by each control plane, and an approval at one is one at all`, async (t) => {
+    const place = open(t);
+    place.put({ 'a.yaml': ruleText('first', 1) });
+    const first = await createControlPlaneProcess(t, { flags: place.flags });
+    await first.start();
+    const workers = connectThree(t, first);
+    await eventually('all have the first', () => having(workers, 'first') === 3);
+    place.put({ 'a.yaml': undefined });
+    await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
+    const second = await createControlPlaneProcess(t, { flags: place.flags });
+    // In a directory it has nothing to serve, and is not ready: workers reach it all the same.
+    second.begin();
+    await eventually('its port is open', () => second.output().includes('Workers are served'));
+    t.is((await second.fetch('/healthcheck')).status, where === 'in a directory' ? 503 : 200);
+    const others = connectThree(t, second);
+    t.is(await verdictOf(second), 'held_back');
+    t.regex(await reasonOf(second), /held back: no domain would be left/);
+    t.is(others.filter(({ told }) => told.includes('')).length, 0);
+    const { body } = await second.fetch('/status');
+    const approved = await second.run('approve', body.newest.id, '--reason', 'the shop is closed');
+    t.is(approved.exitCode, 0, approved.stderr);
+    await eventually(
+      'nobody has rules',
+      () => [...workers, ...others].every(({ told }) => told.at(-1) === ''),
+      30_000,
+    );
+    for (const plane of [first, second]) {
+      await eventually('it is in force', async () => (await verdictOf(plane)) === 'in_force');
+    }
+    t.is(await first.end('SIGTERM'), 0);
+    await first.start();
+    const again = connectThree(t, first);
+    await eventually('they get it', () => again.every(({ told }) => told.at(-1) === ''));
+  });
+}
+
+test('seven seconds of a Git host that takes no pushes: each rolls out by itself meanwhile, and they share again', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('first', 1) });
+  const ports = [await freePort(), await freePort()] as const;
+  const planes = await Promise.all(
+    ([0, 1] as const).map((own) =>
+      createControlPlaneProcess(t, {
+        flags: [
+          ...['--git', repository.url, '--git-poll', '200ms', ...plan],
+          ...['--peers', `http://127.0.0.1:${ports[1 - own]}`],
+        ],
+        adminPort: ports[own],
+      }),
+    ),
+  );
+  for (const plane of planes) await plane.start();
+  const workers = planes.map((plane) => connectThree(t, plane));
+  await eventually('all have the first', () => having(workers.flat(), 'first') === 6);
+  const hook = join(repository.path, 'hooks', 'pre-receive');
+  const script = '#!/bin/sh\ngrep -q refs/ratelane/ || exit 0\necho "may only read" >&2\nexit 1\n';
+  writeFileSync(hook, script, { mode: 0o755 });
+  repository.push({ 'a.yaml': ruleText('second', 1) });
+  await eventually(
+    'one of each three has it',
+    () => workers.every((each) => having(each, 'second') === 1),
+    40_000,
+  );
+  const { body } = await (planes[0] as ControlPlaneProcess).fetch('/status');
+  t.regex(body.memory.problem, /takes no writes \(.*may only read/);
+  rmSync(hook);
+  await eventually(
+    'both share again',
+    async () => {
+      const states = await Promise.all(planes.map((plane) => plane.fetch('/status')));
+      return states.every((each) => each.body.memory.problem === null);
+    },
+    40_000,
+  );
+  const [one, other] = planes as [ControlPlaneProcess, ControlPlaneProcess];
+  const aborted = await one.run('rollout', 'abort', '--reason', 'wrong file');
+  t.is(aborted.exitCode, 0, aborted.stderr);
+  await eventually('nobody has it', () => having(workers.flat(), 'second') === 0, 20_000);
+  await eventually('both know it', async () => (await verdictOf(other)) === 'taken_back', 20_000);
+  for (const plane of planes) t.regex(plane.output(), /takes writes again, and is shared/);
+});
+
+test('a record that is cut, newer or written by hand is refused by name, and the rollout waits for a person', async (t) => {
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, ...plan],
+  });
+  await plane.start();
+  const workers = connectThree(t, plane);
+  await eventually('all have the first', () => having(workers, 'first') === 3);
+  for (const [number, text, problem] of [
+    [
+      90,
+      '{"format":4,"rollout":null}',
+      /it is of a newer version \(format 4\): somebody has to remove it/,
+    ],
+    [91, '{"format":3,"rollout":', /it is cut or damaged: somebody has to remove it/],
+    [
+      92,
+      '{"format":3,"rollout":{"chosen":"all"}}',
+      /it is not a record of a rollout: somebody has to remove it/,
+    ],
+  ] as const) {
+    const file = `.ratelane-rollout.${number}.json`;
+    rules.write(file, text);
+    rules.write('a.yaml', ruleText(`revision-${number}`, 1));
+    await eventually(
+      'it is named',
+      async () => {
+        const { stdout } = await plane.run('rollout', 'status');
+        return problem.test(stdout);
+      },
+      30_000,
+    );
+    t.is(everTold(workers, `revision-${number}`), 0);
+    rmSync(join(rules.path, file));
+    await eventually('it goes on', () => having(workers, `revision-${number}`) === 1, 30_000);
+    await plane.run('rollout', 'promote', '--reason', 'seen by eye');
+    await eventually('all have it', () => having(workers, `revision-${number}`) === 3);
+  }
+});

@@ -1,0 +1,189 @@
+// Who pushed a revision is told what became of it: by one of the control planes, and once.
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createGitRepository } from '../../support/git-repository.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+interface Call {
+  readonly path: string;
+  // biome-ignore lint/suspicious/noExplicitAny: notifications and statuses
+  readonly body: any;
+}
+
+async function startReceiver(t: ExecutionContext) {
+  const calls: Call[] = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    calls.push({ path: request.url ?? '', body: JSON.parse(body) });
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const folder = createRulesFolder(t);
+  const [secret, token] = ['secret', 'token'].map((name) => {
+    writeFileSync(join(folder.path, name), `the-${name}-of-the-test`);
+    return join(folder.path, name);
+  }) as [string, string];
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const notify = ['--notify-url', `${origin}/hidden-hook`, '--notify-secret-file', secret];
+  const status = ['--commit-status-url', `${origin}/repos/acme/limits`];
+  return {
+    flags: [...notify, '--public-url', 'https://limits.example/'],
+    statusFlags: [...status, '--commit-status-token-file', token],
+    events: () =>
+      calls
+        .filter(({ path }) => path === '/hidden-hook')
+        .map(({ body }) => [body.event, body.revision.id]),
+    notifications: () =>
+      calls.filter(({ path }) => path === '/hidden-hook').map(({ body }) => body),
+    statuses: () => calls.filter(({ path }) => path !== '/hidden-hook'),
+  };
+}
+
+test('an author is told by one of two control planes what is wrong, and once, over restarts', async (t) => {
+  const receiver = await startReceiver(t);
+  const repository = createGitRepository(t);
+  const push = (files: Readonly<Record<string, string | undefined>>) => {
+    repository.push(files);
+    return repository.gitAtRemote('rev-parse', 'main');
+  };
+  const first = push({ 'a.yaml': ruleText('first', 1), 'b.yaml': ruleText('other', 1) });
+  const git = ['--git', repository.url, '--git-poll', '200ms'];
+  const flags = [...git, ...receiver.flags, ...receiver.statusFlags];
+  const planes = await Promise.all([0, 1].map(() => createControlPlaneProcess(t, { flags })));
+  for (const plane of planes) await plane.start();
+  const told: [string, string][] = [['in-force', first]];
+  const isTold = () =>
+    eventually(
+      `${told.at(-1)} is told`,
+      () => receiver.events().length >= told.length && receiver.statuses().length >= told.length,
+    );
+  await isTold();
+  const wrong = push({ 'a.yaml': ruleText('first', 1).replace('hour', 'huor') });
+  told.push(['invalid', wrong]);
+  await isTold();
+  t.like(receiver.notifications().at(-1), {
+    revision: { author: { name: 'Ann', email: 'ann@example.test' }, message: 'change' },
+    domains: ['first'],
+    reason: "a.yaml:4:25: invalid rate limit unit 'huor'",
+    by: null,
+    errors: 1,
+    link: `https://limits.example/console/#/revisions?open=${wrong.slice(0, 12)}`,
+  });
+  t.like(receiver.notifications().at(-1).problems[0], { file: 'a.yaml', line: 4, column: 25 });
+  const removing = push({ 'a.yaml': undefined, 'b.yaml': undefined });
+  told.push(['held-back', removing]);
+  await isTold();
+  t.regex(receiver.notifications().at(-1).reason, /held back: no domain would be left/);
+
+  for (const plane of planes) {
+    t.is(await plane.end('SIGTERM'), 0);
+    await plane.start();
+  }
+  const right = push({ 'a.yaml': ruleText('first', 2), 'b.yaml': ruleText('other', 1) });
+  told.push(['in-force', right]);
+  await isTold();
+  for (const plane of planes) {
+    await eventually('both have it', async () => {
+      const { body } = await plane.fetch('/status');
+      return body.inForce.id === right;
+    });
+  }
+  t.deepEqual(receiver.events(), told);
+  t.deepEqual(
+    receiver.statuses().map(({ path, body }) => [path, body.state]),
+    [
+      [`/repos/acme/limits/statuses/${first}`, 'success'],
+      [`/repos/acme/limits/statuses/${wrong}`, 'failure'],
+      [`/repos/acme/limits/statuses/${removing}`, 'pending'],
+      [`/repos/acme/limits/statuses/${right}`, 'success'],
+    ],
+  );
+  const texts = await Promise.all(
+    planes.flatMap((plane) => [
+      plane.output(),
+      ...['/metrics', '/status'].map(async (path) => (await fetch(plane.adminUrl + path)).text()),
+    ]),
+  );
+  t.false(texts.some((text) => /hidden-hook|-of-the-test/.test(text)));
+  const delivered =
+    /^ratelane_control_plane_notifications_total\{target="url",outcome="delivered"\} \d+$/m;
+  t.true(texts.some((text) => delivered.test(text)));
+});
+
+test('who aborted a rollout, and why, is told with the revision that was taken back', async (t) => {
+  const receiver = await startReceiver(t);
+  const rules = createRulesFolder(t);
+  rules.write('a.yaml', ruleText('first', 1));
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h', ...receiver.flags],
+  });
+  await plane.start();
+  await eventually('the first is told', () => receiver.events().length === 1);
+  rules.write('a.yaml', ruleText('first', 2));
+  await eventually('it is on trial', async () => {
+    return (await plane.fetch('/rollouts')).body.rollout !== null;
+  });
+  await eventually('it has begun', async () => {
+    return (await plane.run('rollout', 'abort', '--reason', 'wrong file')).exitCode === 0;
+  });
+  await eventually('it is told', () => receiver.events().length === 2);
+  t.like(receiver.notifications().at(-1), {
+    event: 'taken-back',
+    by: 'local',
+    reason: 'aborted by local: wrong file',
+    domains: ['first'],
+  });
+});
+
+const mistakes: readonly [what: string, flags: readonly string[], said: RegExp][] = [
+  [
+    'a secret without a URL',
+    ['--notify-secret-file', '/x'],
+    /--notify-url\/RATELANE_NOTIFY_URL is not set: --notify-secret-file\/RATELANE_NOTIFY_SECRET_FILE needs it/,
+  ],
+  [
+    'a URL that is none',
+    ['--notify-url', 'hidden-hook'],
+    /--notify-url\/RATELANE_NOTIFY_URL cannot be used: write http:\/\/host\/path or https:\/\/host\/path/,
+  ],
+  [
+    'statuses of commits without Git',
+    ['--commit-status-url', 'http://127.0.0.1:9/repos/a/b', '--commit-status-token-file', '/x'],
+    /--git\/RATELANE_GIT is not set: --commit-status-url\/RATELANE_COMMIT_STATUS_URL needs it/,
+  ],
+  [
+    'a secret that cannot be read',
+    ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/nowhere/secret'],
+    /--notify-secret-file cannot be read: ENOENT/,
+  ],
+  [
+    'a secret that has no end',
+    ['--notify-url', 'http://127.0.0.1:9/hidden-hook', '--notify-secret-file', '/dev/zero'],
+    /--notify-secret-file cannot be read: \/dev\/zero has more than 4096 bytes/,
+  ],
+];
+for (const [what, flags, said] of mistakes) {
+  test(`${what} ends the start, and names the setting`, async (t) => {
+    const rules = createRulesFolder(t);
+    rules.write('a.yaml', ruleText('first', 1));
+    const plane = await createControlPlaneProcess(t, {
+      flags: ['--config-dir', rules.path, ...flags],
+    });
+    plane.begin();
+    t.is(await plane.ended(), 1);
+    t.regex(plane.output(), said);
+    t.false(plane.output().includes('hidden-hook'));
+  });
+}

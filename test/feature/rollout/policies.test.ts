@@ -1,0 +1,167 @@
+// A policy beside the rules, from a change to what a control plane makes of it: over the API, and from commits.
+import test, { type ExecutionContext } from 'ava';
+import { startAdminApi } from '../../support/admin-api.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createGitRepository } from '../../support/git-repository.ts';
+import { openGitStore } from '../../support/git-store.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
+
+const rules = (limit: number, domain = 'shop') =>
+  `domain: ${domain}\ndescriptors:\n  - {key: a, rate_limit: {unit: minute, requests_per_unit: ${limit}}}\n`;
+const policy = `policies:
+  - domains: shop
+    owners: [ada]
+    bounds: [{unit: minute, most: 20}]
+    largest_factor: 3
+`;
+const tokens = 'ada write ada-aaaaaaaaaaaaaaaa\nbob write bob-bbbbbbbbbbbbbbbb\n';
+const options = {
+  maxResponseBytes: 100_000,
+  verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
+};
+
+interface Problem {
+  readonly severity: string;
+  readonly message: string;
+}
+
+async function call(
+  port: number,
+  who: 'ada' | 'bob',
+  method: string,
+  path: string,
+  body?: unknown,
+) {
+  const token = who === 'ada' ? 'ada-aaaaaaaaaaaaaaaa' : 'bob-bbbbbbbbbbbbbbbb';
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const { problems = [] } = (await answer.json()) as { problems?: readonly Problem[] };
+  return { status: answer.status, messages: problems.map(({ message }) => message) };
+}
+
+function startApi(t: ExecutionContext, limit: number) {
+  const files = { 'shop.yaml': rules(limit), 'policy.yaml': policy };
+  return startAdminApi(t, { ...options, files, tokens });
+}
+
+const replace = (text: string, message?: string) => ({
+  files: [
+    { path: 'shop.yaml', text },
+    { path: 'policy.yaml', text: policy },
+  ],
+  ...(message !== undefined && { message }),
+});
+
+test('over the API a change that breaks the policy is refused before it is written', async (t) => {
+  const { port } = await startApi(t, 10);
+  const post = (who: 'ada' | 'bob', text: string, message?: string) =>
+    call(port, who, 'POST', '/revisions', replace(text, message));
+  t.deepEqual(await post('bob', rules(11)), {
+    status: 422,
+    messages: ["domain 'shop' is changed by bob, and only ada may change it"],
+  });
+  t.deepEqual(await post('ada', rules(40)), {
+    status: 422,
+    messages: [
+      'the limit is 40 for one minute, and the policy allows at most 20',
+      'the limit is raised 4 times, and the policy allows 3 times at once',
+    ],
+  });
+  t.deepEqual((await post('ada', rules(20))).status, 201);
+});
+
+test('with a reason it is served, and the reason is in the log', async (t) => {
+  const { port, log } = await startApi(t, 10);
+  const message = 'More for the sale\n\nPolicy-Exception: sale of 27 November';
+  const made = await call(port, 'bob', 'POST', '/revisions', replace(rules(40), message));
+  t.is(made.status, 201);
+  await eventually('the exception is told', () =>
+    log.lines.some((line) =>
+      /^notice audit: revision \S+ \("More for the sale", bob.*\) breaks the policy, by its own word: sale of 27 November$/.test(
+        line,
+      ),
+    ),
+  );
+  const warning = /^warning Configuration: .*the limit is 40 for one minute/;
+  t.true(log.lines.some((line) => warning.test(line)));
+});
+
+test('an undo is not refused, although it breaks the policy again', async (t) => {
+  const { port } = await startApi(t, 40);
+  const before = await fetch(`http://127.0.0.1:${port}/revisions`, {
+    headers: { authorization: 'Bearer ada-aaaaaaaaaaaaaaaa' },
+  });
+  const { revisions } = (await before.json()) as { revisions: readonly { id: string }[] };
+  t.is((await call(port, 'ada', 'POST', '/revisions', replace(rules(20)))).status, 201);
+  const revision = revisions[0]?.id;
+  const undone = await call(port, 'bob', 'POST', '/rollbacks', { revision });
+  t.is(undone.status, 201);
+});
+
+test('a change of the policy alone is for its owners', async (t) => {
+  const { port } = await startApi(t, 10);
+  const post = (who: 'ada' | 'bob', text: string) =>
+    call(port, who, 'POST', '/revisions', {
+      files: [
+        { path: 'shop.yaml', text: rules(10) },
+        { path: 'policy.yaml', text },
+      ],
+    });
+  t.is((await post('bob', `owners: ada\n${policy}`)).status, 201);
+  t.deepEqual(await post('bob', policy), {
+    status: 422,
+    messages: ['the policy is changed by bob, and only ada may change it'],
+  });
+  t.is((await post('ada', policy)).status, 201);
+});
+
+test('limits that were there before the policy are told at the start, and stay', async (t) => {
+  const { port, log } = await startApi(t, 40);
+  t.deepEqual(
+    log.lines.filter((line) => line.startsWith('warning Configuration')),
+    [
+      'warning Configuration: shop.yaml:3:5: the limit is 40 for one minute, and the policy allows at most 20 [policy]',
+    ],
+  );
+  const answer = await fetch(`http://127.0.0.1:${port}/rules`, {
+    headers: { authorization: 'Bearer ada-aaaaaaaaaaaaaaaa' },
+  });
+  t.is(answer.status, 200);
+});
+
+test('a commit that breaks the policy is not served, and one with a reason is', async (t) => {
+  const repository = createGitRepository(t);
+  const owned = policy.replace('[ada]', '["*"]');
+  repository.push({ 'shop.yaml': rules(10), 'policy.yaml': owned });
+  const { store } = openGitStore(t, repository);
+  const { log } = await startAdminApi(t, { ...options, files: {}, store });
+  repository.push({ 'shop.yaml': rules(25) });
+  await store.trigger();
+  const told = async (text: RegExp) => {
+    await eventually(String(text), () => log.lines.some((line) => text.test(line)));
+    t.pass();
+  };
+  await told(/the limit is 25 for one minute, and the policy allows at most 20/);
+  await told(/stays in force/);
+  repository.push({ 'shop.yaml': rules(26) }, 'Sale\n\nPolicy-Exception: agreed with ops');
+  await store.trigger();
+  await told(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
+});
+
+test('check tells the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', rules(40));
+  folder.write('policy.yaml', policy);
+  const told = await runInProcess(['check', folder.path]);
+  t.regex(told.out, /shop\.yaml:3:5: warning: the limit is 40 for one minute, .* \[policy\]\n/);
+  t.is(told.code, 0);
+  t.is((await runInProcess(['check', folder.path, '--strict'])).code, 1);
+  folder.write('policy.yaml', policy.replace('owners', 'owner'));
+  const wrong = await runInProcess(['check', folder.path]);
+  t.regex(wrong.out, /policy\.yaml:3:5: error: unknown key 'owner'\n/);
+  t.is(wrong.code, 1);
+});

@@ -1,0 +1,459 @@
+// From a store to the snapshots in force, on real directories and repositories: what is served when
+// revisions come and go, are invalid, or cannot be read, across restarts too.
+import { chmodSync, mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createSnapshotCache, type SnapshotCache } from '../../../control-plane/snapshot/cache.ts';
+import { createDirectoryStore } from '../../../control-plane/store/directory-store.ts';
+import { createGitStore } from '../../../control-plane/store/git-store.ts';
+import type { ConfigStore } from '../../../control-plane/store/store.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  createGitRepository,
+  type GitRepository,
+  gitEnvironment,
+} from '../../support/git-repository.ts';
+import { createRecordedLog, type RecordedLog } from '../../support/recorded-log.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+
+const { rateLimitConfig } = loadProtos();
+const anyNode = { id: 'worker-1', cluster: '', metadata: new Map<string, string>() };
+
+interface ControlPlane {
+  readonly store: ConfigStore;
+  readonly cache: SnapshotCache;
+  readonly log: RecordedLog;
+  /** Names of the resources that a node gets; 'nothing' when it is told nothing. */
+  served(): string;
+  version(): string | undefined;
+  approve(revision: string): void;
+  stop(): Promise<void>;
+}
+
+async function start(
+  t: ExecutionContext,
+  openStore: (log: RecordedLog) => ConfigStore,
+  stateDirectory: string,
+): Promise<ControlPlane> {
+  const log = createRecordedLog();
+  const store = openStore(log);
+  let approved: string | undefined;
+  const cache = createSnapshotCache({
+    store,
+    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+    encode: rateLimitConfig.serialize,
+    stateDirectory,
+    allowsRemoval: false,
+    rollsOut: false,
+    memory: {
+      isKnown: true,
+      inForce: undefined,
+      wasInForce: () => false,
+      verdictOf: (revision) =>
+        revision === approved
+          ? { revision, outcome: 'approved', reason: 'the shop is closed' }
+          : undefined,
+    },
+    log,
+    clock: systemClock,
+  });
+  const stop = async () => {
+    await cache.close();
+    await store.close();
+  };
+  t.teardown(stop);
+  await cache.start();
+  return {
+    store,
+    cache,
+    log,
+    stop,
+    served() {
+      const snapshot = cache.current(anyNode);
+      return snapshot === undefined ? 'nothing' : [...snapshot.resources.keys()].join(' ');
+    },
+    version: () => cache.current(anyNode)?.version,
+    approve(revision) {
+      approved = revision;
+      cache.reconsider();
+    },
+  };
+}
+
+function startOnDirectory(
+  t: ExecutionContext,
+  root: string,
+  state = 'state',
+): Promise<ControlPlane> {
+  const stateDirectory = join(root, state);
+  const openStore = (log: RecordedLog) =>
+    createDirectoryStore({
+      options: { directory: join(root, 'rules'), stateDirectory },
+      log,
+      clock: systemClock,
+      timing: { quiet: 10, patience: 50, poll: 3_600_000 },
+    });
+  return start(t, openStore, stateDirectory);
+}
+
+function startOnGit(
+  t: ExecutionContext,
+  repository: GitRepository,
+  state = 'state',
+): Promise<ControlPlane> {
+  const stateDirectory = join(repository.folder, state);
+  const openStore = (log: RecordedLog) =>
+    createGitStore({
+      options: {
+        url: repository.url,
+        ref: 'main',
+        folder: '',
+        pollMs: 3_600_000,
+        timeoutMs: 20_000,
+        fetchTimeoutMs: 20_000,
+        stateDirectory,
+        committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+      },
+      log,
+      clock: systemClock,
+      environment: gitEnvironment,
+    });
+  return start(t, openStore, stateDirectory);
+}
+
+const broken = ruleText('b', 1).replace('hour', 'huor');
+
+test('a removal that was allowed at one control plane is allowed at the others on the directory', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const one = await startOnDirectory(t, folder.path, 'state-1');
+  const other = await startOnDirectory(t, folder.path, 'state-2');
+  t.is(other.served(), 'a');
+  const result = await one.store.write(
+    { put: [], delete: ['a.yaml'] },
+    {
+      expectedRevision: undefined,
+      author: { name: 'Ann', email: '' },
+      message: 'close the shop\n\nAllow-Removal: yes',
+    },
+  );
+  t.true(result.ok);
+  await other.store.trigger();
+  t.is(other.served(), '');
+  t.is(other.cache.state().newest?.isHeldBack, false);
+});
+
+test('a change of a directory comes into force', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, log } = await startOnDirectory(t, folder.path);
+  t.is(served(), 'a');
+  let changes = 0;
+  cache.onChange(() => changes++);
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('both domains', () => served() === 'a b');
+  t.is(changes, 1);
+  const { inForce, newest, stale, counts } = cache.state();
+  t.like(inForce, { domains: ['a', 'b'], limitCount: 2, leftOut: [] });
+  t.is(inForce?.revision.id, newest?.revision.id);
+  t.true(newest?.valid);
+  t.is(stale, undefined);
+  t.deepEqual(counts, { accepted: 2, refused: 0, takenBack: 0 });
+  t.deepEqual(
+    log.lines.map((line) => line.replace(/[0-9a-f]{12}/, '<id>')),
+    [
+      'notice Revision <id> is in force: 1 domain, 1 limit',
+      'info Revision <id> is in force: 2 domains, 2 limits',
+    ],
+  );
+});
+
+test('an invalid revision changes nothing and is told in the same words everywhere', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, version, log } = await startOnDirectory(t, folder.path);
+  const before = cache.state().inForce?.revision.id ?? '';
+  const good = version();
+  folder.write('rules/b.yaml', broken);
+  await eventually('the refusal', () => cache.state().newest?.valid === false);
+  t.is(served(), 'a');
+  t.is(version(), good);
+  const { newest, inForce, stale, counts } = cache.state();
+  t.is(inForce?.revision.id, before);
+  t.is(stale?.reason, 'newest_invalid');
+  t.deepEqual(counts, { accepted: 1, refused: 1, takenBack: 0 });
+  t.regex(formatProblems(newest?.problems ?? []), /^b\.yaml:4:25: error: .*'huor'/);
+  const bad = newest?.revision.id.slice(0, 12);
+  t.deepEqual(log.lines.slice(1), [
+    `error Revision ${bad} of ${folder.path}/rules is not served: b.yaml:4:25: ${newest?.problems[0]?.message}; 1 error: revision ${before.slice(0, 12)} stays in force`,
+  ]);
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('the repair', () => served() === 'a b');
+  t.is(cache.state().stale, undefined);
+  t.regex(log.lines.at(-1) ?? '', /^notice Revision .* is in force: 2 domains, 2 limits$/);
+});
+
+test('a revision that changes no rule is in force, and nobody is told', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, log } = await startOnDirectory(t, folder.path);
+  const before = cache.current(anyNode);
+  const { id } = cache.state().inForce?.revision ?? {};
+  cache.onChange(() => t.fail('nothing has changed'));
+  folder.write('rules/a.yaml', `# a remark\n${ruleText('a', 1)}`);
+  await eventually('the revision', () => cache.state().inForce?.revision.id !== id);
+  t.is(cache.current(anyNode), before);
+  t.regex(log.lines.at(-1) ?? '', /1 limit; nothing changes for the workers$/);
+});
+
+test('a change of the groups alone reaches the nodes', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  const { cache, served } = await startOnDirectory(t, folder.path);
+  t.is(cache.groupOf(anyNode), 'default');
+  let changes = 0;
+  cache.onChange(() => changes++);
+  const group = (id: string) => `groups: [{ name: g, match: { id: ${id} }, domains: b }]`;
+  folder.write('rules/node-groups.yaml', group('worker-*'));
+  await eventually('the group', () => served() === 'b');
+  t.is(cache.groupOf(anyNode), 'g');
+  folder.write('rules/node-groups.yaml', group('other-*'));
+  await eventually('the default', () => served() === 'a b');
+  t.is(changes, 2);
+});
+
+test('a listener that is taken away is not called', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served } = await startOnDirectory(t, folder.path);
+  const stop = cache.onChange(() => t.fail('it was taken away'));
+  stop();
+  stop();
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('both domains', () => served() === 'a b');
+  t.pass();
+});
+
+test('after a restart on an invalid revision the last good one is in force, marked stale', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const first = await startOnDirectory(t, folder.path);
+  const { id } = first.cache.state().inForce?.revision ?? {};
+  const version = first.version();
+  await first.stop();
+  folder.write('rules/b.yaml', broken);
+  const { cache, served, log, ...second } = await startOnDirectory(t, folder.path);
+  t.is(served(), 'a');
+  t.is(second.version(), version);
+  const state = cache.state();
+  t.is(state.inForce?.revision.id, id);
+  t.is(state.newest?.valid, false);
+  t.is(state.stale?.reason, 'newest_invalid');
+  t.regex(
+    log.lines.at(-1) ?? '',
+    /^warning Revision \w{12} is not served: the last good revision \w{12}, .*s old, is in force: 1 domain, 1 limit$/,
+  );
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('the repair', () => served() === 'a b');
+  t.is(cache.state().stale, undefined);
+});
+
+test('after a restart without the store the last good revision is in force, marked stale', async (t) => {
+  const repository = createGitRepository(t);
+  const id = repository.push({ 'a.yaml': ruleText('a', 1) });
+  const first = await startOnGit(t, repository);
+  const version = first.version();
+  await first.stop();
+  repository.hide();
+  const second = await startOnGit(t, repository);
+  t.is(second.version(), version);
+  const { stale, inForce, store } = second.cache.state();
+  t.is(stale?.reason, 'store_unreachable');
+  t.is(inForce?.revision.id, id);
+  t.false(store.reachable);
+  repository.show();
+  repository.push({ 'b.yaml': ruleText('b', 1) });
+  await second.store.trigger();
+  t.is(second.served(), 'a b');
+  t.is(second.cache.state().stale, undefined);
+});
+
+test('without the store and its mirror the last good revision is still in force', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const first = await startOnDirectory(t, folder.path);
+  await first.stop();
+  const rules = readFileSync(join(folder.path, 'rules/a.yaml'), 'utf8');
+  renameSync(join(folder.path, 'rules'), join(folder.path, 'hidden'));
+  const { cache, served, log } = await startOnDirectory(t, folder.path);
+  t.is(served(), 'a');
+  t.is(cache.state().stale?.reason, 'store_unreachable');
+  t.regex(
+    log.lines[0] ?? '',
+    /^warning The store .*\/rules cannot be read \(the directory does not exist\): the last good revision \w{12}, .* old, is in force/,
+  );
+  folder.write('rules/a.yaml', rules);
+  await eventually('the store', () => cache.state().stale === undefined);
+  t.is(served(), 'a');
+});
+
+test('what was kept of another store is not served', async (t) => {
+  const [one, other] = [createRulesFolder(t), createRulesFolder(t)];
+  one.write('rules/a.yaml', ruleText('a', 1));
+  await (await startOnDirectory(t, one.path)).stop();
+  mkdirSync(join(other.path, 'state'));
+  const kept = readFileSync(join(one.path, 'state/last-good.revision.json'));
+  writeFileSync(join(other.path, 'state/last-good.revision.json'), kept);
+  const { served, log } = await startOnDirectory(t, other.path);
+  t.is(served(), 'nothing');
+  t.regex(
+    log.lines[0] ?? '',
+    /no earlier revision was kept: workers get nothing until there is one$/,
+  );
+});
+
+test('a last good revision that is damaged is said, and not served', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  await (await startOnDirectory(t, folder.path)).stop();
+  const file = join(folder.path, 'state/last-good.revision.json');
+  writeFileSync(file, readFileSync(file).subarray(0, 100));
+  folder.write('rules/a.yaml', broken);
+  const { served, cache, log } = await startOnDirectory(t, folder.path);
+  t.is(served(), 'nothing');
+  t.is(cache.state().inForce, undefined);
+  t.is(
+    log.lines.at(-1),
+    `error The last good revision cannot be restored: ${file} is not a stored revision`,
+  );
+  folder.write('rules/a.yaml', ruleText('a', 2));
+  await eventually('the repair', () => served() === 'a');
+});
+
+test('a revision that cannot be kept is served all the same', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  // A file in the place of the folder: nobody can write into it, root included.
+  folder.write('state', '');
+  chmodSync(join(folder.path, 'state'), 0o400);
+  const { served, log, cache } = await startOnDirectory(t, folder.path);
+  await cache.close();
+  t.is(served(), 'a');
+  t.true(
+    log.lines.some((line) => /cannot be kept for the next start: .*; it is served/.test(line)),
+  );
+});
+
+test('a push and a trigger bring a revision into force, with its author', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const { store, served, log } = await startOnGit(t, repository);
+  const id = repository.push({ 'b.yaml': ruleText('b', 1) }, 'limits for b\n\nas agreed');
+  await store.trigger();
+  t.is(served(), 'a b');
+  t.is(
+    log.lines.at(-1),
+    `info Revision ${id.slice(0, 12)} ("limits for b", Ann <ann@example.test>) is in force: 2 domains, 2 limits`,
+  );
+});
+
+test('two control planes on one repository serve the same versions', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
+  const one = await startOnGit(t, repository, 'state-1');
+  repository.push({ 'b.yaml': ruleText('b', 2) });
+  await one.store.trigger();
+  const other = await startOnGit(t, repository, 'state-2');
+  t.truthy(one.version());
+  t.is(one.version(), other.version());
+  repository.rewrite({ 'b.yaml': ruleText('b', 2), 'a.yaml': ruleText('a', 1) });
+  await other.store.trigger();
+  // One has another commit by now, and the same rules.
+  t.is(one.version(), other.version());
+});
+
+test('an invalid push is repaired by the next one, whichever way it comes', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const { cache, store, served } = await startOnGit(t, repository);
+  repository.push({ 'b.yaml': broken });
+  await store.trigger();
+  t.is(served(), 'a');
+  repository.push({ 'c.yaml': 'domain:' });
+  await store.trigger();
+  const since = cache.state().stale?.sinceMs;
+  t.is(cache.state().newest?.problems.length, 2);
+  repository.rewrite({ 'a.yaml': ruleText('a', 1), 'd.yaml': ruleText('d', 1) });
+  await store.trigger();
+  t.is(served(), 'a d');
+  t.truthy(since);
+  t.is(cache.state().stale, undefined);
+});
+
+test('an emptied directory is held back until somebody approves that revision', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, log, store, approve } = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  t.is(served(), 'a');
+  t.is(cache.state().stale?.reason, 'newest_invalid');
+  t.regex(
+    log.lines.at(-1) ?? '',
+    /is not served: .*held back: no domain would be left \(a\.k\);.* stays in force/,
+  );
+  const { id } = await store.read();
+  approve('0123456789ab');
+  t.is(served(), 'a');
+  approve(id);
+  t.is(served(), '');
+  t.false(cache.state().newest?.isHeldBack);
+  t.is(cache.state().stale, undefined);
+});
+
+test('what was held back goes on being so after a restart, and an approval stays one', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const first = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => first.cache.state().newest?.isHeldBack === true);
+  await first.stop();
+  const second = await startOnDirectory(t, folder.path);
+  t.is(second.served(), 'a');
+  t.true(second.cache.state().newest?.isHeldBack);
+  second.approve((await second.store.read()).id);
+  await second.stop();
+  const third = await startOnDirectory(t, folder.path);
+  t.is(third.served(), '');
+  t.false(third.cache.state().newest?.isHeldBack);
+});
+
+test('a repair takes the place of what is held back, and of its approval', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('a', 1));
+  const { cache, served, store, approve } = await startOnDirectory(t, folder.path);
+  unlinkSync(join(folder.path, 'rules/a.yaml'));
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  const { id } = await store.read();
+  folder.write('rules/b.yaml', ruleText('b', 1));
+  await eventually('the repair is in force', () => served() === 'b');
+  approve(id);
+  t.is(served(), 'b', 'it is not the newest one any more');
+});
+
+test('a commit says beforehand that it is meant to remove everything', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('a', 1) });
+  const { cache, store, served } = await startOnGit(t, repository);
+  repository.push({ 'a.yaml': undefined }, 'oops');
+  await store.trigger();
+  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
+  t.is(served(), 'a');
+  repository.push({ 'notes.txt': 'x' }, 'it is meant\n\nAllow-Removal: yes');
+  await store.trigger();
+  await eventually('it is served', () => served() === '');
+});

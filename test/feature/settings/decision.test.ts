@@ -1,0 +1,82 @@
+// Settings of decisions, from the environment to the answer.
+import test from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { startWorker } from '../../support/worker-in-process.ts';
+
+const rules = `
+domain: d
+descriptors:
+  - key: monthly
+    rate_limit: {unit: month, requests_per_unit: 2}
+  - key: weekly
+    rate_limit: {unit: week, requests_per_unit: 2}
+  - key: hourly
+    rate_limit: {unit: hour, requests_per_unit: 100}
+`;
+const memory = { BACKEND_TYPE: 'memory' };
+
+test('QUOTA_MODE: a descriptor over its limit refuses only when no other is left', async (t) => {
+  const over = ['monthly', 'monthly', 'monthly'];
+  const quotas = await startWorker(t, { env: { ...memory, QUOTA_MODE: 'true' }, rules });
+  t.is((await quotas.decide(...over)).status, 200);
+  t.is((await quotas.decide('monthly', 'hourly')).status, 200);
+  t.is((await quotas.decide('monthly')).status, 429);
+  const limits = await startWorker(t, { env: memory, rules });
+  await limits.decide(...over);
+  t.is((await limits.decide('monthly', 'hourly')).status, 429);
+});
+
+test('RESPONSE_DYNAMIC_METADATA: the answer tells what was asked', async (t) => {
+  const env = { ...memory, RESPONSE_DYNAMIC_METADATA: 'true' };
+  const { text } = await (await startWorker(t, { env, rules })).decide('hourly');
+  t.like(JSON.parse(text), {
+    dynamicMetadata: { domain: 'd', descriptors: [{ entries: ['hourly=v'] }] },
+  });
+});
+
+test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, nor those that cross it', async (t) => {
+  const worker = await startWorker(t, { env: { ...memory, NEAR_LIMIT_RATIO: '1.5' }, rules });
+  const { http } = await worker.started;
+  for (const hitsAddend of [99, 50]) {
+    const descriptors = [{ entries: [{ key: 'hourly' }] }];
+    const body = JSON.stringify({ domain: 'd', descriptors, hitsAddend });
+    await fetch(`http://${http.text}/json`, { method: 'POST', body });
+  }
+  const stats = await worker.page('/stats');
+  t.regex(stats, /d\.hourly\.over_limit: 49$/m);
+  t.notRegex(stats, /near_limit: (?!0$)/m);
+});
+
+test('USE_CALENDAR_MONTH_RATE_LIMIT: a month ends with the month', async (t) => {
+  const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10) };
+  const env = { ...memory, USE_CALENDAR_MONTH_RATE_LIMIT: 'true' };
+  const { text } = await (await startWorker(t, { env, rules, clock })).decide('monthly');
+  t.is(JSON.parse(text).statuses[0].durationUntilReset, `${19 * 86_400}s`);
+});
+
+test('WEEK_RATE_LIMIT_RESET_DAY: a week ends with the day before', async (t) => {
+  // A Tuesday.
+  const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10) };
+  const env = { ...memory, WEEK_RATE_LIMIT_RESET_DAY: 'Monday' };
+  const { text } = await (await startWorker(t, { env, rules, clock })).decide('weekly');
+  t.is(JSON.parse(text).statuses[0].durationUntilReset, `${6 * 86_400}s`);
+});
+
+test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers of the names that are set', async (t) => {
+  const env = {
+    ...memory,
+    LIMIT_REQUEST_HEADERS_ENABLED: 'true',
+    LIMIT_REQUEST_LIMIT_HEADER: 'X-Max',
+    LIMIT_REQUEST_REMAINING_HEADER: 'X-Left',
+    LIMIT_REQUEST_RESET_HEADER: 'X-Reset',
+  };
+  const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10, 12, 59) };
+  const { text } = await (await startWorker(t, { env, rules, clock })).decide('hourly');
+  const { requestHeadersToAdd, responseHeadersToAdd } = JSON.parse(text);
+  t.deepEqual(requestHeadersToAdd, [
+    { key: 'X-Max', value: '100' },
+    { key: 'X-Left', value: '99' },
+    { key: 'X-Reset', value: '60' },
+  ]);
+  t.is(responseHeadersToAdd, undefined);
+});

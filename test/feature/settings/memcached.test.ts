@@ -1,0 +1,127 @@
+// Settings of the memory cache, from the environment to the nodes.
+import { Resolver } from 'node:dns/promises';
+import test, { type ExecutionContext } from 'ava';
+import { startDnsServer } from '../../support/dns-server.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { patientClock } from '../../support/memcached-store.ts';
+import { startWorker } from '../../support/worker-in-process.ts';
+
+const rules = `
+domain: d
+descriptors:
+  - key: once
+    rate_limit: {unit: hour, requests_per_unit: 1}
+`;
+const memcached = { BACKEND_TYPE: 'memcache' };
+const record = '_memcache._tcp.cache.test';
+const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
+
+async function startServer(
+  t: ExecutionContext,
+  options?: Parameters<typeof startMemcachedServer>[0],
+) {
+  const server = await startMemcachedServer(options);
+  t.teardown(server.stop);
+  return server;
+}
+
+test.serial(
+  'MEMSTORE_SRV, MEMSTORE_SRV_REFRESH: the nodes of the record count, and it is looked up so often',
+  async (t) => {
+    const servers = [await startServer(t), await startServer(t)];
+    const dns = await startDnsServer();
+    t.teardown(dns.close);
+    const { resolveSrv } = Resolver.prototype;
+    t.teardown(() => {
+      Resolver.prototype.resolveSrv = resolveSrv;
+    });
+    // The worker asks the name servers of its host, which a test cannot be; all else is as it is.
+    Resolver.prototype.resolveSrv = function (name) {
+      this.setServers([dns.address]);
+      return resolveSrv.call(this, name);
+    };
+    const list = (index: number) =>
+      dns.setSrv(record, [{ target: 'localhost', port: servers[index]?.port ?? 0 }]);
+    list(0);
+    const worker = await startWorker(t, {
+      rules,
+      env: { ...memcached, MEMSTORE_SRV: record, MEMSTORE_SRV_REFRESH: '20ms' },
+      clock: patientClock,
+    });
+    t.deepEqual(
+      [(await worker.decide('once')).status, (await worker.decide('once')).status],
+      [200, 429],
+    );
+    list(1);
+    await eventually(
+      'the other node is asked',
+      async () => (await worker.decide('once')).status === 200,
+    );
+  },
+);
+
+test.serial('MEMSTORE_MAX_IDLE_CONNS: so many connections are opened', async (t) => {
+  for (const [count, opened] of [
+    ['5', 5],
+    ['-1', 2],
+  ] as const) {
+    const server = await startServer(t);
+    const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
+    // The one that asks; that by which the server was waited for may not be closed yet.
+    await eventually('nobody else is connected', async () => (await connections()) === 1);
+    const worker = await startWorker(t, {
+      rules,
+      env: { ...memcached, MEMSTORE_HOST_PORT: server.url, MEMSTORE_MAX_IDLE_CONNS: count },
+    });
+    await eventually('all connections', async () => {
+      await Promise.all(Array.from({ length: 200 }, (_, index) => worker.decide(`once=${index}`)));
+      return (await connections()) === 1 + opened;
+    });
+  }
+  t.pass();
+});
+
+const tlsNames = [
+  'MEMSTORE_TLS',
+  'MEMSTORE_TLS_CACERT',
+  'MEMSTORE_TLS_CLIENT_CERT',
+  'MEMSTORE_TLS_CLIENT_KEY',
+  'MEMSTORE_TLS_SKIP_HOSTNAME_VERIFICATION',
+] as const;
+
+const tls: Record<(typeof tlsNames)[number], string> = {
+  MEMSTORE_TLS: 'true',
+  MEMSTORE_TLS_CACERT: `${kit}ca.pem`,
+  MEMSTORE_TLS_CLIENT_CERT: `${kit}client.pem`,
+  MEMSTORE_TLS_CLIENT_KEY: `${kit}client.key`,
+  MEMSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true',
+};
+
+/** The status of a second hit, from a node with a certificate for another name, that wants one. */
+async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string>>) {
+  const { port } = await startServer(t, {
+    tls: { cert: `${kit}other.pem`, key: `${kit}other.key`, clientCa: `${kit}ca.pem` },
+  });
+  const worker = await startWorker(t, {
+    rules,
+    env: { ...memcached, MEMSTORE_HOST_PORT: `localhost:${port}`, ...env },
+    clock: patientClock,
+  });
+  await worker.decide('once');
+  return (await worker.decide('once')).status;
+}
+
+test.serial('with all settings of TLS such a node counts', async (t) => {
+  t.is(await hitTwice(t, tls), 429);
+});
+
+for (const name of tlsNames) {
+  test.serial(
+    `${name}: without it the TLS of that node cannot be had, and nothing is counted`,
+    async (t) => {
+      const { [name]: _left, ...others } = tls;
+      t.is(await hitTwice(t, others), 200);
+    },
+  );
+}

@@ -1,0 +1,185 @@
+// Settings of the ports, from the environment to the wire.
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import test, { type ExecutionContext } from 'ava';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { type Caller, type CallerTls, createCaller } from '../../contract/grpc-transport-caller.ts';
+import {
+  authority,
+  clientCertificate,
+  misnamedCertificate,
+  serverCertificate,
+} from '../../contract/grpc-transport-certificates.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
+
+const memory = { BACKEND_TYPE: 'memory' };
+/** An empty message: of the health service it asks for the empty service name. */
+const nothing = Buffer.of();
+
+async function connectTo(
+  t: ExecutionContext,
+  env: Readonly<Record<string, string>>,
+  tls?: CallerTls,
+): Promise<Caller> {
+  const worker = await startWorker(t, { env: { ...memory, ...env } });
+  const caller = await createCaller((await worker.started).grpc, tls);
+  t.teardown(caller.close);
+  return caller;
+}
+
+for (const name of ['PORT', 'GRPC_PORT', 'DEBUG_PORT']) {
+  test(`${name}: the port that is set is open`, async (t) => {
+    const port = await freePort();
+    await startWorker(t, { env: { ...memory, [name]: String(port) } });
+    const socket = connect(port, '127.0.0.1');
+    t.teardown(() => socket.destroy());
+    await t.notThrowsAsync(once(socket, 'connect'));
+  });
+}
+
+for (const name of ['HOST', 'GRPC_HOST', 'DEBUG_HOST']) {
+  test(`${name}: the address that is set is listened on, and one that is not here ends the start`, async (t) => {
+    // Of a network that exists in documents alone.
+    const worker = await launchWorker(t, { env: { ...memory, [name]: '192.0.2.1' } });
+    const error = await t.throwsAsync(worker.started);
+    t.regex(error.message, /^cannot listen for \w+ on 192\.0\.2\.1:\d+: /);
+    t.true(error.message.includes(`; set ${name} to one that it has`), error.message);
+  });
+}
+
+test('GRPC_MAX_CONNECTION_AGE: a connection of that age is told to go away, and calls on it may end', async (t) => {
+  const { session, open } = await connectTo(t, { GRPC_MAX_CONNECTION_AGE: '5s' });
+  const watch = open('/grpc.health.v1.Health/Watch');
+  watch.answer.catch(() => {});
+  watch.send(nothing);
+  await once(session, 'goaway', { signal: AbortSignal.timeout(30_000) });
+  t.false(watch.stream.closed);
+});
+
+test('GRPC_MAX_CONNECTION_AGE_GRACE: so much later calls are cut', async (t) => {
+  const { session, open } = await connectTo(t, {
+    GRPC_MAX_CONNECTION_AGE: '5s',
+    GRPC_MAX_CONNECTION_AGE_GRACE: '100ms',
+  });
+  const watch = open('/grpc.health.v1.Health/Watch');
+  watch.send(nothing);
+  const { grpcStatus } = await watch.answer;
+  t.is(grpcStatus, undefined, 'it has not ended by itself');
+  await eventually('the connection is closed', () => session.destroyed);
+});
+
+test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, which is told and counted', async (t) => {
+  const worker = await startWorker(t, { env: { ...memory, GRPC_MAX_CONNECTIONS: '2' } });
+  const { grpc } = await worker.started;
+  const connectCaller = async () => {
+    const caller = await createCaller(grpc);
+    t.teardown(caller.close);
+    return caller;
+  };
+  const isServed = async ({ call }: Caller) =>
+    (await call('/grpc.health.v1.Health/Check', nothing)).grpcStatus === 0;
+  const idle = await connectCaller();
+  t.true(await isServed(idle));
+  const used = await connectCaller();
+  t.true(await isServed(used));
+  const third = await connectCaller();
+  t.true(await isServed(third), 'who comes is served');
+  await eventually('the idle one is closed', () => idle.session.destroyed);
+  t.true(idle.isToldToGo, 'it is told to go, so that nothing it sends is lost');
+  t.true(await isServed(used), 'who asks is served on');
+  t.regex(await worker.page('/stats'), /^ratelimit\.grpc\.cx_refused: 1$/m);
+  t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));
+});
+
+test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
+  const { decide, started } = await startWorker(t, {
+    env: {
+      ...memory,
+      REQUEST_MAX_DESCRIPTORS: '2',
+      REQUEST_MAX_ENTRIES: '3',
+      FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+    },
+  });
+  const { call, close } = await createCaller((await started).grpc);
+  t.teardown(close);
+  const { path, requestSerialize } = loadProtos().rateLimitService.ShouldRateLimit;
+  const ask = (...entryCounts: number[]) => {
+    const descriptors = entryCounts.map((count) => ({
+      entries: Array.from({ length: count }, () => ({ key: 'key', value: 'value' })),
+    }));
+    return call(path, requestSerialize({ domain: 'shop', descriptors }));
+  };
+  t.not((await ask(1, 2)).grpcStatus, 8);
+  const { grpcStatus, text } = await ask(1, 1, 1);
+  t.is(grpcStatus, 8);
+  t.is(
+    text,
+    'the request has more than 2 descriptors; REQUEST_MAX_DESCRIPTORS sets how many there may be',
+  );
+  t.is(
+    (await ask(2, 2)).text,
+    'the request has more than 3 entries; REQUEST_MAX_ENTRIES sets how many there may be',
+  );
+  t.deepEqual(await decide('a', 'b', 'c'), { status: 400, text: `${text}\n` });
+});
+
+/** Files of a certificate for localhost, and of the authority it comes from. */
+async function writeCertificate(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-serving-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const write = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+  return {
+    ca: await write('ca.pem', authority),
+    cert: await write('cert.pem', serverCertificate.cert),
+    key: await write('key.pem', serverCertificate.key),
+  };
+}
+
+test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with the certificate of HTTP_SERVER_TLS_CERT and _KEY', async (t) => {
+  const { cert, key } = await writeCertificate(t);
+  const worker = await startWorker(t, {
+    env: {
+      ...memory,
+      HTTP_SERVER_USE_TLS: 'true',
+      HTTP_SERVER_TLS_CERT: cert,
+      HTTP_SERVER_TLS_KEY: key,
+      DEBUG_SERVER_USE_TLS: 'true',
+    },
+  });
+  const { http, debug } = await worker.started;
+  for (const { port } of [http, debug]) {
+    const socket = connectTls({ host: '127.0.0.1', port, ca: authority, servername: 'localhost' });
+    t.teardown(() => socket.destroy());
+    await t.notThrowsAsync(once(socket, 'secureConnect'));
+  }
+});
+
+test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the port', async (t) => {
+  const { ca, cert, key } = await writeCertificate(t);
+  const env = {
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: cert,
+    GRPC_SERVER_TLS_KEY: key,
+    GRPC_CLIENT_TLS_CACERT: ca,
+    GRPC_CLIENT_TLS_SAN: 'proxy.example',
+  };
+  const known = await connectTo(t, env, { ca: authority, ...clientCertificate });
+  t.is((await known.call('/grpc.health.v1.Health/Check', nothing)).grpcStatus, 0);
+  await t.throwsAsync(connectTo(t, env, { ca: authority, ...misnamedCertificate }));
+});
+
+test('the transport that was set once has no effect, which is said', async (t) => {
+  const worker = await startWorker(t, { env: { ...memory, GRPC_TRANSPORT: 'grpc-js' } });
+  await worker.started;
+  const warning = worker.log.lines.find((line) => line.includes('GRPC_TRANSPORT')) ?? '';
+  t.regex(warning, /^warning .*has no effect/);
+});

@@ -1,0 +1,158 @@
+// Settings of the connections that both key-value stores share, from the environment to the server.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import {
+  authority,
+  clientCertificate,
+  misnamedCertificate,
+} from '../../contract/grpc-transport-certificates.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
+
+const rules = `
+domain: d
+descriptors:
+  - key: main
+    rate_limit: {unit: hour, requests_per_unit: 1000}
+  - key: second
+    rate_limit: {unit: second, requests_per_unit: 1000}
+`;
+
+const tlsNames = [
+  'KVSTORE_TLS',
+  'KVSTORE_TLS_CACERT',
+  'KVSTORE_TLS_CLIENT_CERT',
+  'KVSTORE_TLS_CLIENT_KEY',
+  'KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION',
+] as const;
+
+/** Of a server that has a certificate for another name, and wants one of its caller. */
+async function startTlsServer(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-store-tls-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const write = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  };
+  const port = await freePort();
+  const caFile = await write('ca.pem', authority);
+  const redis = await startRedisServer({
+    args: [
+      ...['--tls-port', String(port), '--tls-ca-cert-file', caFile],
+      ...['--tls-cert-file', await write('server.pem', misnamedCertificate.cert)],
+      ...['--tls-key-file', await write('server.key', misnamedCertificate.key)],
+    ],
+  });
+  t.teardown(redis.stop);
+  const env: Record<(typeof tlsNames)[number], string> = {
+    KVSTORE_TLS: 'true',
+    KVSTORE_TLS_CACERT: caFile,
+    KVSTORE_TLS_CLIENT_CERT: await write('client.pem', clientCertificate.cert),
+    KVSTORE_TLS_CLIENT_KEY: await write('client.key', clientCertificate.key),
+    KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true',
+  };
+  return { redis, url: `127.0.0.1:${port}`, env };
+}
+
+test.serial('with all settings of TLS such a store counts', async (t) => {
+  const { redis, url, env } = await startTlsServer(t);
+  const worker = await startWorker(t, { rules, env: { KVSTORE_URL: url, ...env } });
+  t.is((await worker.decide('main')).status, 200);
+  t.is(await redis.command('DBSIZE'), 1);
+});
+
+for (const name of tlsNames) {
+  test.serial(`${name}: without it the TLS of that store cannot be had`, async (t) => {
+    const { url, env } = await startTlsServer(t);
+    const { [name]: _left, ...others } = env;
+    const { log } = await launchWorker(t, { rules, env: { KVSTORE_URL: url, ...others } });
+    await eventually('it is told', () =>
+      log.lines.some((line) => line.startsWith(`warning key-value store ${url}: `)),
+    );
+    t.false(log.lines.some((line) => line.includes('Listening for HTTP')));
+  });
+}
+
+test.serial(
+  'KVSTORE_PERSECOND_TLS: the second store speaks TLS, with the files of both',
+  async (t) => {
+    const { redis, url, env } = await startTlsServer(t);
+    const { KVSTORE_TLS: _ofTheMainStore, ...files } = env;
+    const second = { KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: url };
+    const worker = await startWorker(t, {
+      rules,
+      env: { KVSTORE_URL: redis.url, ...second, KVSTORE_PERSECOND_TLS: 'true', ...files },
+    });
+    t.is((await worker.decide('second')).status, 200);
+    t.is((await worker.decide('main')).status, 200);
+  },
+);
+
+test.serial(
+  'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: a connection to a replica is closed',
+  async (t) => {
+    const redis = await startRedisServer();
+    t.teardown(redis.stop);
+    const worker = await startWorker(t, {
+      rules,
+      env: { KVSTORE_URL: redis.url, KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },
+    });
+    await redis.command('REPLICAOF', '127.0.0.1', 1);
+    t.is((await worker.decide('main')).status, 400);
+    await eventually('the connection is closed', async () =>
+      (await worker.page('/stats')).includes('ratelimit.redis_pool.cx_local_close: 1\n'),
+    );
+  },
+);
+
+test.serial('no wait of the start is longer than the longest', async (t) => {
+  const worker = await launchWorker(t, {
+    clock: createManualClock(),
+    env: {
+      KVSTORE_URL: `127.0.0.1:${await freePort()}`,
+      KVSTORE_STARTUP_INITIAL_INTERVAL: '9s',
+      KVSTORE_STARTUP_MAX_INTERVAL: '2s',
+    },
+  });
+  worker.started.catch(() => {});
+  await eventually('the wait', () => worker.log.lines.some((line) => /in 2 s/.test(line)));
+  t.pass();
+});
+
+test.serial(
+  'KVSTORE_STARTUP_INITIAL_INTERVAL, _MAX_INTERVAL, _MAX_ELAPSED_TIME: attempts begin, grow and end so',
+  async (t) => {
+    const clock = createManualClock();
+    const url = `127.0.0.1:${await freePort()}`;
+    const worker = await launchWorker(t, {
+      clock,
+      env: {
+        KVSTORE_URL: url,
+        KVSTORE_STARTUP_INITIAL_INTERVAL: '3s',
+        KVSTORE_STARTUP_MAX_INTERVAL: '10s',
+        KVSTORE_STARTUP_MAX_ELAPSED_TIME: '25s',
+      },
+    });
+    const waits = () =>
+      worker.log.lines.flatMap((line) => {
+        const seconds = /next attempt in (\S+) s/.exec(line)?.[1];
+        return seconds === undefined ? [] : [Math.round(Number(seconds) * 1_000)];
+      });
+    for (let attempt = 0, elapsedMs = 0; elapsedMs < 25_000; attempt++) {
+      await eventually('the wait', () => waits().length > attempt);
+      const waitMs = waits()[attempt] ?? 0;
+      const longestMs = Math.min(10_000, 3_000 * 2 ** attempt);
+      t.true(waitMs >= 3_000 && waitMs <= longestMs, `${waitMs} ms, wait ${attempt}`);
+      clock.advance(waitMs);
+      elapsedMs += waitMs;
+    }
+    await t.throwsAsync(worker.started, {
+      message: new RegExp(`^key-value store ${url} did not answer within 25 s: `),
+    });
+  },
+);

@@ -1,0 +1,330 @@
+// Settings of the two key-value stores, from the environment to the servers. Each pair of names is
+// tried on the store that it is for; the store for limits per second has a plain one beside it.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { signToken } from '../../../worker/counters/redis/cloud-iam-token.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startRedisCluster } from '../../support/redis-cluster.ts';
+import { startRedisSentinels } from '../../support/redis-sentinel.ts';
+import {
+  type RedisServer,
+  type RedisServerOptions,
+  startRedisServer,
+} from '../../support/redis-server.ts';
+import { startWorker, type WorkerInProcess } from '../../support/worker-in-process.ts';
+
+const rules = `
+domain: d
+descriptors:
+  - key: main
+    rate_limit: {unit: hour, requests_per_unit: 1000}
+  - key: second
+    rate_limit: {unit: second, requests_per_unit: 1000}
+`;
+/** Long before any limit of time that the settings have by default. */
+const soonMs = 8_000;
+/** With it tokens and counters stay the same for a whole test. */
+const fixedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 2, 4, 5, 6, 7) };
+
+const other = startRedisServer();
+test.after.always(async () => (await other).stop());
+
+/** The store that a test is about. */
+interface StoreUnderTest {
+  start(
+    t: ExecutionContext,
+    env: Readonly<Record<string, string>>,
+    clock?: typeof systemClock,
+  ): Promise<WorkerInProcess>;
+  readonly url: string;
+  /** The key of a rule that this store counts. */
+  readonly key: string;
+  /** In the names of its statistics. */
+  readonly pool: string;
+}
+
+const stores: readonly StoreUnderTest[] = [
+  {
+    start: (t, env, clock) => startWorker(t, { rules, env, ...(clock && { clock }) }),
+    url: 'KVSTORE_URL',
+    key: 'main',
+    pool: 'redis_pool',
+  },
+  {
+    async start(t, env, clock) {
+      const plain = { KVSTORE_URL: (await other).url, KVSTORE_PERSECOND: 'true' };
+      return startWorker(t, { rules, env: { ...plain, ...env }, ...(clock && { clock }) });
+    },
+    url: 'KVSTORE_PERSECOND_URL',
+    key: 'second',
+    pool: 'redis_per_second_pool',
+  },
+];
+
+/** A test for each store; `names` has those of the settings, for the one and for the other. */
+function testBoth<Key extends string>(
+  what: string,
+  names: Readonly<Record<Key, readonly [main: string, perSecond: string]>>,
+  run: (t: ExecutionContext, store: StoreUnderTest, names: Record<Key, string>) => Promise<void>,
+): void {
+  for (const [index, store] of stores.entries()) {
+    const own = Object.fromEntries(
+      Object.entries<readonly string[]>(names).map(([key, both]) => [key, both[index] ?? '']),
+    ) as Record<Key, string>;
+    test.serial(`${Object.values(own).join(', ')}: ${what}`, (t) => run(t, store, own));
+  }
+}
+
+async function startServer(t: ExecutionContext, options?: RedisServerOptions) {
+  const server = await startRedisServer(options);
+  t.teardown(server.stop);
+  return server;
+}
+
+/** Until `resume`, the server answers no command that writes. */
+async function pauseWrites({ command }: RedisServer) {
+  await command('CLIENT', 'PAUSE', 60_000, 'WRITE');
+  return { resume: () => command('CLIENT', 'UNPAUSE') };
+}
+
+async function countIncrements({ command }: RedisServer): Promise<number> {
+  const stats = String(await command('INFO', 'commandstats'));
+  return Number(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+}
+
+async function isBlocking({ command }: RedisServer): Promise<boolean> {
+  return /blocked_clients:[1-9]/.test(String(await command('INFO', 'clients')));
+}
+
+testBoth(
+  'counters are kept there, and the type says what the address is',
+  {
+    url: ['KVSTORE_URL', 'KVSTORE_PERSECOND_URL'],
+    socketType: ['KVSTORE_SOCKET_TYPE', 'KVSTORE_PERSECOND_SOCKET_TYPE'],
+  },
+  async (t, store, { url, socketType }) => {
+    const redis = await startServer(t, { unix: true });
+    // By itself this would be a host's name.
+    const path = relative(process.cwd(), redis.url);
+    const worker = await store.start(t, { [url]: path, [socketType]: 'unix' });
+    t.is((await worker.decide(store.key)).status, 200);
+    t.is(await redis.command('DBSIZE'), 1);
+  },
+);
+
+testBoth(
+  'a decision fails when the store has been silent for so long',
+  {
+    timeout: ['KVSTORE_TIMEOUT', 'KVSTORE_PERSECOND_TIMEOUT'],
+  },
+  async (t, store, { timeout }) => {
+    const redis = await startServer(t);
+    const worker = await store.start(t, { [store.url]: redis.url, [timeout]: '150ms' });
+    const { resume } = await pauseWrites(redis);
+    const sentMs = systemClock.monotonicMs();
+    t.is((await worker.decide(store.key)).status, 400);
+    t.true(systemClock.monotonicMs() - sentMs < soonMs);
+    await resume();
+  },
+);
+
+testBoth(
+  'the password is sent',
+  {
+    auth: ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'],
+  },
+  async (t, store, { auth }) => {
+    const redis = await startServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
+    const worker = await store.start(t, { [store.url]: redis.url, [auth]: 'open' });
+    t.is((await worker.decide(store.key)).status, 200);
+  },
+);
+
+testBoth(
+  'the password in the file is sent',
+  {
+    authFile: ['KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'],
+  },
+  async (t, store, { authFile }) => {
+    const redis = await startServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
+    const folder = await mkdtemp(join(tmpdir(), 'ratelane-settings-'));
+    t.teardown(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'password');
+    await writeFile(file, 'open\n');
+    const worker = await store.start(t, { [store.url]: redis.url, [authFile]: file });
+    t.is((await worker.decide(store.key)).status, 200);
+  },
+);
+
+const sentinels = startRedisSentinels({ password: 'open', sentinelPassword: 'watch' });
+test.after.always(async () => (await sentinels).stop());
+
+testBoth(
+  'the sentinels of the address are asked for the master, with their password',
+  {
+    type: ['KVSTORE_TYPE', 'KVSTORE_PERSECOND_TYPE'],
+    sentinelAuth: ['KVSTORE_SENTINEL_AUTH', 'KVSTORE_PERSECOND_SENTINEL_AUTH'],
+    auth: ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'],
+  },
+  async (t, store, { type, sentinelAuth, auth }) => {
+    const { url, servers } = await sentinels;
+    const before = await countIncrements(servers[0]);
+    const worker = await store.start(t, {
+      [store.url]: url,
+      [type]: 'sentinel',
+      [sentinelAuth]: 'watch',
+      [auth]: 'open',
+    });
+    t.is((await worker.decide(store.key)).status, 200);
+    t.is(await countIncrements(servers[0]), before + 1);
+  },
+);
+
+testBoth(
+  'so many connections are kept',
+  {
+    poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'],
+  },
+  async (t, store, { poolSize }) => {
+    const redis = await startServer(t);
+    const worker = await store.start(t, { [store.url]: redis.url, [poolSize]: '13' });
+    await eventually('all connections', async () =>
+      (await worker.page('/stats')).includes(`ratelimit.${store.pool}.cx_active: 13\n`),
+    );
+    t.pass();
+  },
+);
+
+testBoth(
+  'a decision that finds no free connection fails after that wait',
+  {
+    behavior: ['KVSTORE_POOL_ON_EMPTY_BEHAVIOR', 'KVSTORE_PERSECOND_POOL_ON_EMPTY_BEHAVIOR'],
+    waitDuration: [
+      'KVSTORE_POOL_ON_EMPTY_WAIT_DURATION',
+      'KVSTORE_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION',
+    ],
+    poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'],
+  },
+  async (t, store, { behavior, waitDuration, poolSize }) => {
+    const redis = await startServer(t);
+    const worker = await store.start(t, {
+      [store.url]: redis.url,
+      [behavior]: 'ERROR',
+      [waitDuration]: '120ms',
+      [poolSize]: '1',
+    });
+    const { resume } = await pauseWrites(redis);
+    const first = worker.decide(store.key);
+    await eventually('the connection is busy', () => isBlocking(redis));
+    t.is((await worker.decide(store.key)).status, 400);
+    t.true(worker.log.lines.some((line) => line.includes('no connection was free for 120 ms')));
+    await resume();
+    t.is((await first).status, 200);
+  },
+);
+
+testBoth(
+  'a batch is held back for so long',
+  {
+    pipelineWindow: ['KVSTORE_PIPELINE_WINDOW', 'KVSTORE_PERSECOND_PIPELINE_WINDOW'],
+  },
+  async (t, store, { pipelineWindow }) => {
+    const redis = await startServer(t);
+    const worker = await store.start(t, { [store.url]: redis.url, [pipelineWindow]: '200ms' });
+    const sentMs = systemClock.monotonicMs();
+    t.is((await worker.decide(store.key)).status, 200);
+    // A timer may be a millisecond early.
+    t.true(systemClock.monotonicMs() - sentMs >= 199);
+  },
+);
+
+testBoth(
+  'nothing changes, which is said',
+  {
+    pipelineLimit: ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT'],
+  },
+  async (t, store, { pipelineLimit }) => {
+    const redis = await startServer(t);
+    const worker = await store.start(t, { [store.url]: redis.url, [pipelineLimit]: '1' });
+    t.is((await worker.decide(store.key, store.key)).status, 200);
+    const warning = worker.log.lines.find((line) => line.includes(pipelineLimit)) ?? '';
+    t.regex(warning, /^warning .*has no effect/);
+  },
+);
+
+const cluster = startRedisCluster();
+test.after.always(async () => (await cluster).stop());
+
+testBoth(
+  'so many nodes of a cluster are asked at once',
+  {
+    parallelism: [
+      'KVSTORE_CLUSTER_PIPELINE_PARALLELISM',
+      'KVSTORE_PERSECOND_CLUSTER_PIPELINE_PARALLELISM',
+    ],
+    type: ['KVSTORE_TYPE', 'KVSTORE_PERSECOND_TYPE'],
+  },
+  async (t, store, { parallelism, type }) => {
+    const { url, masters } = await cluster;
+    // The same counters each time, so that one of the pauses is that of the node asked first.
+    const worker = await store.start(
+      t,
+      { [store.url]: url, [type]: 'cluster', [parallelism]: '3' },
+      fixedClock,
+    );
+    const entries = Array.from({ length: 40 }, (_, index) => `${store.key}=${index ** 5}`);
+    t.is((await worker.decide(...entries)).status, 200);
+    for (const master of masters) t.true((await countIncrements(master)) > 0);
+    for (const paused of masters) {
+      const { resume } = await pauseWrites(paused);
+      const others = masters.filter((master) => master !== paused);
+      const before = await Promise.all(others.map(countIncrements));
+      const answer = worker.decide(...entries);
+      await eventually('the other nodes have counted', async () => {
+        const after = await Promise.all(others.map(countIncrements));
+        return after.every((count, index) => count > (before[index] ?? 0));
+      });
+      await resume();
+      t.is((await answer).status, 200);
+    }
+  },
+);
+
+testBoth(
+  'a token signed for these is the password',
+  {
+    auth: ['KVSTORE_CLOUDIAM_AUTH', 'KVSTORE_PERSECOND_CLOUDIAM_AUTH'],
+    cacheName: ['KVSTORE_CLOUDIAM_CACHE_NAME', 'KVSTORE_PERSECOND_CLOUDIAM_CACHE_NAME'],
+    userId: ['KVSTORE_CLOUDIAM_USER_ID', 'KVSTORE_PERSECOND_CLOUDIAM_USER_ID'],
+    serverless: ['KVSTORE_CLOUDIAM_SERVERLESS', 'KVSTORE_PERSECOND_CLOUDIAM_SERVERLESS'],
+    region: ['KVSTORE_CLOUDIAM_REGION', 'KVSTORE_PERSECOND_CLOUDIAM_REGION'],
+  },
+  async (t, store, { auth, cacheName, userId, serverless, region }) => {
+    // The cloud's own names: its library finds them by itself.
+    process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
+    process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
+    const redis = await startServer(t, { args: ['--requirepass', 'admin'], auth: ['admin'] });
+    const token = await signToken(
+      { cacheName: 'orders', userId: 'limits', serverless: true, region: 'eu-west-1' },
+      { accessKeyId: 'AKID', secretAccessKey: 'secret' },
+      new Date(fixedClock.wallMs()),
+    );
+    await redis.command('ACL', 'SETUSER', 'limits', 'on', `>${token}`, '~*', '+@all');
+    const worker = await store.start(
+      t,
+      {
+        [store.url]: redis.url,
+        [auth]: 'true',
+        [cacheName]: 'orders',
+        [userId]: 'limits',
+        [serverless]: 'true',
+        [region]: 'eu-west-1',
+      },
+      fixedClock,
+    );
+    t.is((await worker.decide(store.key)).status, 200);
+  },
+);

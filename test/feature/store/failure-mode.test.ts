@@ -1,0 +1,244 @@
+// KVSTORE_FAILURE_MODE: what a whole worker answers while its store is away, also when it is started
+// meanwhile, and that it counts in the store again when that is back.
+import test, { type ExecutionContext } from 'ava';
+import { eventually } from '../../support/eventually.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
+
+const rules = {
+  'd.yaml': `domain: d
+descriptors:
+  - key: day
+    rate_limit: {unit: day, requests_per_unit: 2}
+  - key: shadow
+    shadow_mode: true
+    rate_limit: {unit: day, requests_per_unit: 2}
+  - key: free
+    rate_limit: {unlimited: true}
+  - key: block
+    rate_limit: {unit: day, requests_per_unit: 0}
+`,
+};
+const modes = ['allow', 'deny', 'local'] as const;
+type Mode = (typeof modes)[number];
+
+interface Answer {
+  readonly status: number;
+  readonly body: {
+    readonly statuses: readonly {
+      readonly code: string;
+      readonly limitRemaining?: number;
+      readonly currentLimit?: { readonly requestsPerUnit: number };
+    }[];
+  };
+}
+
+async function ask(worker: WorkerProcess, key: string, value = 'x'): Promise<Answer> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+    method: 'POST',
+    body: JSON.stringify({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  return { status: answer.status, body: JSON.parse(await answer.text()) };
+}
+
+async function askStatuses(worker: WorkerProcess, key: string, times: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let round = 0; round < times; round++) statuses.push((await ask(worker, key)).status);
+  return statuses;
+}
+
+/** As `askStatuses`, of counters that begin at 0. Once more where a busy machine has made the server
+ * silent meanwhile, so that it was not asked. */
+async function askWhilePresent(
+  worker: WorkerProcess,
+  redis: RedisServer,
+  key: string,
+  times: number,
+): Promise<number[]> {
+  const readOpened = async () =>
+    /^ratelimit\.store\.breaker\.opened: (\d+)$/m.exec(await readPage(worker, 'stats'))?.[1];
+  for (;;) {
+    await eventually(
+      'the server is asked',
+      async () => !(await readPage(worker, 'status')).includes('not asked: '),
+    );
+    const openedBefore = await readOpened();
+    await redis.command('FLUSHALL');
+    const statuses = await askStatuses(worker, key, times);
+    if ((await readOpened()) === openedBefore) return statuses;
+  }
+}
+
+/** The status of the answer. */
+async function readHealth(worker: WorkerProcess): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+async function readPage(worker: WorkerProcess, page: 'status' | 'stats'): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/${page}`, {
+    signal: AbortSignal.timeout(30_000),
+  });
+  return answer.text();
+}
+
+const expected = { allow: [200, 200, 200], deny: [429, 429, 429], local: [200, 200, 429] };
+
+async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mode) {
+  t.deepEqual(await askStatuses(worker, 'day', 3), expected[mode]);
+  t.deepEqual(await askStatuses(worker, 'shadow', 3), [200, 200, 200]);
+  t.deepEqual(await askStatuses(worker, 'free', 3), [200, 200, 200]);
+  t.deepEqual(await askStatuses(worker, 'unknown', 3), [200, 200, 200]);
+  t.is((await ask(worker, 'block')).status, 429, 'what is over by itself is over in all modes');
+  const [status] = (await ask(worker, 'day', 'other')).body.statuses;
+  t.is(status?.currentLimit?.requestsPerUnit, 2);
+  t.is(status?.limitRemaining ?? 0, mode === 'deny' ? 0 : 1);
+  const stats = await readPage(worker, 'stats');
+  t.regex(stats, new RegExp(`ratelimit\\.failure_mode\\.${mode}: 8\\b`));
+  t.regex(stats, /should_rate_limit\.redis_error: 0\b/);
+  // What was not counted is not said to be within or over its limit.
+  t.is(/rate_limit\.d\.day\.within_limit: 3\b/.test(stats), mode === 'local');
+  t.is(/rate_limit\.d\.day\.over_limit: 1\b/.test(stats), mode === 'local');
+  t.is(/rate_limit\.d\.day\.(within|over)_limit/.test(stats), mode === 'local');
+  t.regex(
+    await readPage(worker, 'status'),
+    new RegExp(`when the store fails: KVSTORE_FAILURE_MODE=${mode}: 8 decisions answered`),
+  );
+}
+
+for (const mode of modes) {
+  test.serial(`${mode}: a worker started without its Redis serves at once`, async (t) => {
+    const redis = await startRedisServer();
+    t.teardown(redis.stop);
+    await redis.kill();
+    const worker = await startWorkerProcess({
+      env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode },
+      rules,
+    });
+    t.teardown(worker.stop);
+    await checkAnswers(t, worker, mode);
+    t.regex(worker.output(), /without the store|in this process alone/);
+    await redis.restart();
+    await eventually('it is counted in Redis', async () => {
+      await ask(worker, 'shadow');
+      const keys = await redis.command('KEYS', 'd_shadow_*');
+      return Array.isArray(keys) && keys.length === 1;
+    });
+    // What the process counted itself is forgotten.
+    t.deepEqual(await askWhilePresent(worker, redis, 'day', 3), [200, 200, 429]);
+  });
+
+  test.serial(`${mode}: a worker started without its memory cache serves at once`, async (t) => {
+    const memcached = await startMemcachedServer();
+    t.teardown(memcached.stop);
+    await memcached.kill();
+    const worker = await startWorkerProcess({
+      env: {
+        BACKEND_TYPE: 'memcache',
+        MEMCACHE_HOST_PORT: memcached.url,
+        KVSTORE_FAILURE_MODE: mode,
+      },
+      rules,
+    });
+    t.teardown(worker.stop);
+    await checkAnswers(t, worker, mode);
+  });
+}
+
+test.serial('several processes: their statistics and states are those of the worker', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  await redis.kill();
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: 'allow', WORKER_PROCESSES: '2' },
+    rules,
+  });
+  t.teardown(worker.stop);
+  const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(worker, 'day')));
+  t.true(statuses.every(({ status }) => status === 200));
+  await eventually('both processes have told', async () => {
+    const stats = await readPage(worker, 'stats');
+    return (
+      /^ratelimit\.failure_mode\.allow: 20$/m.test(stats) &&
+      /^ratelimit\.store\.breaker\.open: 2$/m.test(stats)
+    );
+  });
+  const page = await readPage(worker, 'status');
+  t.is(page.match(/when the store fails: KVSTORE_FAILURE_MODE=allow/g)?.length, 2, page);
+  t.is(page.match(/not asked: key-value store [^ ]+: connect ECONNREFUSED/g)?.length, 2, page);
+  await redis.restart();
+  await eventually('it is back in both', async () => {
+    await ask(worker, 'shadow');
+    return /^ratelimit\.store\.breaker\.open: 0$/m.test(await readPage(worker, 'stats'));
+  });
+});
+
+test.serial(
+  'a health that needs a connection has none without the store, whatever is answered',
+  async (t) => {
+    const redis = await startRedisServer({ args: ['--requirepass', 'secret'], auth: ['secret'] });
+    t.teardown(redis.stop);
+    await redis.kill();
+    const worker = await startWorkerProcess({
+      env: {
+        KVSTORE_URL: `redis://:secret@${redis.url}`,
+        KVSTORE_FAILURE_MODE: 'allow',
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      rules,
+    });
+    t.teardown(worker.stop);
+    t.is(await readHealth(worker), 500);
+    t.is((await ask(worker, 'day')).status, 200);
+    await redis.restart();
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
+    await redis.kill();
+    await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
+    t.is((await ask(worker, 'day')).status, 200);
+    const shown = `${await readPage(worker, 'status')}${worker.output()}`;
+    t.true(shown.includes(redis.url));
+    t.false(shown.includes('secret'));
+  },
+);
+
+test.serial(
+  'a health that needs connections has none while one of two stores is away',
+  async (t) => {
+    const [main, perSecond] = await Promise.all([startRedisServer(), startRedisServer()]);
+    t.teardown(main.stop);
+    t.teardown(perSecond.stop);
+    const worker = await startWorkerProcess({
+      env: {
+        KVSTORE_URL: main.url,
+        KVSTORE_PERSECOND: 'true',
+        KVSTORE_PERSECOND_SOCKET_TYPE: 'tcp',
+        KVSTORE_PERSECOND_URL: perSecond.url,
+        KVSTORE_FAILURE_MODE: 'allow',
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      rules,
+    });
+    t.teardown(worker.stop);
+    const isConnected = async (pool: string) =>
+      !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(
+        await readPage(worker, 'stats'),
+      );
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
+    await Promise.all([main.kill(), perSecond.kill()]);
+    await eventually('both are away', async () => {
+      const connected = [
+        await isConnected('redis_pool'),
+        await isConnected('redis_per_second_pool'),
+      ];
+      return !connected.includes(true);
+    });
+    await perSecond.restart();
+    await eventually('one is back', () => isConnected('redis_per_second_pool'));
+    t.is(await readHealth(worker), 500);
+    await main.restart();
+    await eventually('healthy', async () => (await readHealth(worker)) === 200);
+  },
+);

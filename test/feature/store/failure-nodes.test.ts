@@ -1,0 +1,192 @@
+// What of a store is away, and what is not: one master of a cluster, one of two stores, one memory
+// cache. The hits that belong elsewhere are counted there, and nobody waits for what is known to be away.
+import test from 'ava';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import type { CounterStore } from '../../../worker/counters/store.ts';
+import { createHit, startCounting } from '../../support/counting.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { openMemcachedStore } from '../../support/memcached-store.ts';
+import { startRedisCluster } from '../../support/redis-cluster.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { createRecordedRedisStore, openRedisStore } from '../../support/redis-store.ts';
+import { startWorker } from '../../support/worker-in-process.ts';
+
+/** How often a store looks for answers. */
+const sweepMs = 25;
+/** Looks for answers so rarely that a server is silent after ten times as long as elsewhere: one that
+ * a busy machine holds up is not. */
+const rarelyLookingClock: Clock = {
+  ...systemClock,
+  after: (delayMs, task) => systemClock.after(delayMs === sweepMs ? 10 * sweepMs : delayMs, task),
+};
+const openGauge = 'ratelimit.store.breaker.open';
+const rules = `domain: d
+descriptors:
+  - key: second
+    rate_limit: {unit: second, requests_per_unit: 1000000}
+  - key: day
+    rate_limit: {unit: day, requests_per_unit: 2}
+`;
+
+async function count(store: CounterStore, ...keys: readonly string[]) {
+  const { request, result } = startCounting(keys.map((key) => createHit({ key })));
+  store.count(request);
+  return result;
+}
+
+test.serial('one silent master of a cluster leaves the keys of the others alone', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  for (const master of cluster.masters) {
+    await master.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
+  }
+  const store = await openRedisStore(cluster.url, {
+    type: 'cluster',
+    timeoutMs: 20_000,
+    failureMode: 'local',
+    clock: rarelyLookingClock,
+  });
+  t.teardown(() => store.close(0));
+  const [silent] = cluster.masters;
+  const away: string[] = [];
+  const present: string[] = [];
+  for (let index = 0; away.length < 3 || present.length < 3; index++) {
+    const key = `node_${index}_`;
+    const owner = await cluster.ownerOf(await cluster.slotOf(key));
+    (owner === silent ? away : present).push(key);
+  }
+  await eventually('every master', () => store.connections.active === 6);
+  await silent?.pause();
+  t.regex(String((await count(store, ...away)).error?.message), /no answer in 500 ms/);
+  t.is(store.metrics.gauge(openGauge).value, 1);
+  for (let round = 1; round <= 20; round++) {
+    const alone = await count(store, ...present);
+    t.is(alone.error, undefined);
+    t.true(alone.after.every((after) => after === 2 * round - 1));
+    // The parts of a request go on after one that failed, and what they counted is told.
+    const mixed = await count(store, away[0] ?? '', ...present);
+    t.is(mixed.error?.code, 'store');
+    t.deepEqual(mixed.after, [-1, ...present.map(() => 2 * round)]);
+  }
+  t.is(store.metrics.counter('ratelimit.store.breaker.opened').value, 1);
+  silent?.resume();
+  await eventually('the keys of the master', async () => {
+    return (await count(store, ...away)).error === undefined;
+  });
+  await eventually('every connection', () => store.connections.active === 6);
+  t.is(store.metrics.gauge(openGauge).value, 0);
+});
+
+test.serial('a silent cluster holds up no start, and is counted in once it speaks', async (t) => {
+  const cluster = await startRedisCluster();
+  t.teardown(cluster.stop);
+  await Promise.all(cluster.masters.map((master) => master.pause()));
+  const store = createRecordedRedisStore(cluster.url, {
+    type: 'cluster',
+    timeoutMs: 20_000,
+    failureMode: 'allow',
+  });
+  t.teardown(() => store.close(0));
+  const beganMs = performance.now();
+  await store.connect(AbortSignal.timeout(30_000));
+  t.true(performance.now() - beganMs < 15_000, 'not the time of an attempt to connect');
+  t.deepEqual(store.healthChanges, [false]);
+  t.regex(String((await count(store, 'early_')).error?.message), /no node serves slot/);
+  for (const master of cluster.masters) master.resume();
+  await eventually('every master', async () => {
+    return (await count(store, 'a_', 'b_', 'c_', 'd_')).error === undefined;
+  });
+});
+
+test.serial('a per-second store that is away leaves the main one alone', async (t) => {
+  const [main, perSecond] = [await startRedisServer(), await startRedisServer()];
+  t.teardown(main.stop);
+  t.teardown(perSecond.stop);
+  const worker = await startWorker(t, {
+    env: {
+      KVSTORE_URL: main.url,
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_PERSECOND_URL: perSecond.url,
+      KVSTORE_FAILURE_MODE: 'deny',
+      KVSTORE_TIMEOUT: '20s',
+    },
+    rules,
+    clock: rarelyLookingClock,
+  });
+  // Who has answers without a store does not wait long for it at the start.
+  for (const key of ['second', 'day=start']) {
+    await eventually('it is counted', async () => (await worker.decide(key)).status === 200);
+  }
+  await perSecond.kill();
+  await eventually('it is denied', async () => (await worker.decide('second')).status === 429);
+  t.regex(await worker.page('/stats'), /^ratelimit\.per_second_store\.breaker\.open: 1$/m);
+  t.regex(await worker.page('/stats'), /^ratelimit\.store\.breaker\.open: 0$/m);
+  t.regex(
+    await worker.page('/status'),
+    new RegExp(`^ {2}not asked: key-value store ${perSecond.url}: connect ECONNREFUSED`, 'm'),
+  );
+  const statuses: number[] = [];
+  for (let round = 0; round < 3; round++) statuses.push((await worker.decide('day')).status);
+  t.deepEqual(statuses, [200, 200, 429]);
+  await perSecond.restart();
+  await eventually('it is counted', async () => (await worker.decide('second')).status === 200);
+  t.notRegex(await worker.page('/status'), /not asked/);
+});
+
+for (const mode of ['error', 'allow', 'local'] as const) {
+  test.serial(`${mode}: a silent memory cache is waited for once, then probed`, async (t) => {
+    const memcached = await startMemcachedServer();
+    t.teardown(memcached.stop);
+    const store = await openMemcachedStore({
+      urls: [memcached.url],
+      failureMode: mode,
+      clock: systemClock,
+    });
+    t.teardown(() => store.close(0));
+    const isCounted = async () => {
+      const { error, after } = await count(store, 'silent_');
+      await store.settled();
+      return error === undefined && (after[0] ?? 0) >= 2;
+    };
+    const isAsked = () => store.metrics.gauge(openGauge).value === 0;
+    // A busy machine may have taken a slow answer for none.
+    await eventually('it is counted', async () => (await isCounted()) && isAsked());
+    await memcached.pause();
+    const outcomes = await Promise.all([count(store, 'silent_'), count(store, 'silent_')]);
+    for (const { error, after } of outcomes) {
+      t.is(error?.code, mode === 'error' ? undefined : 'store');
+      t.deepEqual(after, [mode === 'error' ? 1 : -1]);
+    }
+    t.is(store.metrics.gauge(openGauge).value, 1);
+    const beganMs = performance.now();
+    for (let round = 0; round < 200; round++) await count(store, 'silent_');
+    // Each one would take half a second.
+    t.true(performance.now() - beganMs < 50_000);
+    t.is(store.metrics.gauge(openGauge).value, 1);
+    memcached.resume();
+    await eventually('it is asked again', isAsked);
+    await eventually('it is counted again', isCounted);
+  });
+}
+
+test.serial(
+  'nothing of a killed memory cache is waited for, and it is back by itself',
+  async (t) => {
+    const memcached = await startMemcachedServer();
+    t.teardown(memcached.stop);
+    const store = await openMemcachedStore({ urls: [memcached.url], failureMode: 'deny' });
+    t.teardown(() => store.close(0));
+    await count(store, 'killed_');
+    await store.settled();
+    await memcached.kill();
+    await eventually('it is away', async () => {
+      await count(store, 'killed_');
+      return store.metrics.gauge(openGauge).value === 1;
+    });
+    await memcached.restart();
+    // Without anybody asking.
+    await eventually('it is back', () => store.metrics.gauge(openGauge).value === 0);
+    t.deepEqual((await count(store, 'killed_')).after, [1]);
+  },
+);

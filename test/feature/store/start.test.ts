@@ -1,0 +1,81 @@
+// The first connection: waited for with growing pauses, said at once with the address, given up when
+// told so.
+import test from 'ava';
+import { createHit, startCounting } from '../../support/counting.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { createRecordedRedisStore } from '../../support/redis-store.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+test('a store that is not there yet is waited for, and the first failure is said at once', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  await redis.kill();
+  const store = createRecordedRedisStore(`redis://robin:secret@${redis.url}`, {
+    startup: { initialIntervalMs: 100, maxIntervalMs: 200, maxElapsedMs: 0 },
+  });
+  t.teardown(() => store.close(0));
+  const connecting = store.connect(new AbortController().signal);
+  await eventually('a warning', () => store.log.lines.length > 0);
+  const where = `key-value store ${redis.url}`;
+  const refused = `${where}: connect ECONNREFUSED ${redis.url}`;
+  t.is(
+    store.log.lines[0],
+    `warning ${refused}; next attempt in 0.1 s (KVSTORE_URL says where it is)`,
+  );
+  t.false(store.state().healthy);
+  const { request, result } = startCounting([createHit({ key: 'early_' })]);
+  store.count(request);
+  t.is((await result).error?.message, refused);
+  await redis.restart();
+  // The default user takes no password and this user does not exist.
+  await redis.command('ACL', 'SETUSER', 'robin', 'on', '>secret', '~*', '+@all');
+  await connecting;
+  t.true(store.state().healthy);
+  t.deepEqual(store.healthChanges, [true]);
+  t.is(store.log.lines.filter((line) => /^notice .*: answers, after/.test(line)).length, 1);
+});
+
+test('the time allowed for the start ends it, naming address and reason', async (t) => {
+  const redis = await startRedisServer();
+  await redis.stop();
+  const store = createRecordedRedisStore(redis.url, {
+    startup: { initialIntervalMs: 10, maxIntervalMs: 20, maxElapsedMs: 60 },
+  });
+  t.teardown(() => store.close(0));
+  const error = await t.throwsAsync(store.connect(new AbortController().signal));
+  t.is(
+    error.message,
+    `key-value store ${redis.url} did not answer within 0.06 s: connect ECONNREFUSED ${redis.url}`,
+  );
+});
+
+test('something that is no key-value server, or silent, is not taken for one', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const proxy = await startTcpProxy(redis.port);
+  t.teardown(proxy.close);
+  proxy.inject({ kind: 'stall' });
+  const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 100 });
+  t.teardown(() => store.close(0));
+  const connecting = store.connect(new AbortController().signal);
+  await eventually('a warning', () => store.log.lines.length > 0);
+  t.regex(store.log.lines[0] ?? '', /no answer to the attempt to connect in 100 ms; next attempt/);
+  proxy.heal();
+  await connecting;
+  t.pass();
+});
+
+test('an abort ends the waiting, also in the middle of an attempt', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  await redis.pause();
+  const store = createRecordedRedisStore(redis.url);
+  t.teardown(() => store.close(0));
+  const stopping = new AbortController();
+  const connecting = store.connect(stopping.signal);
+  setImmediate(() => stopping.abort());
+  await t.throwsAsync(connecting, {
+    message: `stopped while waiting for key-value store ${redis.url}`,
+  });
+});

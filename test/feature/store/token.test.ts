@@ -1,0 +1,169 @@
+// A Redis whose user has a cloud token for a password: connections that come later use a later token.
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { createCloudIamCredentials } from '../../../worker/counters/redis/cloud-iam-token.ts';
+import type { CounterStore } from '../../../worker/counters/store.ts';
+import { toRedisStoreOptions } from '../../../worker/settings/redis-options.ts';
+import { parseWorkerSettings } from '../../../worker/settings.ts';
+import { createHit, startCounting } from '../../support/counting.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { openRedisStore } from '../../support/redis-store.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+// Where a token's signer looks first for the credentials of this process.
+process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
+process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
+
+const options = { cacheName: 'orders', userId: 'limits', serverless: false, region: 'eu-west-1' };
+
+test('connections authenticate with the token of their time, and are replaced in time', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  let wallMs = Date.parse('2026-03-04T05:06:07Z');
+  const readCredentials = createCloudIamCredentials(options, {
+    clock: { ...systemClock, wallMs: () => wallMs },
+    readRegion: async () => options.region,
+    readCloudCredentials: async () => ({ accessKeyId: 'AKID', secretAccessKey: 'secret' }),
+  });
+  const allow = async (token: string) =>
+    redis.command('ACL', 'SETUSER', 'limits', 'on', 'resetpass', `>${token}`, '~*', '+@all');
+  const first = (await readCredentials())?.password ?? '';
+  await allow(first);
+  const store = await openRedisStore(redis.url, { readCredentials, size: 1, maxAgeMs: 500 });
+  t.teardown(() => store.close(0));
+  const count = () => {
+    const { request, result } = startCounting([createHit({ key: 'token_' })]);
+    store.count(request);
+    return result;
+  };
+  t.is((await count()).error, undefined);
+  wallMs += 11 * 60_000;
+  const second = (await readCredentials())?.password ?? '';
+  t.not(second, first);
+  await allow(second);
+  const before = store.connections.total;
+  await eventually('the connection is replaced', () => store.connections.total > before);
+  for (let i = 0; i < 20; i++) t.is((await count()).error, undefined);
+  t.is(await redis.command('ACL', 'WHOAMI'), 'default');
+  // The only connection may be being replaced.
+  await eventually('a connection of the user', async () =>
+    String(await redis.command('CLIENT', 'LIST')).includes('user=limits'),
+  );
+  t.false(store.log.lines.join().includes('X-Amz-Signature'));
+});
+
+test('a connection under load is replaced without failing a decision', async (t) => {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const store = await openRedisStore(redis.url, { size: 2, maxAgeMs: 100 });
+  t.teardown(() => store.close(0));
+  const errors: unknown[] = [];
+  let counted = 0;
+  await eventually('ten replacements', async () => {
+    const { request, result } = startCounting([createHit({ key: 'aging_' })]);
+    store.count(request);
+    const { error } = await result;
+    counted++;
+    if (error !== undefined) errors.push(error);
+    return store.connections.localClose >= 10;
+  });
+  t.deepEqual(errors, []);
+  t.is(await redis.command('GET', 'aging_'), String(counted));
+});
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+/** The store that the settings make, over a server that takes any token and shows what it gets. */
+async function setUp(t: ExecutionContext, which: 'store' | 'perSecondStore', clock: ManualClock) {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  await redis.command('ACL', 'SETUSER', 'limits', 'on', 'nopass', '~*', '+@all');
+  let received = '';
+  const proxy = await startTcpProxy(redis.port, {
+    onRequest: (chunk) => {
+      received += chunk.toString('latin1');
+    },
+  });
+  t.teardown(proxy.close);
+  const url = `127.0.0.1:${proxy.port}`;
+  const settings = parseWorkerSettings({
+    KVSTORE_URL: url,
+    KVSTORE_CLOUDIAM_AUTH: 'true',
+    KVSTORE_CLOUDIAM_CACHE_NAME: 'orders',
+    KVSTORE_CLOUDIAM_USER_ID: 'limits',
+    KVSTORE_CLOUDIAM_REGION: 'eu-west-1',
+    KVSTORE_PERSECOND: 'true',
+    KVSTORE_PERSECOND_URL: url,
+  });
+  if (!settings.ok) throw new Error(settings.problems.join('\n'));
+  const { readCredentials, pool } = toRedisStoreOptions(settings.settings, which, clock);
+  const store = await openRedisStore(url, { ...pool, size: 2, readCredentials, clock });
+  t.teardown(() => store.close(0));
+  const { connections } = store;
+  await eventually('both connections', () => connections.active === 2);
+  return {
+    store,
+    connections,
+    drop: async () => {
+      const { total } = connections;
+      proxy.dropAll();
+      await eventually('new connections', () => connections.total === total + 2);
+    },
+    /** The times of the tokens that were sent, in order. */
+    listTokens: () => [...received.matchAll(/&X-Amz-Date=(\w+)/g)].map(([, date = '']) => date),
+    received: () => received,
+  };
+}
+
+async function count(store: CounterStore, clock: ManualClock): Promise<number | undefined> {
+  const { request, result } = startCounting([createHit({ key: 'timed_' })], {
+    deadlineMs: clock.monotonicMs() + minuteMs,
+  });
+  store.count(request);
+  const { error, after } = await result;
+  return error === undefined ? after[0] : undefined;
+}
+
+test('tokens are shared for ten minutes, and connections replaced before twelve hours', async (t) => {
+  const clock = createManualClock(Date.parse('2026-03-04T05:06:07Z'));
+  const { store, connections, drop, listTokens } = await setUp(t, 'store', clock);
+  const [first, second] = ['20260304T050607Z', '20260304T051607Z'];
+  t.deepEqual(listTokens(), [first, first]);
+  clock.advance(10 * minuteMs - 1);
+  await drop();
+  t.deepEqual(listTokens().slice(2), [first, first]);
+  // What is open stays open when its token is over.
+  clock.advance(1);
+  t.is(await count(store, clock), 1);
+  t.is(connections.total, 4);
+  await drop();
+  t.deepEqual(listTokens().slice(4), [second, second]);
+  clock.advance(10 * hourMs);
+  t.is(connections.total, 6);
+  // Each at its own time, so that they are not all gone at once; none lasts the provider's twelve hours.
+  for (let second = 0; second < 1.5 * 3600; second++) {
+    clock.advance(1000);
+    if (connections.active < 2) {
+      await eventually('it is replaced', () => connections.active === 2);
+    }
+  }
+  t.is(connections.total, 8);
+  t.is(connections.localClose, 2);
+  const later = listTokens().slice(6);
+  t.is(later.length, 2);
+  for (const date of later) t.true(date > '20260304T153' && date < '20260304T1647', date);
+  t.is(await count(store, clock), 2);
+});
+
+test('the per-second client has no token, and its connections do not age', async (t) => {
+  const clock = createManualClock();
+  const { store, connections, received } = await setUp(t, 'perSecondStore', clock);
+  clock.advance(24 * hourMs);
+  t.is(await count(store, clock), 1);
+  t.is(connections.total, 2);
+  t.regex(received(), /incrby/i);
+  t.notRegex(received(), /auth|X-Amz/i);
+});

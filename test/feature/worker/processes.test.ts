@@ -1,0 +1,470 @@
+// A worker of several processes, as its callers, its operator and its supervisor see it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import test, { type ExecutionContext } from 'ava';
+import { Profile } from 'pprof-format';
+import { startDecisionLoad } from '../../support/decision-load.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
+import { standStill } from '../../support/standstill.ts';
+import { readThreads } from '../../support/threads.ts';
+import { createWorkerCaller, type WorkerCaller } from '../../support/worker-caller.ts';
+import {
+  spawnWorkerProcess,
+  startWorkerProcess,
+  type WorkerProcess,
+  type WorkerProcessOptions,
+} from '../../support/worker-process.ts';
+
+const rules = {
+  'a.yaml': `domain: d
+descriptors:
+  - key: k
+    rate_limit: {unit: day, requests_per_unit: 100}
+  - key: last
+    rate_limit: {unit: day, requests_per_unit: 100}
+`,
+};
+
+async function startStore(t: ExecutionContext): Promise<RedisServer> {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  return redis;
+}
+
+function environment(redis: RedisServer): Record<string, string> {
+  return { KVSTORE_URL: redis.url, WORKER_PROCESSES: '2' };
+}
+
+/** Waits until all processes serve. */
+async function startProcesses(
+  t: ExecutionContext,
+  options: WorkerProcessOptions,
+): Promise<WorkerProcess> {
+  const worker = await startWorkerProcess({ readyTimeoutMs: 30_000, ...options });
+  t.teardown(worker.stop);
+  await allServe(worker);
+  return worker;
+}
+
+/** Two, and not the one that was killed. */
+async function allServe(worker: WorkerProcess, killed?: number): Promise<void> {
+  const check = async () => {
+    const pids = await pidsOf(worker);
+    return pids.length === 2 && pids.every((pid) => pid !== killed);
+  };
+  await eventually('all serve', check, 30_000);
+}
+
+async function page({ ports }: WorkerProcess, path: string): Promise<string> {
+  const signal = AbortSignal.timeout(20_000);
+  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
+}
+
+async function healthOf({ ports }: WorkerProcess): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${ports.http}/healthcheck`, {
+    // Another connection, and so another process, each time.
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(20_000),
+  });
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+/** Of the processes that serve, in the order of their numbers. */
+async function pidsOf(worker: WorkerProcess): Promise<number[]> {
+  const status = await page(worker, '/status');
+  return [...status.matchAll(/process \d+: pid (\d+), serves/g)].map(([, pid]) => Number(pid));
+}
+
+/** Each on a connection of its own: the processes get them in turn. */
+function createCallers(
+  t: ExecutionContext,
+  worker: WorkerProcess,
+  count: number,
+  address?: string,
+): WorkerCaller[] {
+  const callers = Array.from({ length: count }, () => createWorkerCaller(worker, address));
+  t.teardown(() => {
+    for (const caller of callers) caller.close();
+  });
+  return callers;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+test.serial(
+  'beyond the connections of all processes the least used are closed, and nobody hands them on',
+  async (t) => {
+    const redis = await startStore(t);
+    const worker = await startProcesses(t, {
+      rules,
+      env: { ...environment(redis), GRPC_MAX_CONNECTIONS: '1' },
+    });
+    // Those of the start's own look at the port.
+    await eventually('the port has room', async () => {
+      const caller = createWorkerCaller(worker);
+      const answer = await caller.decide('d', 'k', 'v');
+      if (answer !== 'OK') caller.close();
+      else t.teardown(() => caller.close());
+      return answer === 'OK';
+    });
+    const sockets = Array.from({ length: 6 }, () => {
+      const socket = connect(worker.ports.grpc, '127.0.0.1');
+      t.teardown(() => socket.destroy());
+      return socket.on('error', () => {}).resume();
+    });
+    // Two processes have room for two of them.
+    await eventually(
+      'the others are closed',
+      () => sockets.filter(({ closed }) => closed).length >= 4,
+    );
+    await eventually('they are counted', async () => {
+      const [, count = '0'] = /cx_refused: (\d+)/.exec(await page(worker, '/stats')) ?? [];
+      return Number(count) >= 4;
+    });
+    t.true(worker.output().includes('GRPC_MAX_CONNECTIONS sets how many there may be'));
+  },
+);
+
+test.serial(
+  'connections are shared out, hits and statistics are those of the whole, and rules reach all',
+  async (t) => {
+    const redis = await startStore(t);
+    const pullPort = await freePort();
+    const worker = await startProcesses(t, {
+      env: {
+        ...environment(redis),
+        DISABLE_STATS: 'false',
+        USE_PULLMETRICS: 'true',
+        PULLMETRICS_ADDR: `127.0.0.1:${pullPort}`,
+      },
+      rules,
+    });
+    t.is(worker.output().match(/Listening for (gRPC|HTTP) on/g)?.length, 2, 'said once');
+    const [first, second] = await pidsOf(worker);
+    t.true(second !== undefined && first !== undefined && first !== second);
+
+    const callers = createCallers(t, worker, 6);
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, (_, index) => callers[index % 6]?.decide('d', 'k', 'v')),
+    );
+    t.is(answers.filter((answer) => answer === 'OK').length, 100);
+    t.is(answers.filter((answer) => answer === 'OVER_LIMIT').length, 200);
+
+    // Each process reports by itself, and may do so while its decisions are being made.
+    const expected = [
+      'ShouldRateLimit.total_requests: 300\n',
+      'rate_limit.d.k.total_hits: 300\n',
+      'rate_limit.d.k.over_limit: 200\n',
+      'rate_limit.d.k.within_limit: 100\n',
+      'rate_limit.d.k.near_limit: 20\n',
+    ];
+    await eventually('all is counted', async () => {
+      const stats = await page(worker, '/stats');
+      return expected.every((line) => stats.includes(line));
+    });
+    await eventually('the same is pulled', async () => {
+      const pulled = await (await fetch(`http://127.0.0.1:${pullPort}/metrics`)).text();
+      return (
+        /^ratelimit_service_rate_limit_total_hits\{domain="d",key1="k"\} 300$/m.test(pulled) &&
+        /^ratelimit_service_response_time_seconds_count\{.*\} 300$/m.test(pulled)
+      );
+    });
+
+    const load = startDecisionLoad(callers, (caller) => caller.decide('d', 'last', 'v'));
+    t.teardown(load.stop);
+    const profileUrl = `http://127.0.0.1:${worker.ports.debug}/debug/pprof/profile?seconds=1&process=`;
+    await eventually(
+      'a profile of what decides',
+      async () => {
+        const profile = await fetch(`${profileUrl}2`, { signal: AbortSignal.timeout(20_000) });
+        t.is(profile.status, 200);
+        const { stringTable } = Profile.decode(gunzipSync(await profile.arrayBuffer()));
+        return /worker\/(decision|counters)\//.test(stringTable.strings.join(' '));
+      },
+      60_000,
+    );
+    await load.stop();
+    const noProcess = await fetch(`${profileUrl}3`);
+    t.is(await noProcess.text(), 'process must be a whole number from 0 to 2\n');
+
+    await writeFile(
+      join(worker.rulesFolder, 'a.yaml'),
+      rules['a.yaml'].replace('requests_per_unit: 100', 'requests_per_unit: 0'),
+    );
+    await eventually('the rules are in force in each process', async () => {
+      const decided = await Promise.all(callers.map((caller) => caller.decide('d', 'k', 'other')));
+      return decided.every((answer) => answer === 'OVER_LIMIT');
+    });
+
+    let cut = 0;
+    for (let count = 0; count < 6; count++) {
+      const socket = connect(worker.ports.grpc, '127.0.0.1');
+      t.teardown(() => socket.destroy());
+      socket.on('error', () => {});
+      socket.once('close', () => cut++);
+      // Its settings: a process has the connection.
+      await once(socket, 'data');
+    }
+    process.kill(second ?? 0, 'SIGKILL');
+    await eventually('its connections are cut', () => cut >= 2);
+    t.true(cut <= 4, 'and no others');
+
+    process.kill(worker.pid, 'SIGKILL');
+    await eventually('no process outlives the primary', () => !isRunning(first ?? 0));
+  },
+);
+
+test.serial(
+  'a process that is killed fails only its own calls in flight and is replaced; the store and the stop concern all',
+  async (t) => {
+    const redis = await startStore(t);
+    const worker = await startProcesses(t, {
+      env: {
+        ...environment(redis),
+        KVSTORE_TIMEOUT: '30s',
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      rules,
+    });
+    const callers = createCallers(t, worker, 8);
+    const load = startDecisionLoad(callers, (caller, round) =>
+      caller.decide('d', 'k', String(round)),
+    );
+    t.teardown(load.stop);
+    const answeredBy = (from: number) =>
+      new Set(load.decisions.slice(from).map(({ caller }) => caller)).size;
+    await eventually('all callers are answered', () => answeredBy(0) === callers.length);
+    const [, victim = 0] = await pidsOf(worker);
+    process.kill(victim, 'SIGKILL');
+    const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another takes its place/;
+    await eventually('the primary says so', () => gone.test(worker.output()));
+    const goneMs = performance.now();
+    await allServe(worker, victim);
+    const replacedAt = load.decisions.length;
+    await eventually('all callers are answered again', () => answeredBy(replacedAt) === 8);
+    await load.stop();
+    const failures = load.decisions.filter(({ answer }) => answer !== 'OK');
+    t.true(new Set(failures.map(({ caller }) => caller)).size <= 4, 'those of one process at most');
+    // A caller's own pause between two attempts at connecting may end a second later.
+    t.deepEqual(
+      failures.filter(({ askedMs }) => askedMs >= goneMs + 2_000).map(({ answer }) => answer),
+      [],
+    );
+    t.regex(
+      await page(worker, '/status'),
+      /process 2: pid \d+, serves .*, replaced 1 time, counters: /,
+    );
+
+    await redis.kill();
+    await eventually('each process says so', async () => {
+      const states = [await healthOf(worker), await healthOf(worker)];
+      return states.every((state) => state === 500);
+    });
+    await redis.restart();
+    await eventually('each process is healthy again', async () => {
+      const states = [await healthOf(worker), await healthOf(worker)];
+      return states.every((state) => state === 200);
+    });
+
+    await redis.pause();
+    const inFlight = callers.map((caller) => caller.decide('d', 'last', 'v'));
+    const pids = await pidsOf(worker);
+    await eventually('they are being decided', async () =>
+      (await page(worker, '/stats')).includes('rate_limit.d.last.total_hits: 8\n'),
+    );
+    // As a terminal does it: to all at once.
+    for (const pid of [worker.pid, ...pids]) process.kill(pid, 'SIGTERM');
+    await eventually('it is stopping', async () =>
+      (await page(worker, '/status')).includes('healthy: false'),
+    );
+    redis.resume();
+    t.deepEqual(new Set(await Promise.all(inFlight)), new Set(['OK']));
+    t.is(await worker.waitForEnd(20_000), 0, worker.output());
+    t.false(pids.some(isRunning));
+  },
+);
+
+test.serial('a process that hangs keeps no caller once it is ended', async (t) => {
+  const redis = await startStore(t);
+  const worker = await startProcesses(t, { env: environment(redis), rules });
+  const [, victim = 0] = await pidsOf(worker);
+  await standStill(victim);
+  const sockets = Array.from({ length: 6 }, () => connect(worker.ports.grpc, '127.0.0.1'));
+  const isServed = new Set<Socket>();
+  const isClosed = new Set<Socket>();
+  for (const socket of sockets) {
+    t.teardown(() => socket.destroy());
+    socket.on('error', () => {});
+    // Settings, the first thing that is said.
+    socket.once('data', () => isServed.add(socket));
+    socket.once('close', () => isClosed.add(socket));
+  }
+  await eventually('the other process serves all but one', () => isServed.size === 5);
+  process.kill(victim, 'SIGKILL');
+  await eventually('the last one is told to go elsewhere', () => isClosed.size === 1);
+  t.true([...isClosed].every((socket) => !isServed.has(socket)));
+  await allServe(worker, victim);
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(20_000), 0);
+});
+
+test.serial('one process starts no other', async (t) => {
+  const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
+  t.teardown(worker.stop);
+  t.false((await page(worker, '/status')).includes('processes'));
+  if (process.platform !== 'linux') return;
+  const children = await readThreads(worker.pid, 'children');
+  t.is(children.join(''), '');
+});
+
+test.serial('a management server sees one node, and its rules reach all processes', async (t) => {
+  const redis = await startStore(t);
+  const server = await startScriptedAdsServer();
+  t.teardown(server.stop);
+  const worker = await spawnWorkerProcess({
+    env: {
+      ...environment(redis),
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: server.url,
+    },
+  });
+  t.teardown(worker.stop);
+  const stream = await server.stream(0);
+  stream.send('1', 'a', [limitResource('shop', 'shop', 0)]);
+  t.is((await stream.request(1)).versionInfo, '1');
+  await allServe(worker);
+  const callers = createCallers(t, worker, 4);
+  const decideAll = (domain: string) =>
+    Promise.all(callers.map((caller) => caller.decide(domain, 'k', 'v')));
+  t.deepEqual(await decideAll('shop'), Array(4).fill('OVER_LIMIT'));
+
+  stream.send('2', 'b', [limitResource('shop', 'shop', 1_000), limitResource('mail', 'mail')]);
+  t.is((await stream.request(2)).versionInfo, '1', 'a refusal, of one resource');
+  await eventually('the good resource is in force in each process', async () =>
+    (await decideAll('shop')).every((answer) => answer === 'OK'),
+  );
+
+  const [, victim = 0] = await pidsOf(worker);
+  process.kill(victim, 'SIGKILL');
+  await allServe(worker, victim);
+  const later = createCallers(t, worker, 4);
+  t.deepEqual(
+    await Promise.all(later.map((caller) => caller.decide('shop', 'k', 'v'))),
+    Array(4).fill('OK'),
+  );
+  t.is(server.streams.length, 1);
+  t.is(stream.requests.length, 3);
+});
+
+/** Leaves its socket's file behind. */
+const deadListener =
+  "require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))";
+
+test.serial(
+  'a unix socket is shared, taken over from a dead process, and never from a living one',
+  async (t) => {
+    const redis = await startStore(t);
+    const uds = `${redis.url.replace(/\W/g, '-')}.sock`;
+    const path = join(tmpdir(), uds);
+    const env = { ...environment(redis), GRPC_UDS: path };
+    const dead = spawn(process.execPath, ['-e', deadListener, path]);
+    await once(dead, 'exit');
+    t.true(existsSync(path));
+
+    const worker = await startProcesses(t, { env, rules });
+    const callers = createCallers(t, worker, 4, `unix:${path}`);
+    const answers = await Promise.all(
+      Array.from({ length: 150 }, (_, index) => callers[index % 4]?.decide('d', 'k', 'v')),
+    );
+    t.is(answers.filter((answer) => answer === 'OK').length, 100);
+    const [, victim = 0] = await pidsOf(worker);
+    process.kill(victim, 'SIGKILL');
+    await allServe(worker, victim);
+
+    const second = await spawnWorkerProcess({ env, rules });
+    t.teardown(second.stop);
+    t.is(await second.waitForEnd(30_000), 1);
+    t.regex(second.output(), /the unix socket .*: another process listens there/);
+    t.deepEqual(
+      new Set(await Promise.all(callers.map((caller) => caller.decide('d', 'k', 'other')))),
+      new Set(['OK']),
+    );
+    worker.signal('SIGTERM');
+    t.is(await worker.waitForEnd(20_000), 0);
+    t.false(existsSync(path));
+  },
+);
+
+test.serial('a store that does not answer is said once, and a signal ends the wait', async (t) => {
+  const worker = await spawnWorkerProcess({
+    env: {
+      KVSTORE_URL: `127.0.0.1:${await freePort()}`,
+      KVSTORE_STARTUP_INITIAL_INTERVAL: '60s',
+      KVSTORE_STARTUP_MAX_INTERVAL: '60s',
+      WORKER_PROCESSES: '3',
+    },
+    rules,
+  });
+  t.teardown(worker.stop);
+  await eventually(
+    'it is said',
+    () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()),
+    20_000,
+  );
+  t.regex(
+    await page(worker, '/status'),
+    /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
+  );
+  worker.signal('SIGTERM');
+  t.is(await worker.waitForEnd(20_000), 0, worker.output());
+  t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
+});
+
+const mistakes: readonly [what: string, env: (takenPort: number) => Record<string, string>][] = [
+  ['a port in use', (port) => ({ GRPC_PORT: String(port) })],
+  [
+    'a certificate that is none',
+    () => ({
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: import.meta.filename,
+      GRPC_SERVER_TLS_KEY: import.meta.filename,
+    }),
+  ],
+];
+
+for (const [what, envOf] of mistakes) {
+  test.serial(`${what} reads as with one process, and once`, async (t) => {
+    const redis = await startStore(t);
+    const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
+    const outputs: string[] = [];
+    for (const count of ['1', '2']) {
+      const worker = await spawnWorkerProcess({
+        env: { ...environment(redis), WORKER_PROCESSES: count, ...envOf(redis.port ?? 0) },
+        rules,
+        ports,
+      });
+      t.teardown(worker.stop);
+      t.is(await worker.waitForEnd(30_000), 1);
+      const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
+      outputs.push(text.replace(/^time="[^"]*" /gm, ''));
+    }
+    t.regex(outputs[0] ?? '', /level=error/);
+    t.is(outputs[1], outputs[0]);
+  });
+}

@@ -1,0 +1,147 @@
+// What a worker decides before it has callers, as its stores, its operator and its callers see it.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
+import { parseWorkerSettings } from '../../../worker/settings.ts';
+import { warmUp } from '../../../worker/warm-up.ts';
+import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { startWorkerProcess } from '../../support/worker-process.ts';
+
+/** So that a busy machine gets through all of it. */
+const patienceMs = 50_000;
+const keyForm = /^fleet_ratelane_warm_up_([0-9a-f]{12})_/;
+
+async function startStore(t: ExecutionContext): Promise<RedisServer> {
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  return redis;
+}
+
+async function warm(
+  env: Record<string, string>,
+  { signal = new AbortController().signal, limitMs = patienceMs } = {},
+) {
+  const result = parseWorkerSettings(env);
+  if (!result.ok) throw new Error(result.problems.join('\n'));
+  await warmUp({ settings: result.settings, clock: systemClock, limitMs }, signal);
+}
+
+/** How often each command was run: `incrby` -> 12. */
+async function commandCounts(redis: RedisServer): Promise<Map<string, number>> {
+  const text = String(await redis.command('INFO', 'commandstats'));
+  return new Map(
+    [...text.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name = '', calls]) => [
+      name,
+      Number(calls),
+    ]),
+  );
+}
+
+test('all that a decision asks of Redis was asked before the ports open, under keys that soon expire', async (t) => {
+  const redis = await startStore(t);
+  await warm({
+    KVSTORE_URL: redis.url,
+    CACHE_KEY_PREFIX: 'fleet_',
+    EXPIRATION_JITTER_MAX_SECONDS: '300',
+  });
+  const counts = await commandCounts(redis);
+  for (const command of ['incrby', 'expire', 'eval'])
+    t.true((counts.get(command) ?? 0) > 0, command);
+  const keys = (await redis.command('KEYS', '*')) as string[];
+  t.true(keys.length > 0);
+  for (const key of keys) {
+    t.regex(key, keyForm);
+    const seconds = Number(await redis.command('TTL', key));
+    t.true(seconds <= 60 && seconds !== -1, `${key} expires in ${seconds} s`);
+  }
+});
+
+test('nothing that was decided before the ports open is seen on a worker', async (t) => {
+  const redis = await startStore(t);
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, LOG_LEVEL: 'debug' },
+    rules: {
+      'a.yaml':
+        'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: day, requests_per_unit: 1}\n',
+    },
+  });
+  t.teardown(worker.stop);
+  t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
+  const page = async (path: string) =>
+    (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`)).text();
+  const stats = await page('/stats');
+  t.regex(stats, /should_rate_limit/);
+  t.notRegex(stats, /ratelane_warm_up/);
+  t.notRegex(stats, /^ratelimit_server\.ShouldRateLimit\.total_requests: [1-9]/m);
+  t.notRegex(await page('/unmatched'), /ratelane_warm_up/);
+  t.notRegex(worker.output(), /warm|127\.0\.0\.1:0/);
+  t.is(worker.output().match(/Listening for/g)?.length, 3);
+});
+
+test('each of several processes decides before it has callers', async (t) => {
+  const redis = await startStore(t);
+  const worker = await startWorkerProcess({
+    env: { KVSTORE_URL: redis.url, CACHE_KEY_PREFIX: 'fleet_', WORKER_PROCESSES: '2' },
+    rules: { 'a.yaml': 'domain: d\n' },
+  });
+  t.teardown(worker.stop);
+  const keys = (await redis.command('KEYS', '*')) as string[];
+  t.is(new Set(keys.map((key) => keyForm.exec(key)?.[1])).size, 2);
+});
+
+test('ports with TLS are asked before they open, one that wants certificates of its callers too', async (t) => {
+  const redis = await startStore(t);
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-warm-up-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const files = { cert: join(folder, 'cert'), key: join(folder, 'key'), ca: join(folder, 'ca') };
+  await writeFile(files.cert, serverCertificate.cert);
+  await writeFile(files.key, serverCertificate.key);
+  await writeFile(files.ca, authority);
+  await warm({
+    KVSTORE_URL: redis.url,
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: files.cert,
+    GRPC_SERVER_TLS_KEY: files.key,
+    GRPC_CLIENT_TLS_CACERT: files.ca,
+    HTTP_SERVER_USE_TLS: 'true',
+    HTTP_SERVER_TLS_CERT: files.cert,
+    HTTP_SERVER_TLS_KEY: files.key,
+  });
+  t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
+});
+
+test('memcached is asked before the ports open', async (t) => {
+  const memcached = await startMemcachedServer();
+  t.teardown(memcached.stop);
+  await warm({ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url });
+  t.true(((await memcached.stats()).get('incr_hits') ?? 0) > 0);
+});
+
+test('a store that takes no writes does not keep a worker from starting', async (t) => {
+  const redis = await startStore(t);
+  await redis.command('REPLICAOF', '127.0.0.1', '1');
+  await t.notThrowsAsync(warm({ KVSTORE_URL: redis.url }));
+});
+
+test('a store that says nothing does not keep a worker from starting', async (t) => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1');
+  await new Promise((resolve) => silent.once('listening', resolve));
+  t.teardown(() => silent.close());
+  const { port } = silent.address() as { port: number };
+  await t.notThrowsAsync(
+    warm({ KVSTORE_URL: `127.0.0.1:${port}`, KVSTORE_TIMEOUT: '1m' }, { limitMs: 100 }),
+  );
+});
+
+test('who gives the start up does not wait for it', async (t) => {
+  const redis = await startStore(t);
+  const reason = new Error('stopped');
+  await t.throwsAsync(warm({ KVSTORE_URL: redis.url }, { signal: AbortSignal.abort(reason) }), {
+    is: reason,
+  });
+});

@@ -1,0 +1,143 @@
+// Who may ask the ADS server: TLS, mutual TLS, and tokens in request metadata.
+import { connect } from 'node:http2';
+import { connect as connectTls } from 'node:tls';
+import { credentials } from '@grpc/grpc-js';
+import test from 'ava';
+import {
+  authority,
+  clientCertificate,
+  renewedCertificate,
+  serverCertificate,
+  strangerCertificate,
+  type TestCertificate,
+} from '../../contract/grpc-transport-certificates.ts';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+const snapshot = snapshotOf({ shop: 'one' });
+const node = { id: 'worker-1' };
+const trusting = credentials.createSsl(Buffer.from(authority));
+
+/** Without any subject alternative name, and its own authority. The key protects nothing. */
+const namelessCertificate: TestCertificate = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBijCCATGgAwIBAgIUQMlwlO3ApjkOj55hWynJpRG88e8wCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPbmFtZWxlc3Mgd29ya2VyMCAXDTI2MTEyMTA0MDgwN1oYDzIx
+MjYxMDI4MDQwODA3WjAaMRgwFgYDVQQDDA9uYW1lbGVzcyB3b3JrZXIwWTATBgcq
+hkjOPQIBBggqhkjOPQMBBwNCAAQaibWN7iN1JXQ3KyQXOCNQzmJM9TnVnpCXJd8W
+V7N18qnRKQtSUNUp7x3Zpn1jmAui+dEoBwoc5f7wDQ1ujN50o1MwUTAdBgNVHQ4E
+FgQUdAoCfHIurwK3whHsMpp86jKHxxcwHwYDVR0jBBgwFoAUdAoCfHIurwK3whHs
+Mpp86jKHxxcwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBFYlEo
+v7D47bgRJMdpuL8AzgzrLDsW2pWu/Ao8eIi5MwIgKEaB5GewnCXqKST4O/lj0X1M
+y132+MEaEgkF06Ea+Jc=
+-----END CERTIFICATE-----
+`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg/cke0fvQJuGhf/2x
+/ZKMHtO52LtoMXvoljCW5I8Vy0mhRANCAAQaibWN7iN1JXQ3KyQXOCNQzmJM9TnV
+npCXJd8WV7N18qnRKQtSUNUp7x3Zpn1jmAui+dEoBwoc5f7wDQ1ujN50
+-----END PRIVATE KEY-----
+`,
+};
+
+function toTls({ cert, key }: TestCertificate, clientAuthorities?: string) {
+  return {
+    certificate: cert,
+    key,
+    ...(clientAuthorities === undefined ? {} : { clientAuthorities }),
+  };
+}
+
+function presenting({ cert, key }: TestCertificate) {
+  return credentials.createSsl(Buffer.from(authority), Buffer.from(key), Buffer.from(cert));
+}
+
+test('TLS: a client that trusts the authority gets its configuration', async (t) => {
+  const ads = await startAds({ snapshot, tls: toTls(serverCertificate) });
+  const worker = callDiscovery(ads.port, sotw, { credentials: trusting });
+  worker.send({ node });
+  t.is((await worker.next()).versionInfo, snapshot.version);
+  worker.close();
+  await ads.stop();
+});
+
+test('mutual TLS: a certificate of an authority is needed, whatever names are in it', async (t) => {
+  const authorities = authority + namelessCertificate.cert;
+  const ads = await startAds({ snapshot, tls: toTls(serverCertificate, authorities) });
+  for (const certificate of [clientCertificate, namelessCertificate]) {
+    const worker = callDiscovery(ads.port, sotw, { credentials: presenting(certificate) });
+    worker.send({ node });
+    t.is((await worker.next()).versionInfo, snapshot.version);
+    worker.close();
+  }
+  await eventually('both have left', () => ads.server.workers.list().length === 0);
+  let answers = 0;
+  for (const certificate of [{}, strangerCertificate]) {
+    const session = connect(`https://localhost:${ads.port}`, { ca: authority, ...certificate });
+    session.on('error', () => {});
+    const stream = session.request({ ':method': 'POST', ':path': sotw.path });
+    stream.on('error', () => {});
+    stream.on('response', () => answers++);
+    await eventually('the stranger is turned away', () => session.destroyed);
+  }
+  t.is(answers, 0);
+  await ads.stop();
+  t.true(ads.log.lines.some((line) => line.startsWith('warning xDS: a TLS handshake failed: ')));
+});
+
+test('a new certificate counts for new connections, with the same clients admitted', async (t) => {
+  const ads = await startAds({ snapshot, tls: toTls(serverCertificate, authority) });
+  const before = await peerName(ads.port, clientCertificate);
+  ads.server.replaceTls(toTls(renewedCertificate, authority));
+  t.deepEqual([before, await peerName(ads.port, clientCertificate)], ['server', 'renewed']);
+  t.is(await peerName(ads.port, strangerCertificate), undefined);
+  t.throws(() => ads.server.replaceTls({ certificate: 'nonsense', key: 'nonsense' }));
+  t.is(await peerName(ads.port, clientCertificate), 'renewed');
+  await ads.stop();
+});
+
+test('a token in the request metadata decides, and the reason is told without it', async (t) => {
+  const ads = await startAds({
+    snapshot,
+    authorize: (headers) =>
+      headers.authorization === 'Bearer secret-one'
+        ? { ok: true }
+        : { ok: false, reason: 'the token is missing or unknown' },
+  });
+  const known = callDiscovery(ads.port, sotw, { metadata: { authorization: 'Bearer secret-one' } });
+  known.send({ node });
+  t.is((await known.next()).versionInfo, snapshot.version);
+  for (const metadata of [{}, { authorization: 'Bearer secret-two' }]) {
+    const stranger = callDiscovery(ads.port, sotw, { metadata });
+    stranger.send({ node });
+    const { code, details } = await stranger.status();
+    t.is(code, 16);
+    t.is(details, 'the token is missing or unknown');
+    stranger.close();
+  }
+  known.close();
+  await ads.stop();
+  t.is(ads.log.lines.filter((line) => line.includes('the token is missing')).length, 2);
+  t.false(ads.log.lines.some((line) => line.includes('secret')));
+});
+
+/** The common name of the server's certificate; undefined when it does not admit the client. */
+async function peerName(port: number, certificate: TestCertificate): Promise<string | undefined> {
+  const socket = connectTls({
+    port,
+    ca: authority,
+    ...certificate,
+    servername: 'localhost',
+    ALPNProtocols: ['h2'],
+  });
+  let name: string | undefined;
+  // The server speaks first, when it has seen our certificate.
+  socket.once('data', () => {
+    name = String(socket.getPeerCertificate().subject.CN);
+    socket.destroy();
+  });
+  socket.on('error', () => {});
+  await eventually('an answer or the end', () => socket.destroyed);
+  return name;
+}

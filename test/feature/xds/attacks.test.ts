@@ -1,0 +1,187 @@
+// The ADS server against clients that each stay within their bounds and together would end it: what they
+// hold has a total, and a worker that is subscribed gets its changes all the while.
+import { connect } from 'node:net';
+import { credentials } from '@grpc/grpc-js';
+import test, { type ExecutionContext } from 'ava';
+import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { openOn, openRaw, request } from '../../support/raw-discovery.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+
+/** A client's first bytes: its preface and empty SETTINGS. */
+const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
+
+/** A server with a worker that has its configuration; `change` says whether it gets the next one. */
+async function startAttacked(t: ExecutionContext, options: Parameters<typeof startAds>[0] = {}) {
+  const ads = await startAds({ snapshot: snapshotOf({ shop: 'first' }), ...options });
+  t.teardown(ads.stop);
+  const open = () => {
+    const call = callDiscovery(
+      ads.port,
+      sotw,
+      options.tls ? { credentials: credentials.createSsl(Buffer.from(authority)) } : {},
+    );
+    t.teardown(call.close);
+    return call;
+  };
+  const worker = open();
+  const answer = async () => {
+    const { versionInfo = '', nonce = '' } = await worker.next();
+    worker.send({ versionInfo, responseNonce: nonce });
+    return versionInfo;
+  };
+  worker.send({ node: { id: 'innocent' } });
+  await answer();
+  let changes = 0;
+  return {
+    ...ads,
+    /** A worker that comes now is served. */
+    async newcomer() {
+      const call = open();
+      call.send({ node: { id: 'newcomer' } });
+      await call.next();
+    },
+    async change() {
+      const next = snapshotOf({ shop: `change ${changes++}` });
+      ads.set(next);
+      t.is(await answer(), next.version);
+    },
+  };
+}
+
+/** A request's first bytes, with more to come. */
+function begun(bytes: number): Buffer {
+  const part = Buffer.alloc(bytes);
+  part.writeUInt32BE(4 * 1024 * 1024, 1);
+  return part;
+}
+
+test('unfinished requests have a total: those that were begun first go, and never an idle worker', async (t) => {
+  const limits = { maxUnfinishedBytes: 2_000_000 };
+  const ads = await startAttacked(t, { limits });
+  const { session } = await openRaw(ads);
+  t.teardown(() => session.destroy());
+  const attackers = Array.from({ length: 40 }, () => openOn(session));
+  for (const { stream } of attackers) stream.write(Buffer.concat([request(), begun(100_000)]));
+  const ended = () => attackers.filter(({ stream }) => stream.readableEnded);
+  // The memory of each is between what it has sent and twice as much.
+  await eventually('half of them are ended', () => ended().length >= 20);
+  await ads.change();
+  t.is(ended()[0], attackers[0]);
+  t.is(
+    await attackers[0]?.status(),
+    '8 unfinished requests hold too many bytes, and this one is the oldest',
+  );
+  t.true(ended().length <= 30, `${ended().length} were ended`);
+  await ads.change();
+});
+
+test('a request that is begun must be complete in time, with what comes of it or without', async (t) => {
+  const clock = createManualClock();
+  const ads = await startAttacked(t, { clock });
+  const raw = await openRaw(ads);
+  t.teardown(() => raw.session.destroy());
+  raw.stream.write(Buffer.concat([request(), begun(10)]));
+  await eventually('it is known', () => ads.server.workers.list().length === 2);
+  for (let seconds = 0; seconds < 29; seconds++) {
+    raw.stream.write('x');
+    clock.advance(1000);
+  }
+  t.is(ads.server.workers.list().length, 2);
+  clock.advance(1000);
+  t.is(await raw.status(), '8 a request was not complete after 30 s');
+  await ads.change();
+});
+
+test('names that streams keep have a total: the greediest go, and never a modest worker', async (t) => {
+  const ads = await startAttacked(t, { limits: { maxKeptBytes: 1_000_000 } });
+  const modest = callDiscovery(ads.port, sotw);
+  t.teardown(modest.close);
+  modest.send({ node: { id: 'modest' }, resourceNames: ['shop', 'another'] });
+  await modest.next();
+  const attackers = await Promise.all(Array.from({ length: 10 }, () => openRaw(ads)));
+  for (const [index, { session, stream }] of attackers.entries()) {
+    t.teardown(() => session.destroy());
+    const resourceNames = Array.from({ length: 2000 }, (_, at) => `${index} wants ${at}`);
+    stream.write(request({ resourceNames }));
+  }
+  // Each of them keeps some 280 kB.
+  const gone = () => attackers.filter(({ stream }) => stream.closed).length;
+  await eventually('they are cut off', () => gone() === 7);
+  await ads.change();
+  await modest.next();
+  t.is(ads.server.workers.list().length, 5);
+});
+
+/** Connections that send these bytes and no more; `closed` says how many of them the server has ended. */
+function connectMany(t: ExecutionContext, port: number, count: number, bytes: Buffer) {
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .resume();
+    t.teardown(() => socket.destroy());
+    socket.write(bytes);
+    return socket;
+  });
+  return { closed: () => sockets.filter(({ closed }) => closed).length };
+}
+
+for (const { what, tls, bytes } of [
+  {
+    what: 'that do not finish their TLS handshake',
+    tls: { certificate: serverCertificate.cert, key: serverCertificate.key },
+    // A handshake record whose rest does not come.
+    bytes: Buffer.from('16030100c8010000c40303', 'hex'),
+  },
+  {
+    what: 'that do not accept the settings',
+    tls: undefined,
+    // HEADERS of 16,000 bytes, of which some come, and CONTINUATION would follow.
+    bytes: Buffer.concat([
+      Buffer.from(preface),
+      Buffer.from([0x00, 0x3e, 0x80, 0x01, 0, 0, 0, 0, 0x01, 0x82]),
+    ]),
+  },
+]) {
+  test(`connections ${what} make room when they take too long, and workers come through`, async (t) => {
+    const clock = createManualClock();
+    const limits = { maxOpening: 20, openingMs: 1_000 };
+    const ads = await startAttacked(t, { ...(tls && { tls }), limits, clock });
+    const { closed } = connectMany(t, ads.port, 60, bytes);
+    await eventually('all but the newest are gone', () => {
+      clock.advance(limits.openingMs);
+      return closed() === 40;
+    });
+    let isServed = false;
+    const newcomer = ads.newcomer().then(() => {
+      isServed = true;
+    });
+    await eventually('a newcomer is served', () => {
+      clock.advance(limits.openingMs);
+      return isServed;
+    });
+    await newcomer;
+    await ads.change();
+    const timedOut = ads.log.lines.filter((line) => line.includes('timeout'));
+    t.deepEqual(timedOut, [], 'they were closed for others, and not because of the time');
+  });
+}
+
+for (const { what, bytes } of [
+  { what: 'silent connections', bytes: '' },
+  { what: 'connections that have asked nothing', bytes: preface },
+]) {
+  test(`${what}: at the bound they go, and never a worker that is served`, async (t) => {
+    const ads = await startAttacked(t, { limits: { maxConnections: 20 } });
+    const { closed } = connectMany(t, ads.port, 60, Buffer.from(bytes));
+    await eventually('there are 20', () => closed() === 41);
+    await ads.newcomer();
+    await ads.newcomer();
+    await eventually('they made room', () => closed() === 43);
+    await ads.change();
+    t.is(ads.server.workers.list().length, 3);
+  });
+}

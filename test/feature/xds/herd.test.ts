@@ -1,0 +1,68 @@
+// Workers that connect to the ADS server at once, as they do when a network is back: none of them is turned away.
+import { spawnSync } from 'node:child_process';
+import { connect } from 'node:net';
+import test from 'ava';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
+  discoveryProtos.aggregated;
+
+test('workers that connect while the process is busy are taken in by the kernel', async (t) => {
+  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
+  t.teardown(ads.stop);
+  const count = 1_000;
+  // Says how many are connected once all are, or none has been for 2 s: one that the kernel has no place for hears nothing.
+  const herd = `
+    let connected = 0;
+    const say = () => { console.log(connected); process.exit(); };
+    let timer = setTimeout(say, 2_000);
+    for (let index = 0; index < ${count}; index++) {
+      require('node:net').connect(${ads.port}, '127.0.0.1', () => {
+        if (++connected === ${count}) say();
+        clearTimeout(timer);
+        timer = setTimeout(say, 2_000);
+      });
+    }`;
+  // Nothing is accepted here meanwhile.
+  const { stdout } = spawnSync(process.execPath, ['-e', herd], { timeout: 60_000 });
+  t.is(Number(stdout), count);
+});
+
+test('workers whose answers to the settings are on their way are not closed for being many', async (t) => {
+  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
+  t.teardown(ads.stop);
+  let greeted = 0;
+  let closed = 0;
+  for (let index = 0; index < 2_500; index++) {
+    const socket = connect(ads.port, '127.0.0.1')
+      .on('error', () => {})
+      .once('data', () => greeted++)
+      .once('close', () => closed++)
+      .resume();
+    t.teardown(() => socket.destroy());
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
+  }
+  await eventually('all have the settings', () => greeted + closed >= 2_500);
+  t.is(closed, 0);
+});
+
+test('many more than are opened at once are all served, each with one response', async (t) => {
+  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }), limits: { maxOpening: 5 } });
+  t.teardown(ads.stop);
+  const workers = Array.from({ length: 100 }, (_, index) => {
+    const worker = index % 2 === 0 ? callDiscovery(ads.port, sotw) : callDiscovery(ads.port, delta);
+    t.teardown(worker.close);
+    worker.send({ node: { id: `worker-${index}` } });
+    return worker;
+  });
+  for (const worker of workers) {
+    const { nonce = '' } = await worker.next();
+    worker.send({ responseNonce: nonce });
+  }
+  await eventually('all have accepted it', () =>
+    ads.server.workers.list().every(({ acked }) => acked !== undefined),
+  );
+  t.is(ads.server.workers.list().length, 100);
+  t.true(workers.every(({ waiting }) => waiting.length === 0));
+});

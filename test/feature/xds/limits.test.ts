@@ -1,0 +1,375 @@
+// The ADS server against clients that are slow, broken or hostile: each is bounded or ended with a
+// reason, and the others do not notice.
+import { once } from 'node:events';
+import { connect, constants } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
+import test from 'ava';
+import { defaultLimits } from '../../../control-plane/xds/limits.ts';
+import type { DropReason } from '../../../control-plane/xds/metrics.ts';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { frame, openOn, openRaw, request } from '../../support/raw-discovery.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
+const delta = discoveryProtos.aggregated.DeltaAggregatedResources;
+const small = snapshotOf({ shop: 'one' });
+const large = snapshotOf({ shop: 'x'.repeat(8_000_000) });
+const node = { id: 'worker-1' };
+
+function recordDrops() {
+  const reasons: DropReason[] = [];
+  return {
+    reasons,
+    metrics: {
+      streams() {},
+      responseSent() {},
+      acked() {},
+      nacked() {},
+      dropped: (reason: DropReason) => void reasons.push(reason),
+    },
+  };
+}
+
+const badRequests: readonly {
+  readonly title: string;
+  readonly bytes: Buffer;
+  readonly status: string;
+}[] = [
+  {
+    title: 'bytes that are no request',
+    bytes: frame(Buffer.from([0xff, 0xff, 0xff])),
+    status: '3 malformed request: index out of range: 3 + 1 > 3',
+  },
+  {
+    title: 'a request without a type',
+    bytes: frame(sotw.requestSerialize({ node })),
+    status: '3 type_url is required',
+  },
+  {
+    title: 'a compressed request',
+    bytes: frame(Buffer.from('any'), 1),
+    status: '12 compressed requests are not supported',
+  },
+  {
+    title: 'a request above the limit',
+    bytes: request({ versionInfo: 'x'.repeat(2_000) }),
+    status: '8 received message larger than max (2082 vs. 1000)',
+  },
+  {
+    title: 'a name above the limit',
+    bytes: request({ resourceNames: ['x'.repeat(1_025)] }),
+    status: '3 a resource name or a version is too long',
+  },
+  {
+    title: 'a version above the limit',
+    bytes: request({ versionInfo: 'x'.repeat(1_025) }),
+    status: '3 a resource name or a version is too long',
+  },
+  {
+    title: 'a node above the limit',
+    bytes: request({ node: { id: 'x'.repeat(20_000) } }),
+    status: '3 the node is too large',
+  },
+  {
+    title: 'too many names',
+    bytes: request({ resourceNames: Array.from({ length: 10_001 }, (_, at) => `n${at}`) }),
+    status: '8 too many resource names',
+  },
+];
+
+for (const { title, bytes, status } of badRequests) {
+  test(`${title}: the stream ends with a reason, and the server goes on`, async (t) => {
+    const { metrics, reasons } = recordDrops();
+    const limits = title.includes('request above') ? { maxRequestBytes: 1_000 } : {};
+    const ads = await startAds({ snapshot: small, limits, metrics });
+    const raw = await openRaw(ads);
+    raw.stream.write(bytes);
+    t.is(await raw.status(), status);
+    if (status.startsWith('3')) t.deepEqual(reasons, ['bad_request']);
+    const worker = callDiscovery(ads.port, sotw);
+    worker.send({ node });
+    t.is((await worker.next()).versionInfo, small.version);
+    worker.close();
+    raw.session.destroy();
+    await ads.stop();
+  });
+}
+
+test('a request that ends within a message is an error', async (t) => {
+  const ads = await startAds({ snapshot: small });
+  const raw = await openRaw(ads);
+  raw.stream.end(request().subarray(0, 9));
+  t.is(await raw.status(), '13 the request ended within a message');
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('a request that comes byte by byte is a request', async (t) => {
+  const ads = await startAds({ snapshot: small });
+  const raw = await openRaw(ads);
+  for (const byte of Buffer.concat([request(), request({ versionInfo: 'again' })])) {
+    raw.stream.write(Buffer.from([byte]));
+  }
+  await eventually('the worker is known', () => ads.server.workers.list().length === 1);
+  t.is(ads.server.workers.list()[0]?.sent?.version, small.version);
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('unknown methods and what is not gRPC get an answer', async (t) => {
+  const ads = await startAds({ snapshot: small });
+  const raw = await openRaw(ads, { ':path': '/some.Service/Method' });
+  t.is(await raw.status(), '12 unknown method /some.Service/Method');
+  const plain = openOn(raw.session, { 'content-type': 'text/plain' });
+  t.is(await plain.status(), '13 this port speaks gRPC alone');
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('too many requests end the stream; answers to responses do not count', async (t) => {
+  const { metrics, reasons } = recordDrops();
+  const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
+  const ads = await startAds({ snapshot: small, limits, metrics });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  for (let turn = 0; turn < 20; turn++) {
+    const { versionInfo = '', nonce = '' } = await worker.next();
+    worker.send({ versionInfo, responseNonce: nonce });
+    await eventually(
+      'the ACK is recorded',
+      () => ads.server.workers.list()[0]?.acked?.version === versionInfo,
+    );
+    ads.set(snapshotOf({ shop: String(turn) }));
+  }
+  t.deepEqual(reasons, []);
+  const { nonce = '' } = await worker.next();
+  for (let turn = 0; turn < 6; turn++) worker.send({ responseNonce: nonce });
+  const { code, details } = await worker.status();
+  t.is(code, 8);
+  t.is(details, 'too many requests on this stream');
+  t.deepEqual(reasons, ['too_many_requests']);
+  worker.close();
+  await ads.stop();
+});
+
+test('answers that change the names count, as each brings a response to answer', async (t) => {
+  const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
+  const ads = await startAds({ snapshot: snapshotOf({ a: '1', b: '1' }), limits });
+  t.teardown(ads.stop);
+  const names = (turn: number) => [turn % 2 === 0 ? 'a' : 'b'];
+  const chooser = callDiscovery(ads.port, sotw);
+  const chooses = async () => {
+    chooser.send({ node, resourceNames: names(0) });
+    for (let turn = 1; turn < 20; turn++) {
+      const { nonce = '' } = await chooser.next();
+      chooser.send({ resourceNames: names(turn), responseNonce: nonce, errorDetail: {} });
+    }
+  };
+  await t.throwsAsync(chooses(), {
+    message: 'the stream ended: too many requests on this stream',
+  });
+  const asker = callDiscovery(ads.port, delta);
+  const asksAgain = async () => {
+    asker.send({ node, resourceNamesSubscribe: names(0) });
+    for (let turn = 1; turn < 20; turn++) {
+      const { nonce = '' } = await asker.next();
+      asker.send({ resourceNamesSubscribe: names(turn), responseNonce: nonce });
+    }
+  };
+  await t.throwsAsync(asksAgain(), {
+    message: 'the stream ended: too many requests on this stream',
+  });
+  chooser.close();
+  asker.close();
+});
+
+test('a worker that refuses one choice of names after another does so in two lines', async (t) => {
+  // All of them within the time of one line.
+  const all = snapshotOf({ a: '1', b: '1', c: '1', d: '1', e: '1', f: '1' });
+  const ads = await startAds({ snapshot: all, clock: createManualClock() });
+  const worker = callDiscovery(ads.port, sotw);
+  const chosen: string[] = [];
+  for (const name of all.resources.keys()) {
+    chosen.push(name);
+    const refusal = { responseNonce: String(chosen.length - 1), errorDetail: { message: 'no' } };
+    worker.send({ node, resourceNames: chosen, ...(chosen.length > 1 && refusal) });
+    t.is((await worker.next()).nonce, String(chosen.length));
+  }
+  worker.close();
+  await ads.stop();
+  const lines = ads.log.lines.filter((line) => line.includes('refused version'));
+  t.is(lines.length, 2);
+  t.true(lines[1]?.endsWith(': no (and 3 more like it)'), lines[1]);
+});
+
+test('large requests cost more of what a stream may send', async (t) => {
+  const limits = { requestBurst: 10, requestsPerSecond: 0.001 };
+  const ads = await startAds({ snapshot: small, limits });
+  const worker = callDiscovery(ads.port, delta);
+  const versions = Array.from({ length: 700 }, (_, at) => [`gone-${at}`, 'x'.repeat(1000)]);
+  worker.send({ node, initialResourceVersions: Object.fromEntries(versions) });
+  t.is((await worker.status()).details, 'too many requests on this stream');
+  worker.close();
+  await ads.stop();
+});
+
+test('streams beyond the limit are refused, and admitted when others have left', async (t) => {
+  const { metrics, reasons } = recordDrops();
+  const ads = await startAds({ snapshot: small, limits: { maxStreams: 2 }, metrics });
+  const workers = [callDiscovery(ads.port, sotw), callDiscovery(ads.port, sotw)];
+  for (const worker of workers) {
+    worker.send({ node });
+    await worker.next();
+  }
+  const third = callDiscovery(ads.port, sotw);
+  third.send({ node });
+  const { code, details } = await third.status();
+  t.is(code, 8);
+  t.is(details, 'there are 2 streams already');
+  t.deepEqual(reasons, ['too_many_streams']);
+  workers[0]?.close();
+  await eventually('one has left', () => ads.server.workers.list().length === 1);
+  const fourth = callDiscovery(ads.port, sotw);
+  fourth.send({ node });
+  t.is((await fourth.next()).versionInfo, small.version);
+  for (const worker of [...workers, third, fourth]) worker.close();
+  await ads.stop();
+});
+
+test('where all connections are served, those beyond the limit are closed', async (t) => {
+  const ads = await startAds({ snapshot: small, limits: { maxConnections: 1 } });
+  const raw = await openRaw(ads);
+  raw.stream.write(request());
+  await eventually('the first is served', () => ads.server.workers.list().length === 1);
+  const second = connect(`http://127.0.0.1:${ads.port}`);
+  second.on('error', () => {});
+  await once(second, 'close');
+  t.is(ads.server.workers.list().length, 1);
+  const line =
+    'warning xDS: there are 1 connections already: the one that was last come was closed';
+  t.true(ads.log.lines.includes(line));
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('a stream without a request is ended', async (t) => {
+  const ads = await startAds({ snapshot: small, limits: { requestMs: 50 } });
+  const raw = await openRaw(ads);
+  t.is(await raw.status(), '3 no request came on this stream');
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('a stream that is not read is cut off; others on its connection and elsewhere go on', async (t) => {
+  const { metrics, reasons } = recordDrops();
+  const ads = await startAds({ snapshot: large, limits: { drainTimeoutMs: 3_000 }, metrics });
+  ads.choose(({ id }) => (id === 'slow' ? large : small));
+  const raw = await openRaw(ads);
+  raw.stream.pause();
+  raw.stream.write(request({ node: { id: 'slow' } }));
+  const neighbour = openOn(raw.session);
+  neighbour.stream.write(request());
+  const elsewhere = callDiscovery(ads.port, sotw);
+  elsewhere.send({ node });
+  await elsewhere.next();
+  await eventually('the slow one is gone', () => ads.server.workers.list().length === 2);
+  t.deepEqual(reasons, ['slow_reader']);
+  const line = ads.log.lines.find((text) => text.includes('was cut off')) ?? '';
+  t.regex(
+    line,
+    /^warning xDS: worker 'slow' at \S+ was cut off: it did not read a response of 8\d{6} bytes in 3 s$/,
+  );
+  await eventually('its client sees that', () => raw.stream.closed);
+  t.is(raw.stream.rstCode, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  const next = snapshotOf({ shop: 'two' });
+  ads.set(next);
+  t.is((await elsewhere.next()).versionInfo, next.version);
+  await eventually('the neighbour too', () =>
+    ads.server.workers.list().every(({ sent }) => sent?.version === next.version),
+  );
+  elsewhere.close();
+  raw.session.destroy();
+  await ads.stop();
+});
+
+test('a connection that is not read is closed with its only stream', async (t) => {
+  const clock = createManualClock();
+  const ads = await startAds({ snapshot: large, clock });
+  const proxy = await startTcpProxy(ads.port);
+  const raw = await openRaw({ port: proxy.port });
+  raw.stream.write(request());
+  await eventually('the worker is known', () => ads.server.workers.list().length === 1);
+  proxy.inject({ kind: 'stall' });
+  clock.advance(defaultLimits.drainTimeoutMs);
+  t.is(ads.server.workers.list().length, 0);
+  // Nothing is left that a stop would have to wait for: the clock stands still.
+  await ads.server.stop(60_000);
+  raw.session.destroy();
+  await proxy.close();
+});
+
+test('a peer that gives no sign of life is closed', async (t) => {
+  const clock = createManualClock();
+  const ads = await startAds({ snapshot: small, clock });
+  t.teardown(ads.stop);
+  const socket = connectSocket(ads.port, '127.0.0.1');
+  // The preface and empty SETTINGS, and no word after that: no answer to a ping either.
+  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+  await once(socket, 'data');
+  clock.advance(defaultLimits.keepaliveMs);
+  t.false(socket.closed);
+  clock.advance(defaultLimits.keepaliveTimeoutMs);
+  await once(socket, 'close');
+});
+
+test('a peer that answers pings stays', async (t) => {
+  const clock = createManualClock();
+  const ads = await startAds({ snapshot: small, clock });
+  t.teardown(ads.stop);
+  const { session, stream } = await openRaw(ads);
+  t.teardown(() => session.destroy());
+  stream.write(request());
+  await eventually('the worker is known', () => ads.server.workers.list().length === 1);
+  for (let period = 0; period < 5; period++) {
+    const pinged = once(session, 'ping');
+    clock.advance(defaultLimits.keepaliveMs);
+    await pinged;
+    // When the server has answered a later ping, it has had the answer to its own.
+    await new Promise((resolve) => session.ping(resolve));
+  }
+  clock.advance(defaultLimits.keepaliveTimeoutMs);
+  t.is(ads.server.workers.list().length, 1);
+  t.false(session.closed);
+});
+
+test('a stop ends streams with a reason, and does not wait for those that do not read', async (t) => {
+  const ads = await startAds({ snapshot: small });
+  ads.choose(({ id }) => (id === 'stuck' ? large : small));
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  await worker.next();
+  const stuck = await openRaw(ads);
+  stuck.stream.pause();
+  stuck.stream.write(request({ node: { id: 'stuck' } }));
+  await eventually('both are known', () => ads.server.workers.list().length === 2);
+  const stopped = ads.server.stop(100);
+  const { code, details } = await worker.status();
+  t.is(code, 14);
+  t.is(details, 'the control plane is stopping');
+  await stopped;
+  t.deepEqual(ads.server.workers.list(), []);
+  worker.close();
+  stuck.session.destroy();
+});
+
+test('a port that is taken stops the start', async (t) => {
+  const ads = await startAds({ snapshot: small });
+  await t.throwsAsync(startAds({ port: ads.port }), {
+    name: 'AppError',
+    message: new RegExp(`^the xDS server cannot listen on 127\\.0\\.0\\.1:${ads.port}: `),
+  });
+  await ads.stop();
+});

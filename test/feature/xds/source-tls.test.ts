@@ -1,0 +1,154 @@
+// TLS with a management server: whom the worker trusts, how it presents itself, and files that are
+// replaced while it runs.
+
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ServerCredentials } from '@grpc/grpc-js';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import {
+  authority,
+  clientCertificate,
+  misnamedCertificate,
+  renewedCertificate,
+  serverCertificate,
+  strangerCertificate,
+  type TestCertificate,
+} from '../../contract/grpc-transport-certificates.ts';
+import { eventually } from '../../support/eventually.ts';
+import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
+import { startXdsSource, type XdsSourceRun } from '../../support/xds-source-run.ts';
+
+interface Setup {
+  readonly serverCertificate?: TestCertificate;
+  readonly needsClientCertificate?: boolean;
+  readonly ca?: string | undefined;
+  readonly client?: TestCertificate;
+  readonly san?: string;
+}
+
+async function setUp(t: ExecutionContext, setup: Setup) {
+  const folder = await mkdtemp(join(tmpdir(), 'ratelane-xds-tls-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const files = {
+    ca: join(folder, 'ca.pem'),
+    cert: join(folder, 'cert.pem'),
+    key: join(folder, 'key.pem'),
+  };
+  const writeClient = ({ cert, key }: TestCertificate) => {
+    writeFileSync(files.cert, cert);
+    writeFileSync(files.key, key);
+  };
+  const { ca = authority, client, needsClientCertificate = false } = setup;
+  writeFileSync(files.ca, ca);
+  if (client !== undefined) writeClient(client);
+  const { cert, key } = setup.serverCertificate ?? serverCertificate;
+  const server = await startScriptedAdsServer({
+    credentials: ServerCredentials.createSsl(
+      Buffer.from(authority),
+      [{ cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }],
+      needsClientCertificate,
+    ),
+  });
+  t.teardown(server.stop);
+  const run = await startXdsSource(t, {
+    server: {
+      url: server.url,
+      tls: {
+        ca: 'ca' in setup && setup.ca === undefined ? undefined : files.ca,
+        cert: client && files.cert,
+        key: client && files.key,
+        san: setup.san,
+      },
+    },
+  });
+  return { server, files, writeClient, ...run };
+}
+
+async function refusal({ log }: Pick<XdsSourceRun, 'log'>): Promise<string> {
+  const find = () => log.lines.find((line) => line.startsWith('error'));
+  await eventually('a line about the failure', () => find() !== undefined);
+  return find() ?? '';
+}
+
+async function assertRules(
+  t: ExecutionContext,
+  { server, becomes }: Awaited<ReturnType<typeof setUp>>,
+  index = 0,
+): Promise<void> {
+  const stream = await server.stream(index);
+  stream.send('1', 'a', [limitResource('r', 'd', index + 1)]);
+  await becomes(`d=${index + 1}`, 'd');
+  t.is((await stream.request(1)).versionInfo, '1');
+}
+
+test('a server with a certificate of the authority is trusted', async (t) => {
+  await assertRules(t, await setUp(t, {}));
+});
+
+test('a server of an authority that nobody named is not', async (t) => {
+  const run = await setUp(t, { ca: undefined });
+  t.regex(await refusal(run), /Could not reach the management server localhost:\d+: .*certificate/);
+  t.is(run.server.streams.length, 0);
+});
+
+test('a server with a certificate for another host is not trusted', async (t) => {
+  const run = await setUp(t, { serverCertificate: clientCertificate });
+  t.regex(await refusal(run), /Could not reach .*(?:proxy\.example|altnames)/);
+  t.is(run.server.streams.length, 0);
+});
+
+test('a name given in place of the host accepts a certificate for that name', async (t) => {
+  await assertRules(
+    t,
+    await setUp(t, { serverCertificate: clientCertificate, san: 'proxy.example' }),
+  );
+});
+
+test('a name given in place of the host refuses a certificate for the host', async (t) => {
+  const run = await setUp(t, { san: 'proxy.example' });
+  t.regex(await refusal(run), /Could not reach .*proxy\.example/);
+  const misnamed = await setUp(t, { serverCertificate: misnamedCertificate, san: 'proxy.example' });
+  t.regex(await refusal(misnamed), /Could not reach .*other\.example/);
+  t.is(run.server.streams.length + misnamed.server.streams.length, 0);
+});
+
+test('a client certificate opens a server that wants one', async (t) => {
+  await assertRules(t, await setUp(t, { needsClientCertificate: true, client: clientCertificate }));
+});
+
+test('without a client certificate, or with one of a stranger, such a server refuses', async (t) => {
+  const without = await setUp(t, { needsClientCertificate: true });
+  const stranger = await setUp(t, { needsClientCertificate: true, client: strangerCertificate });
+  t.regex(await refusal(without), /(?:Could not reach|Lost) the management server/);
+  t.regex(await refusal(stranger), /(?:Could not reach|Lost) the management server/);
+  t.is(without.server.streams.length + stranger.server.streams.length, 0);
+});
+
+test('a client certificate that is replaced is used for the next attempt', async (t) => {
+  const run = await setUp(t, { needsClientCertificate: true, client: strangerCertificate });
+  await refusal(run);
+  run.writeClient(clientCertificate);
+  await assertRules(t, run);
+});
+
+test('an authority that is replaced is trusted by the next attempt', async (t) => {
+  const run = await setUp(t, { ca: strangerCertificate.cert });
+  await refusal(run);
+  writeFileSync(run.files.ca, authority);
+  await assertRules(t, run);
+});
+
+test('files that do not fit together keep the rules, and are said by name', async (t) => {
+  const run = await setUp(t, { needsClientCertificate: true, client: clientCertificate });
+  await assertRules(t, run);
+  writeFileSync(run.files.key, renewedCertificate.key);
+  (await run.server.stream(0)).end();
+  const reason = `${run.files.cert} and ${run.files.key} cannot be used`;
+  await eventually('the reason', () => run.source.describe().includes(reason));
+  t.is(run.limits('d'), 'd=1');
+  run.writeClient(clientCertificate);
+  await assertRules(t, run, 1);
+});

@@ -1,0 +1,379 @@
+// Discovery over the network: both protocols and the dedicated service, from a snapshot to what a
+// client receives, and who has what afterwards.
+import { Client, credentials } from '@grpc/grpc-js';
+import test from 'ava';
+import { toStatusJson } from '../../../control-plane/admin/status-report.ts';
+import type { SnapshotState } from '../../../control-plane/snapshot/snapshot-state.ts';
+import type {
+  DiscoveryRequestMessage,
+  DiscoveryResponseMessage,
+} from '../../../shared/wire/discovery-messages.ts';
+import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
+  discoveryProtos.aggregated;
+const { StreamRlsConfigs: dedicated, FetchRlsConfigs: fetchMethod } =
+  discoveryProtos.rateLimitConfig;
+
+const first = snapshotOf({ shop: 'one', mail: 'one' });
+const second = snapshotOf({ shop: 'two', mail: 'one' });
+
+const node = {
+  id: 'worker-1',
+  cluster: 'edge',
+  metadata: { fields: { team: { stringValue: 'a' }, size: { numberValue: 3 } } },
+};
+
+function accept(response: DiscoveryResponseMessage): DiscoveryRequestMessage {
+  return {
+    node,
+    versionInfo: response.versionInfo ?? '',
+    responseNonce: response.nonce ?? '',
+  };
+}
+
+function contents({ resources = [] }: DiscoveryResponseMessage): string[] {
+  return resources.map(({ value }) => value?.toString() ?? '');
+}
+
+function fetchOnce(
+  port: number,
+  request: DiscoveryRequestMessage,
+): Promise<DiscoveryResponseMessage> {
+  const client = new Client(`localhost:${port}`, credentials.createInsecure());
+  return new Promise<DiscoveryResponseMessage>((resolve, reject) => {
+    client.makeUnaryRequest(
+      fetchMethod.path,
+      fetchMethod.requestSerialize,
+      fetchMethod.responseDeserialize,
+      request,
+      { deadline: Date.now() + 20_000 },
+      (error, response) => (error === null && response ? resolve(response) : reject(error)),
+    );
+  }).finally(() => client.close());
+}
+
+test('a worker gets everything, then each change, and the record shows what it has', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  const one = await worker.next();
+  t.is(one.versionInfo, first.version);
+  t.is(one.typeUrl, 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig');
+  t.deepEqual(contents(one), ['one', 'one']);
+  t.is(one.resources?.[0]?.type_url, one.typeUrl);
+  worker.send(accept(one));
+  await eventually('the ACK is recorded', () => ads.server.workers.list()[0]?.acked !== undefined);
+  ads.set(second);
+  const two = await worker.next();
+  t.deepEqual(contents(two), ['one', 'two']);
+  worker.send({ ...accept(one), responseNonce: two.nonce ?? '', errorDetail: { message: 'bad' } });
+  await eventually(
+    'the NACK is recorded',
+    () => ads.server.workers.list()[0]?.nacked !== undefined,
+  );
+
+  const [entry] = ads.server.workers.list();
+  t.like(entry, {
+    node: { id: 'worker-1', cluster: 'edge' },
+    mode: 'sotw',
+    sent: { version: second.version },
+    acked: { version: first.version },
+    nacked: { version: second.version, text: 'bad' },
+  });
+  t.deepEqual([...(entry?.node.metadata ?? [])].sort(), [
+    ['size', '3'],
+    ['team', 'a'],
+  ]);
+  t.regex(entry?.address ?? '', /^(127\.0\.0\.1|\[::ffff:127\.0\.0\.1\]|\[::1\]):\d+$/);
+  t.true(Math.abs((entry?.sinceMs ?? 0) - Date.now()) < 60_000);
+  const refusals = ads.log.lines.filter((line) => line.includes('refused version'));
+  t.is(refusals.length, 1);
+  t.true(refusals[0]?.startsWith("warning xDS: worker 'worker-1' at "));
+  t.true(refusals[0]?.endsWith(`refused version ${second.version}: bad`));
+
+  worker.close();
+  await eventually('it is gone', () => ads.server.workers.list().length === 0);
+  await ads.stop();
+});
+
+test('what the reference client does: all, a NACK with code 0, its old nonce on a new stream', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node, versionInfo: '', responseNonce: '' });
+  const one = await worker.next();
+  worker.send(accept(one));
+  ads.set(second);
+  const two = await worker.next();
+  worker.send({
+    node,
+    versionInfo: one.versionInfo ?? '',
+    responseNonce: two.nonce ?? '',
+    errorDetail: { code: 0, message: "shop: duplicate domain 'shop' in config file" },
+  });
+  await eventually(
+    'the NACK is recorded',
+    () => ads.server.workers.list()[0]?.nacked !== undefined,
+  );
+  worker.close();
+
+  const resumed = callDiscovery(ads.port, sotw);
+  resumed.send({ node, versionInfo: one.versionInfo ?? '', responseNonce: two.nonce ?? '' });
+  t.is((await resumed.next()).versionInfo, second.version);
+  t.deepEqual(worker.waiting, []);
+  resumed.close();
+  await ads.stop();
+});
+
+test('after a restart of the control plane, workers that hold the version get nothing', async (t) => {
+  const before = await startAds({ snapshot: first });
+  const worker = callDiscovery(before.port, sotw);
+  worker.send({ node });
+  const one = await worker.next();
+  worker.send(accept(one));
+  const ended = worker.status();
+  await before.stop();
+  t.is((await ended).code, 14);
+  worker.close();
+
+  const sent: number[] = [];
+  const after = await startAds({
+    snapshot: snapshotOf({ mail: 'one', shop: 'one' }),
+    metrics: {
+      streams() {},
+      responseSent: (_mode, bytes) => void sent.push(bytes),
+      acked() {},
+      nacked() {},
+      dropped() {},
+    },
+  });
+  const byVersion = callDiscovery(after.port, sotw);
+  byVersion.send({ ...accept(one) });
+  const byResources = callDiscovery(after.port, delta);
+  const held = [...first.resources].map(([name, { version }]) => [name, version] as const);
+  byResources.send({ node, initialResourceVersions: Object.fromEntries(held) });
+  await eventually('both are known', () => after.server.workers.list().length === 2);
+  for (const { acked } of after.server.workers.list()) t.is(acked?.version, first.version);
+  t.deepEqual(sent, []);
+  after.set(second);
+  t.is((await byVersion.next()).versionInfo, second.version);
+  t.deepEqual(
+    (await byResources.next()).resources?.map(({ name }) => name),
+    ['shop'],
+  );
+  byVersion.close();
+  byResources.close();
+  await after.stop();
+});
+
+test('streams, responses and answers are counted by protocol', async (t) => {
+  const counted: string[] = [];
+  const open: Record<string, number> = {};
+  const ads = await startAds({
+    snapshot: first,
+    metrics: {
+      streams(mode, count) {
+        open[mode] = count;
+      },
+      responseSent: (mode, bytes) => void counted.push(`${mode} sent ${bytes > 0}`),
+      acked: (mode) => void counted.push(`${mode} acked`),
+      nacked: (mode) => void counted.push(`${mode} nacked`),
+      dropped: (reason) => void counted.push(reason),
+    },
+  });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  worker.send(accept(await worker.next()));
+  const other = callDiscovery(ads.port, delta);
+  other.send({ node: { ...node, id: 'other' } });
+  const one = await other.next();
+  other.send({ responseNonce: one.nonce ?? '', errorDetail: { message: 'no' } });
+  await eventually('both have answered', () => counted.length === 4);
+  t.deepEqual(counted.sort(), ['delta nacked', 'delta sent true', 'sotw acked', 'sotw sent true']);
+  t.deepEqual(open, { sotw: 1, delta: 1 });
+  other.close();
+  await eventually('one has left', () => open['delta'] === 0);
+  t.is(open['sotw'], 1);
+  worker.close();
+  await ads.stop();
+});
+
+test('delta sends what changed, and names what is gone', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, delta);
+  worker.send({ node });
+  const one = await worker.next();
+  t.is(one.systemVersionInfo, first.version);
+  t.deepEqual(
+    one.resources?.map(({ name }) => name),
+    ['mail', 'shop'],
+  );
+  worker.send({ responseNonce: one.nonce ?? '' });
+  await eventually('the ACK is recorded', () => ads.server.workers.list()[0]?.acked !== undefined);
+  ads.set(snapshotOf({ shop: 'two' }));
+  const two = await worker.next();
+  t.deepEqual(
+    two.resources?.map(({ name, resource }) => [name, resource?.value?.toString()]),
+    [['shop', 'two']],
+  );
+  t.deepEqual(two.removedResources, ['mail']);
+  t.not(two.nonce, one.nonce);
+  worker.close();
+  await ads.stop();
+});
+
+test('clients that name resources are in force with what they named, and after changes elsewhere', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  let snapshot = first;
+  const counts = () =>
+    toStatusJson({
+      asked: undefined,
+      storeDescription: '/rules',
+      snapshots: {
+        state: () => ({ store: { reachable: true } }) as SnapshotState,
+        current: () => snapshot,
+        groupOf: () => 'default',
+        compare: () => undefined,
+      },
+      linked: [],
+      gone: [],
+      tellsFleet: false,
+      workers: ads.server.workers.list(),
+      nowMs: 0,
+      rollout: undefined,
+      rolloutWarning: undefined,
+      memory: {
+        place: '',
+        alone: undefined,
+        trouble: undefined,
+        isForgetful: false,
+        words: [],
+        outcomes: [],
+      },
+    }).workers;
+  const all = { connected: 2, inForce: 2, onTrial: 0, pending: 0, refused: 0, gone: 0 };
+  const areInForce = () => eventually('both are in force', () => counts().inForce === 2);
+  const whole = callDiscovery(ads.port, sotw);
+  whole.send({ node, resourceNames: ['shop'] });
+  const parts = callDiscovery(ads.port, delta);
+  parts.send({ node, resourceNamesSubscribe: ['shop', 'mail'] });
+  const one = await whole.next();
+  const two = await parts.next();
+  t.deepEqual(counts(), { connected: 2, inForce: 0, onTrial: 0, pending: 2, refused: 0, gone: 0 });
+  whole.send({ ...accept(one), resourceNames: ['shop'] });
+  parts.send({ responseNonce: two.nonce ?? '' });
+  await areInForce();
+  parts.send({ resourceNamesUnsubscribe: ['mail'] });
+  await eventually(
+    'the part is recorded',
+    () => ads.server.workers.list()[1]?.acked?.version === one.versionInfo,
+  );
+  t.deepEqual(counts(), all);
+
+  snapshot = snapshotOf({ shop: 'one', mail: 'two' });
+  ads.set(snapshot);
+  t.deepEqual(counts(), all);
+  snapshot = second;
+  ads.set(snapshot);
+  t.is(counts().pending, 2);
+  const [three, four] = await Promise.all([whole.next(), parts.next()]);
+  whole.send({ ...accept(three), resourceNames: [] });
+  parts.send({ responseNonce: four.nonce ?? '' });
+  await areInForce();
+  whole.close();
+  parts.close();
+  await ads.stop();
+});
+
+test('the provider decides by node, and a node whose choice changes is told', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  ads.choose(({ cluster }) => (cluster === 'edge' ? first : undefined));
+  const edge = callDiscovery(ads.port, sotw);
+  edge.send({ node });
+  t.is((await edge.next()).versionInfo, first.version);
+  const other = callDiscovery(ads.port, sotw);
+  other.send({ node: { id: 'other', cluster: 'core' } });
+  await eventually('both are known', () => ads.server.workers.list().length === 2);
+  t.is(ads.server.workers.list()[1]?.sent, undefined);
+  ads.choose(({ cluster }) => (cluster === 'edge' ? first : second));
+  t.is((await other.next()).versionInfo, second.version);
+  t.deepEqual(edge.waiting, []);
+  edge.close();
+  other.close();
+  await ads.stop();
+});
+
+test('the dedicated service streams without a type, and refuses another', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, dedicated);
+  worker.send({ node, typeUrl: '' });
+  t.is((await worker.next()).versionInfo, first.version);
+  worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
+  const { code, details } = await worker.status();
+  t.is(code, 3);
+  t.is(details, "type_url 'type.googleapis.com/other.Type' is not served");
+  worker.close();
+  await ads.stop();
+});
+
+test('a fetch gets everything or what it names, whatever version it says it holds', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const all = await fetchOnce(ads.port, { node, versionInfo: first.version });
+  t.is(all.versionInfo, first.version);
+  t.deepEqual(contents(all), ['one', 'one']);
+  const some = await fetchOnce(ads.port, { node, resourceNames: ['shop', 'missing'] });
+  t.deepEqual(contents(some), ['one']);
+  ads.choose(() => undefined);
+  await t.throwsAsync(fetchOnce(ads.port, { node }), {
+    message: '14 UNAVAILABLE: no configuration is loaded yet',
+  });
+  await t.throwsAsync(fetchOnce(ads.port, { node, typeUrl: 'other' }), {
+    message: "3 INVALID_ARGUMENT: type_url 'other' is not served",
+  });
+  await ads.stop();
+});
+
+test('other types on an aggregated stream stay unanswered; the node of the first request counts', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
+  worker.send({});
+  t.is((await worker.next()).versionInfo, first.version);
+  t.is(ads.server.workers.list()[0]?.node.id, 'worker-1');
+  t.is(ads.log.lines.filter((line) => line.includes('other.Type')).length, 1);
+  worker.close();
+  await ads.stop();
+});
+
+test('a client that sends no more gets a clean end', async (t) => {
+  const ads = await startAds({ snapshot: first });
+  const worker = callDiscovery(ads.port, sotw);
+  worker.send({ node });
+  await worker.next();
+  worker.halfClose();
+  t.is((await worker.status()).code, 0);
+  worker.close();
+  await ads.stop();
+});
+
+test('many workers leave and come in a few lines of the log', async (t) => {
+  // All of them within the time of one line.
+  const ads = await startAds({ snapshot: first, clock: createManualClock() });
+  const workers = Array.from({ length: 20 }, () => callDiscovery(ads.port, sotw));
+  for (const worker of workers) worker.send({ node });
+  await Promise.all(workers.map((worker) => worker.next()));
+  for (const worker of workers) worker.close();
+  await eventually('all are gone', () => ads.server.workers.list().length === 0);
+  await ads.stop();
+  t.deepEqual(
+    ads.log.lines.map((line) => line.replace(/ at \S+/, '')),
+    [
+      "info xDS: worker 'worker-1' connected (sotw)",
+      "info xDS: worker 'worker-1' left (sotw)",
+      "info xDS: worker 'worker-1' connected (sotw) (and 18 more like it)",
+      "info xDS: worker 'worker-1' left (sotw) (and 18 more like it)",
+    ],
+  );
+});
