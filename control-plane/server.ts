@@ -208,6 +208,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       allowsRemoval: settings.allowsRemoval,
       recordings: settings.recordings,
       repositoryFolder: toRepositoryFolder(settings),
+      sourceUrl: settings.sourceUrl,
       clock,
       audit,
       callerOf: authorizer.callerOf,

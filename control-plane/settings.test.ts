@@ -35,6 +35,8 @@ test('a directory is all that has to be given', (t) => {
     peers: undefined,
     peersTokenFile: undefined,
     webhook: { secret: '', secretFile: undefined },
+    sourceUrl: undefined,
+    recordings: undefined,
     xds: {
       address: { host: '0.0.0.0', port: 18_000 },
       tls: undefined,
@@ -247,4 +249,28 @@ test('tokens that go to peers in clear text over a network are told', (t) => {
   t.deepEqual(warningsOf('https://b:1', { ...shared, '--admin-address': '10.0.0.1:18001' }), [
     'the tokens of --peers-token-file/RATELANE_PEERS_TOKEN_FILE travel in clear text to 10.0.0.1:18001: give --admin-tls-cert/RATELANE_ADMIN_TLS_CERT and --admin-tls-key/RATELANE_ADMIN_TLS_KEY',
   ]);
+});
+
+test('where people read the files is an address with the place of a file, without a password', (t) => {
+  const settings = (template: string) => ({ ...directory, '--source-url': template });
+  const problemOf = (template: string) => problemsOf(settings(template))[0];
+  const good = parseControlPlaneSettings(
+    settings('https://git.example/r/blob/main/{file}#L{line}'),
+  );
+  t.is(good.ok && good.settings.sourceUrl, 'https://git.example/r/blob/main/{file}#L{line}');
+  const name = '--source-url/RATELANE_SOURCE_URL';
+  t.is(
+    problemOf('https://g/{path}'),
+    `${name}: {path} is not known; there are {file}, {line} and {revision}`,
+  );
+  t.is(problemOf('https://g/{line}'), `${name}: it has no {file}`);
+  t.regex(problemOf('git.example/{file}') ?? '', /: it is no address; write such as https:/);
+  t.regex(problemOf('javascript:{file}') ?? '', /: it has to begin with https:/);
+  const secret = parseControlPlaneSettings(settings('https://ann:hunter2@g/{revision}/{file}'));
+  t.false(secret.ok);
+  t.notRegex(JSON.stringify(secret), /hunter2/);
+  const commit = parseControlPlaneSettings(settings('https://g/{revision}/{file}'));
+  t.true(
+    commit.warnings.some((text) => /names \{revision\}, but revisions of a directory/.test(text)),
+  );
 });

@@ -19,6 +19,7 @@ import type { PeersSettings } from './peers/peers.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
 import { type NotifySettings, readNotifySettings } from './settings/notify.ts';
+import { findSourceUrlProblem } from './settings/source-url.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
@@ -62,6 +63,8 @@ export interface ControlPlaneSettings {
     /** Only this machine can reach the address. */
     readonly isLoopback: boolean;
   };
+  /** A template; undefined where it is not known where people read the files. */
+  readonly sourceUrl: string | undefined;
   /** A directory that workers record decisions into; undefined: there is none. */
   readonly recordings: string | undefined;
   readonly log: Values['log'];
@@ -96,6 +99,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
   const notify = readNotifySettings(reading);
+  const sourceProblem = admin.sourceUrl === '' ? undefined : findSourceUrlProblem(admin.sourceUrl);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
   const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
@@ -117,6 +121,9 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
     ...checkSecret(reading, rows.git.password, rows.git.passwordFile),
     ...notify.problems,
+    ...(sourceProblem === undefined
+      ? []
+      : [`${joinNames(rows.admin.sourceUrl)}: ${sourceProblem}`]),
   ];
   const warnings = [
     ...warnUnknown(environment),
@@ -154,6 +161,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
       maxResponseBytes: xds.maxResponseBytes,
     },
     admin: { ...toListener(admin, adminAddress.value), isLoopback: isAdminLoopback },
+    sourceUrl: admin.sourceUrl || undefined,
     recordings: admin.recordings === '' ? undefined : resolve(admin.recordings),
     log: reading.values.log,
   };
@@ -249,15 +257,22 @@ function checkSecret(reading: Reading, row: Setting<string>, fileRow: Setting<st
 }
 
 function warnSettings(reading: Reading): string[] {
-  const { git } = reading.values;
+  const { git, admin } = reading.values;
   if (git.url !== '') return [];
-  return Object.values(controlPlaneTable.git.settings)
+  const { sourceUrl } = controlPlaneTable.admin.settings;
+  const noCommit = admin.sourceUrl.includes('{revision}')
+    ? [
+        `${show(reading, sourceUrl)} names {revision}, but revisions of a directory are in no Git host; write the name of a branch`,
+      ]
+    : [];
+  const idle = Object.values(controlPlaneTable.git.settings)
     .filter((row) => reading.of<unknown>(row).given !== undefined)
     .filter((row) => !joinNames(row).includes('WEBHOOK'))
     .map(
       (row) =>
         `${show(reading, row)} has no effect without ${controlPlaneTable.git.settings.url.names[0]}`,
     );
+  return [...idle, ...noCommit];
 }
 
 function warnPeersTls(reading: Reading, peers: PeersSettings | undefined): string[] {

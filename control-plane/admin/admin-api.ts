@@ -37,6 +37,8 @@ export interface AdminApi {
   readonly recordings: string | undefined;
   /** In front of the path of a file in its repository: '' or such as `rules/`. */
   readonly repositoryFolder: string;
+  /** Where people read the files of a revision, with `{file}` (below that folder), `{line}` and `{revision}`; undefined where that is not known. */
+  readonly sourceUrl: string | undefined;
   readonly clock: Clock;
   readonly audit: Audit;
   /** The caller of a request that the guard let pass. */

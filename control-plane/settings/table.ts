@@ -178,6 +178,13 @@ export const controlPlaneTable = {
       default: '',
       doc: 'Tokens of the scopes read and write, one a line: name, scope, token; read again when it changes; without it callers need no token on a loopback address, and elsewhere only that of --peers-token-file is known',
     }),
+    sourceUrl: text({
+      names: ['--source-url', 'RATELANE_SOURCE_URL'],
+      default: '',
+      defaultText: 'none',
+      secret: 'url',
+      doc: 'Where people read a file of the rules, such as https://git.example/team/rules/blob/{revision}/{file}#L{line}: the console then links each place in a file to it; {file} is the path in the repository',
+    }),
     recordings: text({
       names: ['--recordings', 'RATELANE_RECORDINGS'],
       default: '',

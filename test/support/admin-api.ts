@@ -136,6 +136,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         allowsRemoval: false,
         recordings: api.recordings,
         repositoryFolder: '',
+        sourceUrl: undefined,
         clock,
         audit,
         callerOf: authorizer.callerOf,

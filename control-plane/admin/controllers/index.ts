@@ -70,6 +70,12 @@ export class Access extends AdminController {
           xdsPort: orNull(
             Type.Integer({ description: 'Where workers get their rules; null until it is open' }),
           ),
+          sourceUrl: orNull(
+            Type.String({
+              description:
+                'Where people read the files of the rules, with `{file}`, `{line}` and `{revision}`',
+            }),
+          ),
         },
         { title: 'Access' },
       ),
@@ -83,6 +89,7 @@ export class Access extends AdminController {
       scope: api.scopeOf(request),
       rollout: api.rollout.plan !== undefined,
       xdsPort: api.xdsPort() ?? null,
+      sourceUrl: api.sourceUrl?.replace('{file}', `${api.repositoryFolder}{file}`) ?? null,
     };
   }
 }

@@ -13,7 +13,8 @@ export type Answer<Value> =
     };
 
 export interface Call {
-  readonly method?: 'GET' | 'POST';
+  readonly method?: 'GET' | 'POST' | 'PUT';
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
 }
@@ -33,11 +34,15 @@ export function keepToken(token: string | undefined): void {
 }
 
 /** The request of `path` (such as `status?look=true`), for fetch. */
-export function toRequest(path: string, { method = 'GET', body, signal }: Call = {}): Request {
+export function toRequest(
+  path: string,
+  { method = 'GET', headers, body, signal }: Call = {},
+): Request {
   const token = readToken();
   return new Request(new URL(path, base), {
     method,
     headers: {
+      ...headers,
       accept: 'application/json',
       ...(token !== null && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ActivityPage } from './activity-page.ts';
 import { ask, keepToken, readToken } from './api.ts';
+import { ChangePage } from './change-page.ts';
 import { FleetPage } from './fleet-page.ts';
 import { toClock, toSentence, toShortId, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
@@ -37,6 +38,7 @@ const pages = [
 const details = [
   { name: 'worker', within: 'fleet', component: WorkerPage },
   { name: 'rule', within: 'rules', component: RulePage },
+  { name: 'change', within: 'rules', component: ChangePage },
   { name: 'why', within: 'limited', component: WhyPage },
 ] as const;
 

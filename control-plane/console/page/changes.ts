@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import { toCount, toRuleName, toShown } from './format.ts';
-import { RuleName } from './names.ts';
+import { RuleName, SourceText } from './names.ts';
 import { ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 
@@ -23,15 +23,8 @@ export function Changes({ from, to }: ChangesProps) {
   const { value } = difference;
   if (value === undefined) return html`<${ReadingState} of=${difference} />`;
   const { changes, files } = value;
-  const removed = changes.filter(({ kind }) => kind === 'limit_removed').length;
   return html`<div class="changes">
-    ${removed > 0 && html`<p><strong>${toCount(removed, 'limit')} removed${removed < changes.length ? ` of ${toCount(changes.length, 'change')}` : ''}:</strong></p>`}
-    ${changes.length === 0 && html`<p>Nothing changes for requests.</p>`}
-    <ul>${changes.slice(0, mostChanges).map(
-      ({ kind, domain, requests, text, ruleAfter, ruleBefore }) => html`<li class=${kind}>
-        ${toShown(text)} <span class="quiet">${requests.length === 0 ? toShown(domain) : html`<${RuleName} rule=${toRuleName(domain, requests)} />`}${(ruleAfter ?? ruleBefore) !== null && html`, <code>${toShown(ruleAfter ?? ruleBefore ?? '')}</code>`}</span></li>`,
-    )}</ul>
-    ${changes.length > mostChanges && html`<p class="quiet">and ${changes.length - mostChanges} more</p>`}
+    <${ChangeList} changes=${changes} from=${from} to=${to} />
     ${
       files.length > 0 &&
       html`<p class="quiet">${toCount(files.length, 'file')}: ${files
@@ -39,5 +32,25 @@ export function Changes({ from, to }: ChangesProps) {
         .map(({ path, change }) => `${toShown(path)} ${change}`)
         .join(', ')}${files.length > 10 && ', …'}</p>`
     }
+  </div>`;
+}
+
+interface ChangeListProps {
+  readonly changes: readonly RuleChangeJson[];
+  /** The revisions that have the places of the rules; undefined where none has them yet. */
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+}
+
+export function ChangeList({ changes, from, to }: ChangeListProps) {
+  const removed = changes.filter(({ kind }) => kind === 'limit_removed').length;
+  return html`<div class="changes">
+    ${removed > 0 && html`<p><strong>${toCount(removed, 'limit')} removed${removed < changes.length ? ` of ${toCount(changes.length, 'change')}` : ''}:</strong></p>`}
+    ${changes.length === 0 && html`<p>Nothing changes for requests.</p>`}
+    <ul>${changes.slice(0, mostChanges).map(
+      ({ kind, domain, requests, text, ruleAfter, ruleBefore }) => html`<li class=${kind}>
+        ${toShown(text)} <span class="quiet">${requests.length === 0 ? toShown(domain) : html`<${RuleName} rule=${toRuleName(domain, requests)} />`}${(ruleAfter ?? ruleBefore) !== null && html`, <code><${SourceText} text=${ruleAfter ?? ruleBefore ?? ''} revision=${ruleAfter === null ? from : to} /></code>`}</span></li>`,
+    )}</ul>
+    ${changes.length > mostChanges && html`<p class="quiet">and ${changes.length - mostChanges} more</p>`}
   </div>`;
 }

@@ -5,6 +5,7 @@ import type { OutcomeJson } from '../../admin/outcome-json.ts';
 import type { CountersQuestion } from './counters.ts';
 import { type Pair, toPairs, toSentence, toShown, toSpan, toTime } from './format.ts';
 import { LiftButton } from './lift.ts';
+import { Source } from './names.ts';
 import { Badge, Notice, type Tone } from './parts.ts';
 import { type Resource, useResource } from './resource.ts';
 
@@ -83,15 +84,18 @@ export function OutcomeNotice({ outcome }: { readonly outcome: OutcomeJson }) {
 
 export function Descriptor({
   domain,
+  revision,
   of: { entries, levels, verdict, until, match, noMatch },
 }: {
   readonly domain: string;
+  /** Whose rules they are. */
+  readonly revision: string;
   readonly of: ExplainedDescriptor;
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
     <p><strong>${toSentence(verdict)}.</strong>
-      ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code>${toShown(match.rule.file)}${match.rule.line !== null && `:${match.rule.line}`}</code>.`}
+      ${match !== null && html` ${toLimitText(match.limit)}${match.limit.shadowMode && ', in shadow mode'}, by <code><${Source} file=${match.rule.file} line=${match.rule.line} revision=${revision} /></code>.`}
       ${until !== null && html` <${Badge} tone="wait">${match?.limit.unlimited ? 'lifted' : 'in force'} until ${toTime(until)}<//>`}
       ${match !== null && match.replacedBy.length > 0 && ' Another descriptor of the request replaces it: it does not apply.'}
       ${noMatch !== null && html` ${toSentence(noMatch.reason)}.${noMatch.hint !== null && ` ${toSentence(noMatch.hint)}.`}`}
@@ -112,7 +116,7 @@ export function Descriptor({
                   reason,
                 }) => html`<li class=${chosen ? 'chosen' : ''}>
                   ${chosen ? html`<${Badge} tone="good">taken<//>` : html`<${Badge} tone="plain">passed over<//>`}
-                  <code>${toShown(composite)}</code> <span class="quiet">${toShown(file)}${line !== null && `:${line}`}</span>
+                  <code>${toShown(composite)}</code> <span class="quiet"><${Source} file=${file} line=${line} revision=${revision} /></span>
                   <div class="quiet">${toSentence(reason)}</div></li>`,
               )}</ul>`
         }

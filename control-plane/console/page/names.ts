@@ -1,8 +1,10 @@
 // How rules, values, workers and revisions are named on all pages: with a link to their page, and a way to copy ids.
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import { type Pair, toLines, toPairs, toShortId, toShown } from './format.ts';
 import { hrefOf } from './route.ts';
+import { SessionContext } from './session.ts';
+import { toSourceUrl } from './source-url.ts';
 
 export function RevisionName({ id }: { readonly id: string }) {
   const short = toShortId(id);
@@ -36,6 +38,34 @@ export function WorkerName({ name }: WorkerNameProps) {
   return html`<span class="id"><a class="name" href=${hrefOf('worker', { name })}>${toShown(name)}</a><${Copy} text=${name} /></span>`;
 }
 
+interface SourceProps {
+  readonly file: string;
+  readonly line: number | null;
+  readonly column?: number | null;
+  /** That has the file so; undefined where none does. */
+  readonly revision: string | undefined;
+}
+
+/** `shop.yaml:12`; a link where it is known where people read the files. */
+export function Source({ file, line, column, revision }: SourceProps) {
+  const { sourceUrl } = useContext(SessionContext);
+  const text = `${toShown(file)}${line === null ? '' : `:${line}`}${column == null ? '' : `:${column}`}`;
+  if (sourceUrl === null || revision === undefined) return text;
+  return html`<a class="source" href=${toSourceUrl(sourceUrl, { file, line, revision })} rel="noreferrer">${text}</a>`;
+}
+
+/** The same of a text that others made. */
+export function SourceText({
+  text,
+  revision,
+}: {
+  readonly text: string;
+  readonly revision: string | undefined;
+}) {
+  const [, file = text, line] = /^(.*):(\d+)$/.exec(text) ?? [];
+  return html`<${Source} file=${file} line=${line === undefined ? null : Number(line)} revision=${revision} />`;
+}
+
 function Copy({ text }: { readonly text: string }) {
   const [isDone, setDone] = useState(false);
   async function copy(): Promise<void> {
@@ -48,7 +78,7 @@ function Copy({ text }: { readonly text: string }) {
 }
 
 /** Without TLS a browser has no clipboard for pages, but still the command. */
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

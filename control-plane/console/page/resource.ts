@@ -9,6 +9,8 @@ export interface Resource<Value> {
   readonly value: Value | undefined;
   /** When that came, in wall time; 0 before the first. */
   readonly atMs: number;
+  /** Whether `value` answers this question, and not the one before it. */
+  readonly isOwn: boolean;
   /** Why the last question failed; undefined when it did not. */
   readonly trouble: Trouble | undefined;
   reload(): void;
@@ -95,6 +97,7 @@ export function useResource<Value>(
   return {
     value: shown?.value as Value | undefined,
     atMs: shown?.atMs ?? 0,
+    isOwn: own !== undefined,
     trouble,
     reload: () => void load(),
   };

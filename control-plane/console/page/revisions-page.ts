@@ -2,7 +2,6 @@
 import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
-import type { ProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Changes } from './changes.ts';
@@ -12,6 +11,7 @@ import { MemoryNotice } from './memory-notice.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Page, ReadingState } from './parts.ts';
+import { Problems } from './problems.ts';
 import { type Resource, useResource } from './resource.ts';
 import { RollBack } from './roll-back.ts';
 import { RolloutPanel } from './rollout-panel.ts';
@@ -152,25 +152,9 @@ function NewestState({ status: asked }: NewestProps) {
       html`<section class="panel" aria-label="Problems of the newest revision">
         <h2>${newest?.valid ? 'What may be wrong with the newest revision' : 'The newest revision is not served'}</h2>
         ${!newest?.valid && html`<p>${toSentence(text)}.</p>`}
-        <${Problems} problems=${problems} />
+        <${Problems} problems=${problems} revision=${newest?.id} />
       </section>`
     }`;
-}
-
-const mostProblems = 20;
-const tones = { error: 'bad', warning: 'wait', note: 'plain' } as const;
-
-function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
-  return html`<ul class="problems">${problems.slice(0, mostProblems).map(
-    ({ severity, rule, file, line, column, message, hint, sourceLine }) => html`<li>
-        <${Badge} tone=${tones[severity]}>${severity}<//>
-        <code>${toShown(file)}${line !== null && `:${line}:${column}`}</code>
-        <div>${toSentence(message)}${severity !== 'error' && html` <code>${rule}</code>`}</div>
-        ${sourceLine !== null && html`<pre tabindex="0">${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
-        ${hint !== null && html`<div class="hint">${toSentence(hint)}</div>`}
-      </li>`,
-  )}</ul>
-    ${problems.length > mostProblems && html`<p class="quiet">and ${problems.length - mostProblems} more</p>`}`;
 }
 
 interface HeldBackProps {

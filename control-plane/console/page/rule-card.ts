@@ -6,10 +6,11 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import type { RuleSeries } from '../../fleet/rule-rates.ts';
 import { toAgo, toCount, toSentence, toShown, toTime } from './format.ts';
 import { MinuteBars } from './minute-bars.ts';
-import { RevisionName } from './names.ts';
+import { RevisionName, Source } from './names.ts';
 import { Badge, ReadingState } from './parts.ts';
 import { type Resource, useResource } from './resource.ts';
 import { RollBack } from './roll-back.ts';
+import { hrefOf } from './route.ts';
 import { useRefusal } from './session.ts';
 
 /** `rule`: its name or metric key; undefined: nothing is asked. */
@@ -29,12 +30,13 @@ export function RuleCard({ source, status }: RuleCardProps) {
     <section class="panel" aria-label="The rule">
       <h2>${rule.limits.length === 0 ? 'No limit of its own' : toShown(rule.limits.join(', '))}
         ${rule.modes.map((mode) => html` <${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//>`)}</h2>
-      <p class="source">${toShown(rule.file)}${rule.line !== null && `:${rule.line}`}${rule.owner !== null && html` <span class="quiet">owned by ${toShown(rule.owner)}</span>`}</p>
+      <p class="source"><${Source} file=${rule.file} line=${rule.line} revision=${source.revision} />${rule.owner !== null && html` <span class="quiet">owned by ${toShown(rule.owner)}</span>`}</p>
       ${yaml === null ? html`<p class="quiet">Its text is not known any more.</p>` : html`<pre tabindex="0">${yaml.split('\n').map(toShown).join('\n')}</pre>`}
       ${
         trial !== null &&
         html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is rolled out.</p>`
       }
+      <p><a class="button" href=${hrefOf('change', { domain: source.domain, rule: rule.rule })}>Change…</a></p>
       <${LastChange} source=${source} status=${status} />
     </section>
     <section class="panel" aria-label="The last quarter of an hour">

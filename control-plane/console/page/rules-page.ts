@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { RuleRow } from '../../admin/rule-rows.ts';
 import type { RuleSeries } from '../../fleet/rule-rates.ts';
 import { toCount, toLines, toPairs, toRateCell, toShown, toTime } from './format.ts';
+import { Source } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import {
   Badge,
@@ -25,6 +26,7 @@ interface DomainsJson {
 }
 
 interface RulesJson {
+  readonly revision: string;
   readonly total: number;
   readonly rules: readonly RuleRow[];
 }
@@ -112,7 +114,7 @@ function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
     ${
       shown.length > 0 &&
       html`<${Table} caption=${`Rules of ${domain}`} columns=${toColumns(rates)} items=${shown}
-        toRow=${(rule: RuleRow, isSorted: boolean) => toRow(domain, rule, reports, rates.get(rule.rule), isSorted)} />`
+        toRow=${(rule: RuleRow, isSorted: boolean) => toRow(domain, rule, { revision: rules.value?.revision, reports, series: rates.get(rule.rule), isSorted })} />`
     }
     ${rules.value !== undefined && rules.value.total > shown.length && html`<p class="quiet">The first ${shown.length} of ${rules.value.total}; find the others by name.</p>`}`;
 }
@@ -143,14 +145,15 @@ function toColumns(rates: ReadonlyMap<string, RuleSeries>): readonly Column<Rule
   ];
 }
 
+interface RowContext {
+  readonly revision: string | undefined;
+  readonly reports: boolean;
+  readonly series: RuleSeries | undefined;
+  readonly isSorted: boolean;
+}
+
 /** Without the ones above it only its whole name says which rule it is. */
-function toRow(
-  domain: string,
-  rule: RuleRow,
-  reports: boolean,
-  series: RuleSeries | undefined,
-  isSorted: boolean,
-) {
+function toRow(domain: string, rule: RuleRow, { revision, reports, series, isSorted }: RowContext) {
   const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
   const { entries, limits, modes, until, owner, file, line } = rule;
   const last = entries.at(-1);
@@ -168,7 +171,7 @@ function toRow(
     <td class=${over > 0 && !isShadow ? 'number loud' : 'number'}>${rate(over)}</td>
     <td>${reports && limits.length > 0 && html`<${UseBar} hits=${hits} near=${near} over=${over} isShadow=${isShadow} />`}</td>
     <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} isShadow=${isShadow} />`}</td>
-    <td>${owner !== null && html`<div>${toShown(owner)}</div>`}<div class="source">${toShown(file)}${line !== null && `:${line}`}</div></td>
+    <td>${owner !== null && html`<div>${toShown(owner)}</div>`}<div class="source"><${Source} file=${file} line=${line} revision=${revision} /></div></td>
     <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>
   </tr>`;
 }

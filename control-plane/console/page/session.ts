@@ -10,6 +10,8 @@ export interface Session {
   readonly rollout: boolean;
   /** Where workers get their rules; null before it is open. */
   readonly xdsPort: number | null;
+  /** Where people read the files of the rules, with `{file}`, `{line}` and `{revision}`; null where that is not known. */
+  readonly sourceUrl: string | null;
 }
 
 export const SessionContext = createContext<Session>({
@@ -17,6 +19,7 @@ export const SessionContext = createContext<Session>({
   scope: 'read',
   rollout: false,
   xdsPort: null,
+  sourceUrl: null,
 });
 
 /** Why the person may not change anything; undefined when everything is allowed. */

@@ -50,7 +50,7 @@ function Tried({ asked }: { readonly asked: CountersQuestion }) {
       value &&
       html`<div role="region" aria-label="Result">
         <${OutcomeNotice} outcome=${value.outcome} />
-        ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} of=${each} />`)}
+        ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} revision=${value.revision} of=${each} />`)}
         ${value.counters && html`<h2>Counters now</h2><${CountersTable} counters=${value.counters} />`}
         <p class="quiet">Under revision <${RevisionName} id=${value.revision} />.</p>
       </div>`

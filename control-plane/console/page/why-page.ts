@@ -51,7 +51,7 @@ function Answer({ asked, entries, status }: AnswerProps) {
         </div>
         ${source.value && name !== undefined && html`<${RuleCard} source=${source.value} status=${status} />`}
         <details class="panel"><summary>How the rule was found</summary>
-          ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} of=${each} />`)}
+          ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} revision=${value.revision} of=${each} />`)}
         </details>`
     }`;
 }

@@ -1,0 +1,21 @@
+import test from 'ava';
+import { toSourceUrl } from './source-url.ts';
+
+const template = 'https://git.example/rules/blob/{revision}/conf/{file}#L{line}';
+
+test('a place is where the template says, with its parts encoded', (t) => {
+  const place = { file: 'a b/c#d.yaml', line: 12, revision: '0123abc' };
+  t.is(
+    toSourceUrl(template, place),
+    'https://git.example/rules/blob/0123abc/conf/a%20b/c%23d.yaml#L12',
+  );
+  t.is(
+    toSourceUrl('https://g/{file}?l={line}', { ...place, file: '{line}' }),
+    'https://g/%7Bline%7D?l=12',
+  );
+});
+
+test('without a line it is the file', (t) => {
+  const place = { file: 'd.yaml', line: null, revision: '0123abc' };
+  t.is(toSourceUrl(template, place), 'https://git.example/rules/blob/0123abc/conf/d.yaml');
+});

@@ -1,0 +1,18 @@
+// Where people read a file of the rules, by the template of the setting --source-url. Pure.
+
+export interface SourcePlace {
+  readonly file: string;
+  readonly line: number | null;
+  readonly revision: string;
+}
+
+/** Without a line, what the template says behind `#` is left out. */
+export function toSourceUrl(template: string, { file, line, revision }: SourcePlace): string {
+  const known = line === null ? template.replace(/#.*$/, '') : template;
+  const texts: Readonly<Record<string, string>> = {
+    file: file.split('/').map(encodeURIComponent).join('/'),
+    line: String(line ?? 1),
+    revision: encodeURIComponent(revision),
+  };
+  return known.replace(/\{(file|line|revision)\}/g, (_, name: string) => texts[name] ?? '');
+}

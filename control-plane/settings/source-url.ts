@@ -1,0 +1,25 @@
+// Reads where people find the files of the rules: a template of an address.
+
+const places = ['file', 'line', 'revision'];
+
+/** Why the template cannot be used, without a final full stop; undefined for a good one. */
+export function findSourceUrlProblem(template: string): string | undefined {
+  const named = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+  const unknown = named.find((name) => !places.includes(name));
+  if (unknown !== undefined) {
+    return `{${unknown}} is not known; there are {file}, {line} and {revision}`;
+  }
+  if (!named.includes('file')) return 'it has no {file}';
+  let url: URL;
+  try {
+    url = new URL(template.replaceAll(/[{}]/g, ''));
+  } catch {
+    return 'it is no address; write such as https://git.example/team/rules/blob/{revision}/{file}#L{line}';
+  }
+  if (!['http:', 'https:'].includes(url.protocol))
+    return 'it has to begin with https:// or http://';
+  if (url.username !== '' || url.password !== '') {
+    return 'it has a name or a password, which everybody who looks at the console would see';
+  }
+  return undefined;
+}

@@ -1,0 +1,119 @@
+// A rule changed in the console: what is wrong with it and whom it would refuse beside it, and then the commit, or what
+// stands in its way.
+import test from 'ava';
+import { startAdminApi } from '../support/admin-api.ts';
+import { closeBrowser, look, openTab } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+browserTest(
+  'a rule is changed where it is shown: checked while it is written, with whom it would refuse, then committed',
+  async (t) => {
+    const sourceUrl = 'https://git.example/rules/blob/main/{file}#L{line}';
+    const place = await startPlace(t, { 'd.yaml': sampleRules }, '--source-url', sourceUrl);
+    const worker = await startFed(t, place, 'w-1');
+    for (let count = 0; count < 9; count++) await worker.decide('customer=ada');
+    await eventually('ada is told', async () => {
+      return (await place.plane.fetch('/top')).body.values[0]?.atLeast === 6;
+    });
+    const { page, context, complaints } = await visit(t, place, 'rule?rule=d.customer');
+    const link = page.getByRole('link', { name: 'd.yaml:3' });
+    t.is(await link.first().getAttribute('href'), 'https://git.example/rules/blob/main/d.yaml#L3');
+    await page.getByRole('link', { name: 'Change…' }).click();
+    const editor = page.getByLabel('The rule, as YAML');
+    await shows(page, /as it is now .* Change the limit beside/);
+    t.is(await editor.inputValue(), sampleRules.split('\n').slice(2, 5).join('\n') + '\n');
+    const commit = page.getByRole('button', { name: 'Commit…' });
+    t.true(await commit.isDisabled());
+    const text = await editor.inputValue();
+
+    await editor.fill(text.replace('hour', 'huor'));
+    await shows(page, /not accepted .* d\.yaml:5:25 Invalid rate limit unit 'huor'/);
+    await shows(page, /Did you mean 'hour'/);
+    await shows(page, /Nothing, as long as the rules have errors\./);
+    t.true(await commit.isDisabled());
+    const violations = await look(page, 'what-if-broken');
+
+    await editor.fill(text.replace('per_unit: 3', 'per_unit: 1'));
+    await shows(page, /accepted .* estimate .* Refused 6 as it was Would be refused 6 to 8 about/);
+    await shows(page, /customer=ada d\.customer 6 6 to 8/);
+    await shows(page, /3 per hour -> 1 per hour/);
+    violations.push(...(await look(page, 'what-if')));
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy the patch' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    t.regex(
+      await page.evaluate<string>('navigator.clipboard.readText()'),
+      /^--- a\/d\.yaml\n\+\+\+ b\/d\.yaml\n@@ -2,7 \+2,7 @@\n.*\n-.*per_unit: 3 }\n\+.*per_unit: 1 }\n/s,
+    );
+
+    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 20', 'per_unit: 30'));
+    await shows(page, /The domain was changed meanwhile, in \w{12}.* Your text is kept\./);
+    t.true(await commit.isDisabled());
+    violations.push(...(await look(page, 'what-if-stale')));
+    await page.getByRole('button', { name: 'Put my text in the newer file' }).click();
+    await eventually('it can be committed', async () => !(await commit.isDisabled()));
+    await commit.click();
+    const dialog = page.getByRole('dialog');
+    t.regex(
+      await dialog.innerText(),
+      /3 per hour -> 1 per hour.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
+    );
+    violations.push(...(await look(page, 'what-if-commit')));
+    await page.getByLabel('Reason, for the audit log').fill('they pay less');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await shows(page, /1 per hour d\.yaml:3/);
+    t.regex(
+      place.plane.output(),
+      /audit: put domain d: they pay less: done|audit: put domain d: done/,
+    );
+    const { files } = (await place.plane.fetch('/domains/d')).body;
+    t.is(
+      files[0].yaml,
+      sampleRules.replace('per_unit: 20', 'per_unit: 30').replace('per_unit: 3 }', 'per_unit: 1 }'),
+    );
+
+    await page.getByRole('link', { name: 'Change…' }).click();
+    await shows(page, /as it is now/);
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await editor.fill(text.replace('per_unit: 3', 'per_unit: 2'));
+    await shows(page, /The control plane does not answer\./);
+    t.regex(await editor.inputValue(), /per_unit: 2/);
+    t.true(await commit.isDisabled());
+    violations.push(...(await look(page, 'what-if-silent')));
+    t.deepEqual(violations, []);
+    t.deepEqual(
+      complaints.filter((line) => !/Failed to load resource|net::ERR/.test(line)),
+      [],
+    );
+  },
+);
+
+browserTest(
+  'without figures none are shown, and without the right the patch is left',
+  async (t) => {
+    const { port } = await startAdminApi(t, {
+      files: { 'd.yaml': sampleRules },
+      maxResponseBytes: 4_000_000,
+      verifyWebhook: async () => ({ ok: true }),
+      tokens: 'ann read token-of-ann-0123456789\n',
+    });
+    const { page } = await openTab(t);
+    await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=d&rule=d.customer`);
+    await page.getByLabel('Token of the admin API').fill('token-of-ann-0123456789');
+    await page.keyboard.press('Enter');
+    const editor = page.getByLabel('The rule, as YAML');
+    await editor.fill((await editor.inputValue()).replace('per_unit: 3', 'per_unit: 1'));
+    await shows(page, /No worker reports, so nothing is known of its traffic\./);
+    await shows(page, /You cannot commit it: the token ann may only read\. Copy the patch/);
+    t.is(await page.getByText('Would be refused').count(), 0);
+    t.true(await page.getByRole('button', { name: 'Commit…' }).isDisabled());
+    t.false(await page.getByRole('button', { name: 'Copy the patch' }).isDisabled());
+    t.deepEqual(await look(page, 'what-if-unknown'), []);
+  },
+);
