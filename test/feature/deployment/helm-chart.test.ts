@@ -412,6 +412,13 @@ testChart(
   },
 );
 
+testChart('that each worker counts by itself is told', async (t) => {
+  const told = /^Each worker counts by itself/m;
+  const settings = { BACKEND_TYPE: 'memory' };
+  t.regex(readNotes((await render(t, { worker: { settings } })).output), told);
+  t.notRegex(readNotes((await render(t, {})).output), told);
+});
+
 testChart('people are led to where they reach the console', async (t) => {
   const hosts = ['limits.example'];
   for (const [controlPlane, wanted] of [
@@ -606,6 +613,24 @@ const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
   [
     /RATELANE_XDS_ADDRESS: .*at port 18000/,
     { controlPlane: { settings: { RATELANE_XDS_ADDRESS: '0.0.0.0:9000' } } },
+  ],
+  [/worker\.xdsTokenSecret: .*controlPlane\.xdsTokensSecret/, { worker: { xdsTokenSecret: 'a' } }],
+  [/worker\.settings\.CONFIG_TYPE: /, { worker: { settings: { CONFIG_TYPE: 'FILE' } } }],
+  [
+    /controlPlane\.rollout: .*git\.url/,
+    { controlPlane: { settings: { RATELANE_ROLLOUT: 'canary=10%' } } },
+  ],
+  [
+    /controlPlane\.git\.url: .*controlPlane\.enabled: true/,
+    { controlPlane: { enabled: false, git: { url: 'https://git.example/a' } } },
+  ],
+  [
+    /controlPlane\.rollout: .*controlPlane\.enabled: true/,
+    { controlPlane: { enabled: false, rollout: 'canary=10%' } },
+  ],
+  [
+    /controlPlane\.notify: .*controlPlane\.enabled: true/,
+    { controlPlane: { enabled: false, notify: { urlSecret: 'a' } } },
   ],
   [/ingress\.hosts: /, { controlPlane: { ingress: { enabled: true } } }],
   [
