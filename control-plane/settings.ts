@@ -23,7 +23,12 @@ import { findSourceUrlProblem } from './settings/source-url.ts';
 import { controlPlaneTable } from './settings/table.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
-const clientVariables = ['RATELANE_ADMIN_URL', 'RATELANE_ADMIN_TOKEN', 'RATELANE_ADMIN_TOKEN_FILE'];
+const clientVariables = [
+  'RATELANE_ADMIN_URL',
+  'RATELANE_ADMIN_CA',
+  'RATELANE_ADMIN_TOKEN',
+  'RATELANE_ADMIN_TOKEN_FILE',
+];
 
 type Values = TableValues<typeof controlPlaneTable>;
 type Reading = TableReading<typeof controlPlaneTable>;

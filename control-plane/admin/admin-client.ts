@@ -112,9 +112,8 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
         const seconds = Math.round(timeoutMs / 100) / 10;
         const isTimeout = signal.aborted;
         const reason = isTimeout ? `no answer within ${seconds}s` : toReason(error);
-        const hint =
-          'hint: is a control plane serving there? --admin-url (or RATELANE_ADMIN_URL) names another';
-        const message = `the admin API at ${base} cannot be reached: ${reason}\n${hint}`;
+        const hint = isTimeout ? otherHint : hintOf(error, url.protocol);
+        const message = `the admin API at ${base} cannot be reached: ${reason}\nhint: ${hint}`;
         return { ok: false, message, isTimeout };
       }
     },
@@ -129,8 +128,32 @@ function parse(text: string): unknown {
   }
 }
 
+const otherHint =
+  'is a control plane serving there? --admin-url (or RATELANE_ADMIN_URL) names another';
+const untrusted: ReadonlySet<unknown> = new Set([
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+]);
+
+function hintOf(error: unknown, protocol: string): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (untrusted.has(code)) {
+    return '--ca (or RATELANE_ADMIN_CA) names a file with the authority of its certificate';
+  }
+  if (code === 'ECONNRESET' && protocol === 'http:') {
+    return 'it may have TLS: write https:// in --admin-url (or RATELANE_ADMIN_URL)';
+  }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG') {
+    return 'it may have no TLS: write http:// in --admin-url (or RATELANE_ADMIN_URL)';
+  }
+  return otherHint;
+}
+
 function toReason(error: unknown): string {
   // Several addresses of one name fail together, and their error has no text of its own.
   if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
-  return errorText(error);
+  // Node adds how its own command line would trust an authority.
+  return errorText(error).replace(/; if the root CA is installed locally.*/s, '');
 }

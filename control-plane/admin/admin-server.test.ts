@@ -175,7 +175,7 @@ test('a change while the store cannot be reached is no conflict: the store is to
   elsewhere.write('shop.yaml', ruleText('shop', 2));
   rmSync(rules.path, { recursive: true });
   const detail =
-    'the store cannot be reached, so nothing can be written: the directory does not exist';
+    'the store cannot be reached, so nothing can be written: the directory does not exist: create it, or correct --config-dir';
   const answer = await ask('PUT', '/domains/shop', {
     yaml: ruleText('shop', 2),
     headers: { 'if-match': '*' },

@@ -152,9 +152,12 @@ test('a directory that is missing at first is noticed when it comes', async (t) 
   await follow();
   t.regex(
     log.lines[0] ?? '',
-    /^warning The store .*\/not\/yet cannot be read: the directory does not exist; no revision of it is known; next attempt in 1h0?m?0?s?/,
+    /^warning The store .*\/not\/yet cannot be read: the directory does not exist: create it, or correct --config-dir; no revision of it is known; next attempt in 1h0?m?0?s?/,
   );
-  t.is(store.status().lastError, 'the directory does not exist');
+  t.is(
+    store.status().lastError,
+    'the directory does not exist: create it, or correct --config-dir',
+  );
   folder.write('not/yet/a.yaml', '1');
   await becomes('1');
 });

@@ -147,7 +147,11 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   async function read(): Promise<Pick<Revision, 'files' | 'problems'>> {
     const { listing, files, problems } = await follower.read();
-    if (listing.missing) throw new AppError('store', 'the directory does not exist');
+    if (listing.missing)
+      throw new AppError(
+        'store',
+        'the directory does not exist: create it, or correct --config-dir',
+      );
     return {
       files: files.map(({ path, text }) => ({ path: toStorePath(path), text })).sort(byPath),
       problems: problems.map((problem) => ({ ...problem, file: toStorePath(problem.file) })),

@@ -83,7 +83,8 @@ test('an answer that is too long ends git', async (t) => {
 test('an error has the words of git without passwords', async (t) => {
   const { git } = createScript(
     t,
-    `echo "remote: welcome" >&2
+    `echo "warning: config remote shorthand cannot begin with '/': /limits.git.promisor" >&2
+echo "remote: welcome" >&2
 echo "some noise" >&2
 echo "fatal: no access to https://ann:$RATELANE_GIT_PASSWORD@git.example/ (s3cret%2Fpass)" >&2
 exit 128`,

@@ -169,7 +169,10 @@ function toShown(stderr: string): string {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  const graves = lines.filter((line) => /^(?:fatal|error|remote|ssh|.*: )/i.test(line));
+  // Warnings are of git's own copy, and would stand before the reason.
+  const graves = lines.filter((line) =>
+    /^(?!warning: )(?:fatal|error|remote|ssh|.*: )/i.test(line),
+  );
   const text = (graves.length > 0 ? graves : lines).join('; ');
   return text === '' ? 'it said nothing' : text.slice(0, shownErrorLength);
 }

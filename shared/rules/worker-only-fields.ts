@@ -30,7 +30,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
   return [...found.values()].map(({ first, count, fields }) => {
     const names = listOf([...fields].sort());
     const rest = count === 1 ? '' : `, here and on ${count - 1} more`;
-    const message = `this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
+    const message = `over xDS this document needs Ratelane workers: it uses ${names}${rest}, which the public configuration message lacks`;
     return createRuleAdvice(
       'worker-only-field',
       first,

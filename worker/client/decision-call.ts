@@ -75,15 +75,26 @@ function call(
 function toRequestError(error: ServiceError | null, ask: ClientArguments): string {
   const code = error?.code ?? status.UNKNOWN;
   // grpc-js ends some texts with an empty heading.
-  const text = withoutEnding(error?.details ?? 'no response', 'Resolution note:');
+  const text = withoutEnding(error?.details ?? 'no response', 'Resolution note:').replace(
+    /; if the root CA is installed locally.*/s,
+    '',
+  );
   const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
-  const hint = findHint(code, ask);
+  const hint = findHint(code, text, ask);
   return hint === undefined ? message : `${message}\n${hint}`;
 }
 
-function findHint(code: status, { target, domain, descriptors }: ClientArguments) {
+function findHint(
+  code: status,
+  text: string,
+  { target, domain, descriptors, tls }: ClientArguments,
+) {
   if (code === status.UNAVAILABLE) {
-    return `is a worker listening at ${target}? -dial_string names another`;
+    if (/certificate/.test(text)) {
+      return '-grpc-server-ca-file names a file with the authority of its certificate';
+    }
+    const other = `is a worker listening at ${target}? -dial_string names another`;
+    return tls === undefined ? `${other}; -grpc-use-tls is for one with TLS` : other;
   }
   const missing = [
     ...(domain === '' ? ['-domain NAME'] : []),

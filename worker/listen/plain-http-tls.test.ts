@@ -128,6 +128,8 @@ test('new certificates are taken up under load without a failed request', async 
     'the new certificate',
     async () => (await get(port, '/healthcheck', fresh)).name === 'renewed',
   );
+  // At the level of warnings, which the refusal before it was told at.
+  t.true(log.lines.some((line) => line.startsWith('notice The HTTP port now uses ')));
   await goOn();
   isLoading = false;
   await load;

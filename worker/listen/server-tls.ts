@@ -83,7 +83,7 @@ export async function readServerTls(
           attempts?.add(1);
           try {
             replace(toCertificates(material));
-            log.info(`The ${name} port now uses the certificates of ${paths.certFile}`);
+            log.notice(`The ${name} port now uses the certificates of ${paths.certFile}`);
           } catch (error) {
             keepOld(errorText(error));
           }

@@ -138,7 +138,7 @@ export const workerTable = {
       },
       anyCase: true,
       default: 'warning',
-      doc: 'The least important messages that are written, in any case',
+      doc: 'The least important messages that are written, in any case of letters; at warn also that ports, rules and connections are there',
     }),
     format: text({
       names: ['LOG_FORMAT'],

@@ -38,7 +38,7 @@ function addAccessOptions(command: Command): Command {
       '--token-file <path>',
       'a file with the token to send (RATELANE_ADMIN_TOKEN_FILE, or the token itself in RATELANE_ADMIN_TOKEN)',
     )
-    .option('--ca <path>', 'authorities to trust besides those of this system')
+    .option('--ca <path>', 'authorities to trust besides those of this system (RATELANE_ADMIN_CA)')
     .option('--cert <path>', 'a certificate to present, with --key')
     .option('--key <path>', 'its private key')
     .option('--json', 'print one JSON object');
@@ -64,7 +64,11 @@ export async function openAdminClient(
   if ((options.cert === undefined) !== (options.key === undefined)) {
     return bad('--cert and --key go together');
   }
-  const tls = await readTlsFiles({ ca: options.ca, cert: options.cert, key: options.key });
+  const tls = await readTlsFiles({
+    ca: options.ca ?? environment['RATELANE_ADMIN_CA'],
+    cert: options.cert,
+    key: options.key,
+  });
   if (!tls.ok) return bad(tls.problem);
   const token = await readToken(options, environment);
   if (token?.ok === false) return token;

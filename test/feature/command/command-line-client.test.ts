@@ -113,7 +113,10 @@ test('a worker that is not there is named, with what to try', async (t) => {
   const { code, err } = await runClient('-dial_string', 'localhost:1', '-domain', 'shop');
   t.is(code, 1);
   t.regex(err, /^request error: rpc error: code = Unavailable desc = .*ECONNREFUSED/);
-  t.regex(err, /is a worker listening at localhost:1\? -dial_string names another\n$/);
+  t.regex(
+    err,
+    /is a worker listening at localhost:1\? -dial_string names another; -grpc-use-tls is for one with TLS\n$/,
+  );
 });
 
 test('wrong flags end with 2 and the usage; help is on standard output and ends with 0', async (t) => {
@@ -130,6 +133,27 @@ test('a TLS file that is not there is named with its flag', async (t) => {
   const { code, err } = await ask('-grpc-use-tls', '-grpc-server-ca-file', '/nowhere/ca.pem');
   t.is(code, 1);
   t.regex(err, /^error connecting: -grpc-server-ca-file: .*\/nowhere\/ca\.pem/);
+});
+
+test('a worker with TLS is asked as the hint says', async (t) => {
+  const worker = await startWorkerProcess({
+    env: {
+      BACKEND_TYPE: 'memory',
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: tlsFile('server.pem'),
+      GRPC_SERVER_TLS_KEY: tlsFile('server.key'),
+    },
+  });
+  t.teardown(worker.stop);
+  const asked = ['-dial_string', `localhost:${worker.ports.grpc}`, '-domain', 'shop'];
+  const plain = await runClient(...asked);
+  t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
+  const untrusting = await runClient(...asked, '-grpc-use-tls');
+  t.regex(
+    untrusting.err,
+    /\n-grpc-server-ca-file names a file with the authority of its certificate\n$/,
+  );
+  t.notRegex(untrusting.err, /use-system-ca/);
 });
 
 test('TLS with a client certificate', async (t) => {

@@ -294,7 +294,7 @@ test('without the store and its mirror the last good revision is still in force'
   t.is(cache.state().stale?.reason, 'store_unreachable');
   t.regex(
     log.lines[0] ?? '',
-    /^warning The store .*\/rules cannot be read \(the directory does not exist\): the last good revision \w{12}, .* old, is in force/,
+    /^warning The store .*\/rules cannot be read \(the directory does not exist: .*\): the last good revision \w{12}, .* old, is in force/,
   );
   folder.write('rules/a.yaml', rules);
   await eventually('the store', () => cache.state().stale === undefined);
