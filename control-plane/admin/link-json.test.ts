@@ -10,7 +10,14 @@ const report = { version: 'v', seconds: 1, rules: [], otherRuleCount: 0, unmatch
 
 /** Decides so much each second. */
 function linkOf(nodeId: string, instance: string, rate = 0, problem?: string): LinkedWorker {
-  const none = { decisions: 0, overLimit: 0, errors: 0, nearLimitHits: 0, noMatch: 0 };
+  const none = {
+    decisions: 0,
+    overLimit: 0,
+    errors: 0,
+    nearLimitHits: 0,
+    noMatch: 0,
+    withoutStore: 0,
+  };
   const totals = toTotals({ ...none, durations: [] });
   return {
     hello: {

@@ -39,8 +39,20 @@ export const figuresJson = Type.Object(
 );
 export type FiguresJson = Type.Static<typeof figuresJson>;
 
+/** Optional: an older control plane says nothing of them. */
+const storeTrouble = {
+  withoutStorePerSecond: Type.Optional(
+    Type.Number({ description: 'Requests that were answered without the store' }),
+  ),
+  workersWithoutStore: Type.Optional(
+    Type.Integer({
+      description: 'Those that answer so, or that do not reach a server of their store',
+    }),
+  ),
+};
+
 export const trafficJson = Type.Object(
-  { workers: Type.Integer({ description: 'Those that report' }), ...rates },
+  { workers: Type.Integer({ description: 'Those that report' }), ...rates, ...storeTrouble },
   { title: 'Traffic' },
 );
 export type TrafficJson = Type.Static<typeof trafficJson>;
@@ -50,7 +62,16 @@ const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 /** Of all workers that report; null when none does. */
 export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
   const all = linked.flatMap(({ figures }) => figures ?? []);
-  return all.length === 0 ? null : { workers: all.length, ...toRates(all) };
+  if (all.length === 0) return null;
+  const withoutStore = all.reduce((sum, each) => sum + each.withoutStorePerSecond, 0);
+  return {
+    workers: all.length,
+    ...toRates(all),
+    withoutStorePerSecond: round(withoutStore),
+    workersWithoutStore: all.filter(
+      ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
+    ).length,
+  };
 }
 
 export type FindFigures = (
@@ -96,7 +117,7 @@ export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): 
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
   const sum = (field: Exclude<keyof TrafficJson, 'p99Ms' | 'p99AboveMs'>) =>
-    round(known.reduce((total, each) => total + each[field], 0));
+    round(known.reduce((total, each) => total + (each[field] ?? 0), 0));
   const slowest = known.flatMap(({ p99Ms }) => p99Ms ?? []);
   const above = known.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
   return {
@@ -106,7 +127,22 @@ export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): 
     errorsPerSecond: sum('errorsPerSecond'),
     p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
     p99AboveMs: above[0] ?? null,
+    withoutStorePerSecond: sum('withoutStorePerSecond'),
+    workersWithoutStore: sum('workersWithoutStore'),
   };
+}
+
+/** What the counters of limits do not know; undefined where all are counted. */
+export function toStoreTroubleText({
+  withoutStorePerSecond = 0,
+  workersWithoutStore = 0,
+  workers,
+}: TrafficJson): string | undefined {
+  if (workersWithoutStore === 0) return undefined;
+  const who = `${workersWithoutStore} of ${toCountText(workers, 'worker')}`;
+  return withoutStorePerSecond > 0
+    ? `${who} answer without their store: ${withoutStorePerSecond} decisions/s are not counted in it`
+    : `${who} do not reach a server of their store`;
 }
 
 /** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 0.5 ms (3 workers report)`. */

@@ -13,7 +13,12 @@ import { callDiscovery, startAds } from '../../test/support/ads-fixture.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
+import {
+  createFindFigures,
+  toStoreTroubleText,
+  toTrafficJson,
+  toTrafficText,
+} from '../admin/traffic-json.ts';
 import { createFleet } from './fleet.ts';
 import { createTrafficHistory } from './traffic-history.ts';
 
@@ -33,6 +38,7 @@ const totals: TotalsMessage = {
   nearLimitHits: 0,
   noMatch: 0,
   durations: [],
+  withoutStore: 0,
 };
 
 function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
@@ -68,14 +74,16 @@ async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
 test('the figures are the rates between the last two reports, of all workers together', async (t) => {
   const { fleet, connect } = await setUp(t);
   const durations = [0, 90, 0, 9, 0, 1];
+  const store = { kind: 'redis', serversAway: 0, clockOffsetMs: 0 };
   const one = connect({ hello }, { report: toReport({ decisions: 1_000 }) });
   connect(
     { hello: { ...hello, nodeId: 'w-2', instance: 'i-2' } },
-    { report: toReport({ decisions: 50 }) },
+    { report: { ...toReport({ decisions: 50 }), store } },
   );
   await eventually('both report', () => fleet.list().filter(({ figures }) => figures).length === 2);
   t.like(toTrafficJson(fleet.list()), { workers: 2, decisionsPerSecond: 0, p99Ms: null });
-  one.send({ report: toReport({ decisions: 1_100, overLimit: 10, errors: 5, durations }) });
+  const totals = { decisions: 1_100, overLimit: 10, errors: 5, withoutStore: 30, durations };
+  one.send({ report: toReport(totals) });
   await eventually('a rate', () => toTrafficJson(fleet.list())?.decisionsPerSecond === 20);
   const traffic = toTrafficJson(fleet.list());
   t.deepEqual(traffic, {
@@ -85,7 +93,18 @@ test('the figures are the rates between the last two reports, of all workers tog
     errorsPerSecond: 1,
     p99Ms: 0.5,
     p99AboveMs: null,
+    withoutStorePerSecond: 6,
+    workersWithoutStore: 1,
   });
+  t.is(
+    traffic && toStoreTroubleText(traffic),
+    '1 of 2 workers answer without their store: 6 decisions/s are not counted in it',
+  );
+  t.is(
+    traffic && toStoreTroubleText({ ...traffic, withoutStorePerSecond: 0 }),
+    '1 of 2 workers do not reach a server of their store',
+  );
+  t.is(traffic && toStoreTroubleText({ ...traffic, workersWithoutStore: 0 }), undefined);
   t.is(
     traffic && toTrafficText(traffic),
     '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms (2 workers report)',

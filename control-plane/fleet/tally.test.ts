@@ -10,6 +10,7 @@ const none: TotalsMessage = {
   nearLimitHits: 0,
   noMatch: 0,
   durations: [],
+  withoutStore: 0,
 };
 /** As it is in the start of a worker that has been up for long. */
 const lifetime = { ...none, decisions: 9_000, overLimit: 8_000, errors: 500, noMatch: 7 };

@@ -29,6 +29,7 @@ const totalNames = {
   errors: 'errors',
   nearLimitHits: 'near limit',
   noMatch: 'without a rule',
+  withoutStore: 'without the store',
 } as const;
 
 export function createTally({ nodeId, newSeries }: TallyDeps): Tally {

@@ -13,6 +13,7 @@ export interface WorkerFigures {
   readonly errorsPerSecond: number;
   readonly nearLimitPerSecond: number;
   readonly noMatchPerSecond: number;
+  readonly withoutStorePerSecond: number;
   /** Decisions per duration bucket between the last two reports: one for each bound, and one more. */
   readonly durations: readonly number[];
   readonly store: {
@@ -33,6 +34,7 @@ const noTotals: Totals = {
   nearLimitHits: 0,
   noMatch: 0,
   durations: [],
+  withoutStore: 0,
 };
 const durationCount = decisionDurationBounds.length + 1;
 /** Reports are seconds apart; over a shorter time rates mean nothing. */
@@ -48,6 +50,7 @@ export function toTotals(given: TotalsMessage | null | undefined): Totals {
     nearLimitHits: toCount(given.nearLimitHits),
     noMatch: toCount(given.noMatch),
     durations: given.durations.slice(0, durationCount).map(toCount),
+    withoutStore: toCount(given.withoutStore),
   };
 }
 
@@ -70,6 +73,7 @@ export function toFigures(
     errorsPerSecond: rate(totals.errors, before?.errors),
     nearLimitPerSecond: rate(totals.nearLimitHits, before?.nearLimitHits),
     noMatchPerSecond: rate(totals.noMatch, before?.noMatch),
+    withoutStorePerSecond: rate(totals.withoutStore, before?.withoutStore),
     durations: totals.durations.map((count, index) =>
       before === undefined ? 0 : Math.max(0, count - (before.durations[index] ?? 0)),
     ),

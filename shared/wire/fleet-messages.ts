@@ -43,6 +43,7 @@ export interface TotalsMessage {
   readonly nearLimitHits: number;
   readonly noMatch: number;
   readonly durations: readonly number[];
+  readonly withoutStore: number;
 }
 
 export interface RuleTrafficMessage {

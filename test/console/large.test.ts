@@ -55,6 +55,7 @@ function linkOf(index: number): LinkedWorker {
       errorsPerSecond: 0,
       nearLimitPerSecond: 0,
       noMatchPerSecond: 0,
+      withoutStorePerSecond: 0,
       durations: [1_000, 10],
       store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
     },

@@ -43,6 +43,7 @@ const links = names.map((name, index) => ({
     errorsPerSecond: 0,
     nearLimitPerSecond: 30,
     noMatchPerSecond: 0,
+    withoutStorePerSecond: 0,
     durations: [0, 0, 900, 90, 9],
     store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
   },

@@ -58,6 +58,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   let unmatched: UnmatchedSample[] = [];
   let nearLimitHits = 0;
   let noMatch = 0;
+  let withoutStore = 0;
 
   function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
     const byRule = new Map<string, RuleTraffic>();
@@ -76,6 +77,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       const origin = origins[index] as CounterOrigin;
       if (origin.kind === 'name') {
         if (origin.name.startsWith('ratelimit.service.no_match.')) noMatch += more;
+        if (origin.name.startsWith('ratelimit.failure_mode.')) withoutStore += more;
         continue;
       }
       const field =
@@ -120,6 +122,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       nearLimitHits,
       noMatch,
       durations,
+      withoutStore,
     };
   }
 

@@ -8,7 +8,7 @@ import type { AdminCall, AdminCallResult, AdminClient } from '../../admin/admin-
 import type { AgreementsJson } from '../../admin/agreement-report.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import { mergeTraffic, toTrafficText } from '../../admin/traffic-json.ts';
+import { mergeTraffic, toStoreTroubleText, toTrafficText } from '../../admin/traffic-json.ts';
 import type { UnenforcedJson } from '../../admin/unenforced-report.ts';
 import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
@@ -118,7 +118,11 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   else io.write(`${escapeText(text)}\n`);
   const known = answers.flatMap(({ status }) => status ?? []);
   const traffic = mergeTraffic(known.map((status) => status.traffic));
-  if (traffic !== null) io.write(`${toTrafficText(traffic)}\n`);
+  if (traffic !== null) {
+    io.write(`${toTrafficText(traffic)}\n`);
+    const trouble = toStoreTroubleText(traffic);
+    if (trouble !== undefined) io.writeError(`warning: ${trouble}\n`);
+  }
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
   const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
   const memory = answers.flatMap(toMemoryTexts);

@@ -10,6 +10,7 @@ import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-mes
 import { startAds } from '../../support/ads-fixture.ts';
 import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
 import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
@@ -40,13 +41,13 @@ function environment(url: string, id = 'w-1'): Record<string, string> {
   };
 }
 
-/** A control plane of which the test sees what workers tell it; key `k` of domain `d` has no hits. */
-async function startListener(t: ExecutionContext) {
+/** A control plane of which the test sees what workers tell it; key `k` of domain `d` has `limit` hits. */
+async function startListener(t: ExecutionContext, limit = 0) {
   const method = loadFleetLink();
   const hellos: HelloMessage[] = [];
   const reports: ReportMessage[] = [];
   const links: OpenLink[] = [];
-  const resource = limitResource('d', 'd', 0);
+  const resource = limitResource('d', 'd', limit);
   const ads = await startAds({
     snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
     methods: new Map([
@@ -112,6 +113,20 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
     await worker.page('/status'),
     /link to the control plane: connected to localhost:\d+, last report at/,
   );
+});
+
+test('a worker tells what it answers without its store', async (t) => {
+  const { url, reports } = await startListener(t, 1);
+  const { BACKEND_TYPE: _, ...xds } = environment(url);
+  const store = { KVSTORE_URL: `127.0.0.1:${await freePort()}`, KVSTORE_FAILURE_MODE: 'allow' };
+  const worker = await startWorker(t, { env: { ...xds, ...store }, clock: startClock(t) });
+  const { grpc } = await worker.started;
+  const caller = createCaller(grpc.text);
+  t.teardown(caller.close);
+  t.is(await caller.decide('d', 'k', 'x'), 'OK');
+  await eventually('it is told', () => reports.at(-1)?.totals?.withoutStore === 1);
+  t.like(reports.at(-1)?.totals, { decisions: 1, errors: 0 });
+  t.like(reports.at(-1)?.store, { kind: 'redis', serversAway: 1 });
 });
 
 test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {

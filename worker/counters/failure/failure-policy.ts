@@ -1,6 +1,7 @@
 // Answers for a failed store, in all modes but `error`: decides how hits that it did not count are judged,
 // and counts them here in the mode `local`. Stores decide how long to wait, the decision makes the answer.
 import type { Clock } from '../../../shared/clock.ts';
+import { formatDuration } from '../../../shared/duration.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
@@ -64,6 +65,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   });
   let local: MemoryStore | undefined;
   let lastFailureMs = 0;
+  let lastFailure: string | undefined;
   let cancelQuiet: (() => void) | undefined;
   return { mode, answer, storeIsBack, describe, close };
 
@@ -76,6 +78,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
     answered.add(1);
     said.report(failure.message);
     lastFailureMs = clock.monotonicMs();
+    lastFailure = failure.message;
     // One timer for all failures: while a store is unreachable each decision fails.
     cancelQuiet ??= clock.after(quietMs, endWhenQuiet);
     if (mode !== 'local' || hits.length === 0) {
@@ -126,6 +129,9 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
 
   function describe(): string {
     const counters = local === undefined ? '' : `, ${local.state().detail}`;
-    return `KVSTORE_FAILURE_MODE=${mode}: ${answered.value} decisions answered without the store${counters}`;
+    const agoMs = Math.floor((clock.monotonicMs() - lastFailureMs) / 1000) * 1000;
+    const last =
+      lastFailure === undefined ? '' : `, the last ${formatDuration(agoMs)} ago: ${lastFailure}`;
+    return `KVSTORE_FAILURE_MODE=${mode}: ${answered.value} decisions answered without the store${last}${counters}`;
   }
 }
