@@ -11,6 +11,7 @@ import { createDebugServer } from '../../worker/listen/debug.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
 import { createHttpServer } from '../../worker/listen/http.ts';
 import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
+import { hashed } from '../support/hashed-entries.ts';
 import type { Random } from '../support/random.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { damageBytes, damageJson, damageText, strangeWords } from './damage.ts';
@@ -140,7 +141,7 @@ function toPlain(message: ReturnType<typeof requestDeserialize>): RateLimitReque
   return {
     domain: message.domain ?? '',
     descriptors: (message.descriptors ?? []).map(({ entries, limit, hitsAddend, ...rest }) => ({
-      entries: (entries ?? []).map(({ key = '', value = '' }) => ({ key, value })),
+      ...hashed((entries ?? []).map(({ key = '', value = '' }) => ({ key, value }))),
       limit: limit
         ? { requestsPerUnit: limit.requestsPerUnit ?? 0, unit: limit.unit ?? 0 }
         : undefined,

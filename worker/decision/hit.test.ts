@@ -51,7 +51,7 @@ test('whatever was asked for before, a key is that of its own entries, rule and 
         const key = toCounterKey(prefix, domain, entries, match.sharedValues, window.start);
         // The second time it is kept, the third time it is known.
         for (let time = 1; time <= 3; time++) {
-          t.is(keys.of(domain, entries, match, window), key);
+          t.is(keys.of(domain, { entries }, match, window), key);
         }
       }
     }),
@@ -62,7 +62,8 @@ test('entries that are written alike but cut otherwise have the keys they have a
   const keys = createCounterKeys('');
   const match = createMatch();
   const window = { start: 1_795_219_200, seconds: 60 };
-  const of = (key: string, value: string) => keys.of('d', [{ key, value }], match, window);
+  const of = (key: string, value: string) =>
+    keys.of('d', { entries: [{ key, value }] }, match, window);
   t.is(of('a', 'b_c'), 'd_a_b_c_1795219200');
   t.is(of('a_b', 'c'), 'd_a_b_c_1795219200');
   t.is(of('a', 'b_d'), 'd_a_b_d_1795219200');
@@ -80,7 +81,7 @@ test('a key that was asked for twice in a row is known the third time, and not p
     seconds: 60,
   };
   const match = createMatch();
-  const ask = (value: string) => keys.of('d', [{ key: 'a', value }], match, window);
+  const ask = (value: string) => keys.of('d', { entries: [{ key: 'a', value }] }, match, window);
   ask('b');
   ask('b');
   t.is(reads, 2);

@@ -11,7 +11,7 @@ import type { Hit, LimiterWindow } from '../counters/store.ts';
 import { toMapKey } from '../map-key.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
-import type { RateLimitRequest, RequestDescriptor } from './message.ts';
+import { hashEntries, type RateLimitRequest, type RequestDescriptor } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 
 /** The state of one descriptor between matching and answering. */
@@ -72,7 +72,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
-    const key = counterKeys.of(request.domain, descriptor.entries, match, window);
+    const key = counterKeys.of(request.domain, descriptor, match, window);
     const mapKey = toMapKey(key);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
@@ -136,8 +136,10 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
  * neither the string nor its hash, which every look-up needs, is computed again. */
 export interface CounterKeys {
   /** As `toCounterKey`, for the match of a descriptor of the domain. */
-  of(domain: string, entries: readonly Entry[], match: Match, window: Window): string;
+  of(domain: string, descriptor: HashedEntries, match: Match, window: Window): string;
 }
+
+type HashedEntries = Pick<RequestDescriptor, 'entries' | 'hash'>;
 
 interface Known {
   /** Of one rule in one rule set, so it identifies the domain, too. */
@@ -161,8 +163,7 @@ export function createCounterKeys(prefix: string): CounterKeys {
   const lastHashes = new Int32Array(slots);
   const known = new Array<Known | undefined>(slots).fill(undefined);
   return {
-    of(domain, entries, { limit, sharedValues }, window) {
-      const hash = hashOf(entries);
+    of(domain, { entries, hash = hashEntries(entries) }, { limit, sharedValues }, window) {
       const slot = hash & (slots - 1);
       if (lastHashes[slot] !== hash) {
         lastHashes[slot] = hash;
@@ -186,24 +187,6 @@ export function createCounterKeys(prefix: string): CounterKeys {
       return key;
     },
   };
-}
-
-/** Hash of the ends of the values, which differ most often between values of one key, and of the keys: the
- * descriptors of one request often have the same value under different keys, and must not count as a
- * repetition. */
-function hashOf(entries: readonly Entry[]): number {
-  let hash = 0;
-  for (let index = 0; index < entries.length; index++) {
-    const { key, value } = entries[index] as Entry;
-    const { length } = value;
-    hash = (hash * 31 + key.length) | 0;
-    hash = (hash * 31 + key.charCodeAt(key.length - 1)) | 0;
-    hash = (hash * 31 + length) | 0;
-    for (let at = Math.max(0, length - 4); at < length; at++) {
-      hash = (hash * 31 + value.charCodeAt(at)) | 0;
-    }
-  }
-  return hash;
 }
 
 /** Whether the key has exactly these entries from `start` to its window. The entries themselves are not

@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { hashed } from '../../test/support/hashed-entries.ts';
 import { parseJsonRequest } from './proto-json-reader.ts';
 
 const parse = (text: string) => parseJsonRequest(Buffer.from(text));
@@ -11,7 +12,12 @@ function read(t: { fail(message: string): void }, text: string) {
   throw new Error(parsed.problem);
 }
 
-const descriptor = { entries: [], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
+const descriptor = {
+  ...hashed([]),
+  limit: undefined,
+  hitsAddend: undefined,
+  isNegativeHits: false,
+};
 
 test('every field is read, by its camelCase and by its original name', (t) => {
   const camel = `{"domain": "d", "hitsAddend": 2, "descriptors": [{
@@ -26,10 +32,10 @@ test('every field is read, by its camelCase and by its original name', (t) => {
     hitsAddend: 2,
     descriptors: [
       {
-        entries: [
+        ...hashed([
           { key: 'k', value: 'v' },
           { key: 'j', value: '' },
-        ],
+        ]),
         limit: { requestsPerUnit: 7, unit: 3 },
         hitsAddend: 9,
         isNegativeHits: true,
@@ -53,7 +59,13 @@ test('what is missing or null is unset', (t) => {
   );
   t.deepEqual(
     read(t, '{"descriptors":[{"entries":[{"key":null,"value":null}],"limit":{}}]}').descriptors,
-    [{ ...descriptor, entries: [{ key: '', value: '' }], limit: { requestsPerUnit: 0, unit: 0 } }],
+    [
+      {
+        ...descriptor,
+        ...hashed([{ key: '', value: '' }]),
+        limit: { requestsPerUnit: 0, unit: 0 },
+      },
+    ],
   );
 });
 
@@ -278,7 +290,11 @@ test('what JSON.stringify wrote is read as it was', (t) => {
   });
   fc.assert(
     fc.property(request, fc.constantFrom(0, 2), (value, indent) => {
-      t.deepEqual(parse(JSON.stringify(value, null, indent)), { ok: true, request: value });
+      const descriptors = value.descriptors.map((each) => ({ ...each, ...hashed(each.entries) }));
+      t.deepEqual(parse(JSON.stringify(value, null, indent)), {
+        ok: true,
+        request: { ...value, descriptors },
+      });
     }),
   );
   t.pass();

@@ -3,7 +3,7 @@
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitNumbers } from '../../shared/rules/unit.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
-import type { RateLimitRequest, RequestDescriptor } from '../decision/message.ts';
+import { hashEntries, type RateLimitRequest, type RequestDescriptor } from '../decision/message.ts';
 import {
   defaultRequestBounds,
   type RequestBounds,
@@ -120,7 +120,8 @@ function readDescriptor(cursor: JsonCursor, countEntry: () => void): RequestDesc
       isNegativeHits = readBoolean(cursor);
     },
   });
-  return { entries, limit, hitsAddend, isNegativeHits };
+  // All ports make descriptors of one shape, for one hidden class on the way of every decision.
+  return { entries, hash: hashEntries(entries), limit, hitsAddend, isNegativeHits };
 }
 
 function readEntry(cursor: JsonCursor): Entry {

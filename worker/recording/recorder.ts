@@ -11,7 +11,12 @@ import type {
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
-import { codes, type DescriptorStatus, type RequestDescriptor } from '../decision/message.ts';
+import {
+  codes,
+  type DescriptorStatus,
+  hashEntries,
+  type RequestDescriptor,
+} from '../decision/message.ts';
 import type {
   Decision,
   DecisionOutcome,
@@ -161,8 +166,7 @@ export function createRecorder({ options, sink, log, clock }: RecorderDeps): Dec
       let isSampled: boolean[] | undefined;
       const { descriptors } = request;
       for (let index = 0; index < descriptors.length; index++) {
-        const { entries } = descriptors[index] as RequestDescriptor;
-        if (hashEntries(entries) >= threshold) continue;
+        if (toDraw(descriptors[index] as RequestDescriptor) >= threshold) continue;
         isSampled ??= new Array<boolean>(descriptors.length).fill(false);
         isSampled[index] = true;
       }
@@ -192,37 +196,9 @@ function hashValue(value: string, secret: string): string {
   return createHmac('sha256', secret).update(value).digest('hex').slice(0, hashLength);
 }
 
-const hashPrime = 0x01000193;
-/** Of longer values only both ends count, as far as this: callers choose how long they are. */
-const hashedEnd = 64;
-
-/** From 0 to 2^32 - 1; in the manner of FNV-1a over the values, two characters at a time, and the lengths of the
- * keys: each step is paid by every decision, and descriptors with equal values may well be in the sample
- * together. The same on each worker and in each release, so that files go together. */
-function hashEntries(entries: readonly Entry[]): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < entries.length; index++) {
-    const { key, value } = entries[index] as Entry;
-    const { length } = value;
-    hash = Math.imul(hash ^ (key.length << 16) ^ length, hashPrime);
-    if (length <= 2 * hashedEnd) hash = addToHash(hash, value, 0, length);
-    else {
-      hash = addToHash(hash, value, 0, hashedEnd);
-      hash = addToHash(hash, value, length - hashedEnd, length);
-    }
-  }
-  // A threshold needs bits that are even: mixed once more, as MurmurHash3 ends.
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
-}
-
-function addToHash(start: number, text: string, from: number, end: number): number {
-  let hash = start;
-  let at = from;
-  for (; at + 1 < end; at += 2) {
-    const two = text.charCodeAt(at) ^ (text.charCodeAt(at + 1) << 16);
-    hash = Math.imul(hash ^ two, hashPrime);
-  }
-  return at < end ? Math.imul(hash ^ text.charCodeAt(at), hashPrime) : hash;
+/** From 0 to 2^32 - 1. A threshold needs bits that are even: mixed once more, as MurmurHash3 ends. */
+function toDraw({ entries, hash = hashEntries(entries) }: RequestDescriptor): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
+import { hashed } from '../../../test/support/hashed-entries.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
@@ -110,7 +111,7 @@ test('a decision is asked and answered with every field', async (t) => {
       domain: 'd',
       descriptors: [
         {
-          entries: [{ key: 'k', value: 'v' }],
+          ...hashed([{ key: 'k', value: 'v' }]),
           limit: undefined,
           hitsAddend: 3,
           isNegativeHits: true,

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { loadProtos } from '../../../shared/wire/protos.ts';
+import { hashed } from '../../../test/support/hashed-entries.ts';
 import type { RateLimitRequest } from '../../decision/message.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 
@@ -57,7 +58,7 @@ function decodeByLibrary(bytes: Buffer): RateLimitRequest {
   return {
     domain: message.domain ?? '',
     descriptors: (message.descriptors ?? []).map((descriptor) => ({
-      entries: (descriptor.entries ?? []).map(({ key = '', value = '' }) => ({ key, value })),
+      ...hashed((descriptor.entries ?? []).map(({ key = '', value = '' }) => ({ key, value }))),
       limit: descriptor.limit
         ? {
             requestsPerUnit: descriptor.limit.requestsPerUnit ?? 0,
@@ -80,7 +81,11 @@ function hex(digits: string): Buffer {
 test('a request that the library wrote is read back as it was', (t) => {
   fc.assert(
     fc.property(anyRequest, (request) => {
-      t.deepEqual(decodeRateLimitRequest(encode(request)), { ok: true, message: request });
+      const descriptors = request.descriptors.map((each) => ({ ...each, ...hashed(each.entries) }));
+      t.deepEqual(decodeRateLimitRequest(encode(request)), {
+        ok: true,
+        message: { ...request, descriptors },
+      });
     }),
     { numRuns: 300 },
   );
@@ -172,7 +177,7 @@ test('of a repeated scalar the last counts, and repeated sub-messages are merged
       hitsAddend: 2,
       descriptors: [
         {
-          entries: [],
+          ...hashed([]),
           limit: { requestsPerUnit: 5, unit: 3 },
           hitsAddend: 9,
           isNegativeHits: false,
@@ -336,10 +341,12 @@ function decodeByRules(bytes: Buffer): RateLimitRequest | undefined {
         const limit = merged(descriptor, 2);
         const hits = merged(descriptor, 3);
         return {
-          entries: pick(descriptor, 1, 2).map((item) => {
-            const entry = fieldsOf(item.bytes);
-            return { key: stringAt(entry, 1), value: stringAt(entry, 2) };
-          }),
+          ...hashed(
+            pick(descriptor, 1, 2).map((item) => {
+              const entry = fieldsOf(item.bytes);
+              return { key: stringAt(entry, 1), value: stringAt(entry, 2) };
+            }),
+          ),
           limit: limit && {
             requestsPerUnit: Number(BigInt.asUintN(32, pick(limit, 1, 0).at(-1)?.integer ?? 0n)),
             unit: Number(BigInt.asIntN(32, pick(limit, 2, 0).at(-1)?.integer ?? 0n)),
@@ -355,3 +362,12 @@ function decodeByRules(bytes: Buffer): RateLimitRequest | undefined {
     throw error;
   }
 }
+
+test("a descriptor's hash is the same in each release, since it chooses what is recorded", (t) => {
+  t.is(hashed([{ key: 'user', value: 'ada' }]).hash, 2117330278);
+  const entries = [
+    { key: 'pfad', value: '/é/€' },
+    { key: 'x', value: '' },
+  ];
+  t.is(hashed(entries).hash, -27191383);
+});

@@ -1,6 +1,10 @@
 // Decodes an envoy.service.ratelimit.v3.RateLimitRequest.
 import type { Entry } from '../../../shared/rules/rule.ts';
-import type { RateLimitRequest, RequestDescriptor } from '../../decision/message.ts';
+import {
+  joinHashes,
+  type RateLimitRequest,
+  type RequestDescriptor,
+} from '../../decision/message.ts';
 import {
   defaultRequestBounds,
   type RequestBounds,
@@ -19,6 +23,8 @@ const reader = new WireReader();
 /** State of the request being decoded: its limits, and the number of entries so far. */
 let bounds = defaultRequestBounds;
 let entryCount = 0;
+/** Of the entries so far of the descriptor being decoded. */
+let entriesHash = 0;
 
 /**
  * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
@@ -84,6 +90,7 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
   let limit: { requestsPerUnit: number; unit: number } | undefined;
   let hitsAddend: number | bigint | undefined;
   let isNegativeHits = false;
+  entriesHash = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
     if (field === 4 && reader.wireType === wireTypes.varint) {
       reader.readVarint();
@@ -103,17 +110,24 @@ function readDescriptor(reader: WireReader): RequestDescriptor {
       reader.leave(outerEnd);
     }
   }
-  return { entries: entries ?? [], limit, hitsAddend, isNegativeHits };
+  return { entries: entries ?? [], hash: entriesHash, limit, hitsAddend, isNegativeHits };
 }
 
 function readEntry(reader: WireReader): Entry {
   let key = '';
   let value = '';
+  let keyHash = 0;
+  let valueHash = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
-    if (field === 1 && reader.wireType === wireTypes.bytes) key = reader.readString();
-    else if (field === 2 && reader.wireType === wireTypes.bytes) value = reader.readString();
-    else reader.skip(field);
+    if (field === 1 && reader.wireType === wireTypes.bytes) {
+      key = reader.readString();
+      keyHash = reader.textHash;
+    } else if (field === 2 && reader.wireType === wireTypes.bytes) {
+      value = reader.readString();
+      valueHash = reader.textHash;
+    } else reader.skip(field);
   }
+  entriesHash = joinHashes(joinHashes(entriesHash, keyHash), valueHash);
   return { key, value };
 }
 

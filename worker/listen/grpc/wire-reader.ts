@@ -42,6 +42,8 @@ export class WireReader {
   /** The lower and upper 32 bits of the last varint. */
   low = 0;
   high = 0;
+  /** Of the last string: its length in bytes, then the bytes. */
+  textHash = 0;
 
   /** Starts reading bytes[start, end). */
   begin(bytes: Buffer, start: number, end: number): void {
@@ -125,10 +127,14 @@ export class WireReader {
       if (byte >= 0x80) break;
       hash = (hash * 31 + byte) | 0;
     }
-    if (index === end)
+    if (index === end) {
+      this.textHash = hash;
       return length <= longestKnown
         ? this.#readKnown(start, end, hash)
         : bytes.toString('latin1', start, end);
+    }
+    for (; index < end; index++) hash = (hash * 31 + (bytes[index] as number)) | 0;
+    this.textHash = hash;
     const text = bytes.toString('utf8', start, end);
     // A replacement character may be the sender's own, or the result of bytes that are not UTF-8.
     if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
