@@ -1,5 +1,5 @@
-// Runs cases of one surface until its time is over, each from a seed of its own, and says how many.
-// FUZZ_SEED=n begins with the case that failed; FUZZ_SECONDS=n is the time of each surface.
+// Runs cases of one surface, each from a seed of its own, and says how many.
+// FUZZ_SEED=n begins with the case that failed; FUZZ_SECONDS=n goes on for so long with each surface.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -10,7 +10,7 @@ import { createRandom, type Random } from '../support/random.ts';
 import { startCaseWatch } from './case-watch.ts';
 
 const firstSeed = Number(process.env['FUZZ_SEED'] ?? 1);
-const seconds = Number(process.env['FUZZ_SECONDS'] ?? 3);
+const seconds = Number(process.env['FUZZ_SECONDS'] ?? 0);
 /** Cases take milliseconds; this many seconds are one that grows with something it should not. Of the
  * processor, as others may keep a small machine busy. */
 const mostWorkMs = 5000;
@@ -22,21 +22,20 @@ const mostHeldBytes = 64 * 1024 * 1024;
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-/** `runOne` throws when what it tried was not answered as it should be. On a machine however busy there
- * are `leastCases`, among which all outcomes are that a test asks for. */
+/** `runOne` throws when what it tried was not answered as it should be. */
 export async function fuzz(
   t: ExecutionContext,
   what: string,
   runOne: (random: Random) => void | Promise<void>,
-  leastCases = 100,
+  cases = 500,
 ): Promise<void> {
-  t.timeout(seconds * 1000 + 100_000, 'the surface did not come to its end');
+  t.timeout(seconds * 1000 + 300_000, 'the surface did not come to its end');
   const watch = startCaseWatch(what);
   const heldBefore = await heldBytes();
   const endMs = performance.now() + seconds * 1000;
   let longestMs = 0;
   let seed = firstSeed;
-  for (; performance.now() < endMs || seed < firstSeed + leastCases; seed++) {
+  for (; performance.now() < endMs || seed < firstSeed + cases; seed++) {
     watch.begin(seed);
     const startMs = performance.now();
     const startWorkMs = cpuMs();

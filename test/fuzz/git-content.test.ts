@@ -148,7 +148,7 @@ test.serial('any content of a repository is a revision with its problems', async
         );
       }
     },
-    5,
+    10,
   );
   t.log(`${files} files, ${told} problems`);
   t.true(files > 0 && told > 0);

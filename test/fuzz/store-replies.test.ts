@@ -218,7 +218,7 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
       await waitUntil(() => store.state().healthy, 1000, 1);
       await countOnce(store, random);
     },
-    10,
+    50,
   );
   for (const line of store.log.lines) checkNamedProblem(line);
   t.log(`${store.connections.total} connections, ${store.log.lines.length} lines of log`);
@@ -242,7 +242,7 @@ test.serial(
         server.random = createRandom(random.below(2 ** 30));
         await countOnce(store, random);
       },
-      10,
+      50,
     );
     for (const line of store.log.lines) checkNamedProblem(line);
     t.log(`${store.log.lines.length} lines of log`);

@@ -236,7 +236,7 @@ test('a file without decisions is an input that cannot be used, and rules with e
   t.is(none.code, 2);
   t.regex(
     none.err,
-    /^error: --replay: there is no recorded decision; line 1 of '\S+' is left out: it is not JSON\n$/,
+    /^error: --replay: there is no recorded decision; line 1 of '\S+' is left out: it is not JSON\n$/m,
   );
   const missing = await runInProcess(['check', rules, '--replay', join(folder.path, 'not-there')]);
   t.is(missing.code, 2);
