@@ -1,5 +1,5 @@
 // All kinds of failure other than bad input, which is returned as `Problem` values instead
-// (shared/rules/problem.ts, shared/settings).
+// (shared/rules/problem/problem.ts, shared/settings).
 
 /** Each with what it means and what to do about it. `ErrorFacts` has what callers see. */
 export type ErrorCode =

@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises';
 import type { Clock } from './clock.ts';
 import { errorText } from './errors.ts';
 import type { Log } from './log.ts';
-import type { Problem } from './rules/problem.ts';
+import type { Problem } from './rules/problem/problem.ts';
 import {
   type ListedFile,
   type Listing,

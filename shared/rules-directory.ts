@@ -6,7 +6,7 @@ import { lstat, open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from './errors.ts';
 import { compareFiles } from './rules/file-order.ts';
-import { type Problem, problemOf } from './rules/problem.ts';
+import { type Problem, problemOf } from './rules/problem/problem.ts';
 import {
   type Bounds,
   decodeRulesText,

@@ -1,8 +1,8 @@
 // The limits of rules files, wherever they are kept: names, sizes, encoding and number, with the messages
 // for those that are not read.
 
-import { type Problem, problemOf } from './rules/problem.ts';
-import { createPositions } from './rules/reporter.ts';
+import { type Problem, problemOf } from './rules/problem/problem.ts';
+import { createPositions } from './rules/problem/reporter.ts';
 
 /** One rules file as it was read; `path` is what people know it by. */
 export interface RulesFile {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseRuleDocument } from '../shared/rules/document.ts';
+import { parseRuleDocument } from '../shared/rules/document/document.ts';
 import { createStubMetrics } from '../test/support/stub-metrics.ts';
 import { createUnmatched } from './unmatched.ts';
 

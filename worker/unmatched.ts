@@ -4,9 +4,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { toCountText } from '../shared/count-text.ts';
 import { didYouMean, nearestWord } from '../shared/nearest-word.ts';
-import { escapeText } from '../shared/rules/escaped-text.ts';
-import { explainNoMatch } from '../shared/rules/nearest-rule.ts';
-import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/placed-rule.ts';
+import { explainNoMatch } from '../shared/rules/lookup/nearest-rule.ts';
+import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/lookup/placed-rule.ts';
+import { escapeText } from '../shared/rules/problem/escaped-text.ts';
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
 import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';

@@ -10,7 +10,7 @@ import {
   readCredentials,
   Stop,
 } from '../../shared/router/index.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer, type PeerCall } from '../peers/peers.ts';

@@ -3,7 +3,7 @@
 import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/index.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findRemoval } from '../snapshot/removal-guard.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import {
   findDomainFiles,

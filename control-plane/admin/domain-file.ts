@@ -1,7 +1,7 @@
 // Which file a domain is in, and the entity tag of its text.
 
 import { createHash } from 'node:crypto';
-import { isError } from '../../shared/rules/problem.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { policyFile } from '../policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';

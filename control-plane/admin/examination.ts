@@ -1,7 +1,7 @@
 // Checks files before they are served: with the same build as for workers, so that what passes here is
 // accepted there.
-import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';

@@ -1,6 +1,6 @@
 // Which revision changed a rule last, looked for from the one in force backwards.
 import { isDeepStrictEqual } from 'node:util';
-import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
+import { compareRules, type RuleChange } from '../rule-change.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
 import type { Examine } from './examination.ts';
 import type { RuleRow } from './rule-rows.ts';

@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { HttpError } from '../../shared/router/index.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { toFlowText } from '../../shared/rules/rule-object.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { toFlowText } from '../../shared/rules/wire/rule-object.ts';
 import { type LiftAsked, planLift } from './lift.ts';
 
 const nowMs = Date.parse('2026-11-24T17:00:00Z');

@@ -3,12 +3,12 @@
 // copy of them, since a lookup never goes back (behaviour: lifts). Pure.
 import { toCountText } from '../../shared/count-text.ts';
 import { HttpError } from '../../shared/router/index.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { inOrder } from '../../shared/rules/level.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
-import { explainNoMatch } from '../../shared/rules/nearest-rule.ts';
-import { type PlacedRule, placeRules, toPlaceText } from '../../shared/rules/placed-rule.ts';
-import { isError } from '../../shared/rules/problem.ts';
+import { inOrder } from '../../shared/rules/lookup/level.ts';
+import { explainNoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
+import { type PlacedRule, placeRules, toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import type { Entry, JsonValue } from '../../shared/rules/rule.ts';
 import {
   type RateLimitBlock,
@@ -18,7 +18,7 @@ import {
 } from '../../shared/rules/rule-document.ts';
 import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
 import { noFlags } from '../../shared/rules/rule-keys.ts';
-import { toFlowText, toRuleObject } from '../../shared/rules/rule-object.ts';
+import { toFlowText, toRuleObject } from '../../shared/rules/wire/rule-object.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { StoredFile } from '../store/revision.ts';
 import { changeText } from './lift-text.ts';

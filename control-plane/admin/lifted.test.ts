@@ -1,6 +1,6 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { placeRules } from '../../shared/rules/placed-rule.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
 import { createFindLift } from './lifted.ts';
 import { rowsOf } from './rule-rows.ts';

@@ -1,7 +1,7 @@
 // Errors of controllers with more than the router's own: the problems of rules, and failures of the store.
 
 import { Stop, statusTitle } from '../../shared/router/index.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { toProblemJson } from './problem-json.ts';
 
 export interface Refusal {

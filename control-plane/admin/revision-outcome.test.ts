@@ -1,5 +1,5 @@
 import test from 'ava';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { OutcomeOnRecord, Outcomes } from '../rollout/outcomes.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toRevisionOutcomes } from './revision-outcome.ts';

@@ -1,7 +1,7 @@
 // What changes for requests, as the admin API shows it.
 import Type from 'typebox';
-import { toPlaceText } from '../../shared/rules/placed-rule.ts';
-import type { RuleChange } from '../../shared/rules/rule-change.ts';
+import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
+import type { RuleChange } from '../rule-change.ts';
 
 export const ruleChangeJson = Type.Object({
   kind: Type.String(),

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { findRows, placedRules, rowsOf } from './rule-rows.ts';
 
 const { document } = parseRuleDocument(

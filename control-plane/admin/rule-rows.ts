@@ -1,7 +1,7 @@
 // The rules of a domain as rows for people: a parent before its children. Pure.
 import Type from 'typebox';
 import { describeShape, windowSecondsOf } from '../../shared/rules/limit-shape.ts';
-import { type PlacedRule, placeRules } from '../../shared/rules/placed-rule.ts';
+import { type PlacedRule, placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';

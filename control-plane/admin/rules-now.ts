@@ -1,6 +1,6 @@
 // The rules of documents as they are now: without those that have ended since they were built
 // (behaviour: rules-that-end). Pure.
-import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { DomainRules } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';

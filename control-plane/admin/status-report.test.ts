@@ -1,5 +1,5 @@
 import test from 'ava';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import {
   createResource,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { findUnenforced } from './unenforced-report.ts';
 import type { WorkerJson } from './worker-json.ts';
 

@@ -1,8 +1,8 @@
 // Descriptors that found no rule, as the admin API shows them. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
-import { explainNoMatch } from '../../shared/rules/nearest-rule.ts';
-import { type PlacedRule, toPlaceText } from '../../shared/rules/placed-rule.ts';
+import { explainNoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
+import { type PlacedRule, toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
 import { toTime } from './revision-json.ts';
 

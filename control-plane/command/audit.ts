@@ -1,6 +1,6 @@
 // `audit`: what people and the programs did.
 import { parseDuration } from '../../shared/duration.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { DeedJson } from '../admin/activity-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';

@@ -1,7 +1,7 @@
 // The changes for requests as text, for `diff` and `push`.
 
 import { toCountText } from '../../shared/count-text.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RuleChangeJson } from '../admin/rule-change-json.ts';
 
 /** Grouped by domain and by the affected requests. */

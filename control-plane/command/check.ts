@@ -1,6 +1,6 @@
 // `check`: reads rules and reports everything that is wrong with them.
-import { applyAllowances } from '../../shared/rules/allowance.ts';
-import { isError, isWarning, type Problem } from '../../shared/rules/problem.ts';
+import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
+import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
 import {

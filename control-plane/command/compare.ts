@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { toCountText } from '../../shared/count-text.ts';
 import type { RecordedDecision } from '../../shared/decision-record.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { AnswerDifference } from '../comparison/answer-difference.ts';
 import type { ServiceAddress } from '../comparison/asked-service.ts';
 import type { Comparison } from '../comparison/comparison.ts';

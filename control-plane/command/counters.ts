@@ -1,7 +1,7 @@
 // `counters`: how far descriptors are in their limits, back to nothing, and without a limit for a time.
 import { Argument } from 'commander';
 import { toCountText } from '../../shared/count-text.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import type { LiftJson } from '../admin/controllers/lifts.ts';

@@ -1,16 +1,16 @@
 // `diff`: what changes for requests between two sets of rules.
 
 import { errorText } from '../../shared/errors.ts';
-import { toPlaceText } from '../../shared/rules/placed-rule.ts';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
-import { compareRules, type RuleChange } from '../../shared/rules/rule-change.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import { fromProblemJson, type ProblemJson } from '../admin/problem-json.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/limit-json.ts';
 import { policyFile } from '../policy/policy-file.ts';
+import { compareRules, type RuleChange } from '../rule-change.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';

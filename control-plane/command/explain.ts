@@ -1,10 +1,10 @@
 // `explain`: which rule a request matches and why, and under which keys its hits are counted.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
-import { placeRules } from '../../shared/rules/placed-rule.ts';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import { toExplanationJson } from '../explain/explanation-json.ts';

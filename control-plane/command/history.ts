@@ -1,6 +1,6 @@
 // `history`: the last revisions of a control plane's store.
 
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RevisionJson } from '../admin/revision-json.ts';
 import type { RevisionOutcomeJson } from '../admin/revision-outcome.ts';
 import { toShortId } from '../store/revision.ts';

@@ -1,7 +1,7 @@
 // `push`: makes the files of a directory the newest revision, through the admin API.
 import { relative, sep } from 'node:path';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { addChangeOptions, type ChangeOptions, pushFiles } from './admin/change-command.ts';

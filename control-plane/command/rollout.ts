@@ -1,6 +1,6 @@
 // `rollout`: the state of a revision's rollout, and the actions of people on it.
 import { Argument } from 'commander';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { AdminCall } from '../admin/admin-client.ts';
 import {
   type LastWordJson,

@@ -1,5 +1,5 @@
 // `status`: is the newest revision in force everywhere? One line and an exit code.
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import {
   type AccessOptions,
   addAdminOptionsForSeveral,

@@ -1,8 +1,8 @@
 // Finds what a set of Envoy configuration files asks a rate limit service: every descriptor that a route,
 // virtual host or filter can send, with its domain. Where a more specific setting only sometimes overrides
 // a general one, both count as sent.
-import type { Reporter } from '../../shared/rules/reporter.ts';
-import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
+import type { Reporter } from '../../shared/rules/problem/reporter.ts';
+import type { TreeMap, TreeNode } from '../../shared/rules/yaml/yaml-node.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type ActionEntry, toEntry } from './envoy-action.ts';
 import { fieldOf, findAllOfType, isTrue, mapOf, mapsOf, textOf } from './envoy-fields.ts';

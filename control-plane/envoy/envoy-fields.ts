@@ -1,6 +1,6 @@
 // Fields of an Envoy configuration, read from YAML or JSON as Envoy reads it: each name also in camel
 // case, types by their `@type`. Unexpected values are skipped: Envoy itself refuses them.
-import type { TreeMap, TreeNode } from '../../shared/rules/yaml-node.ts';
+import type { TreeMap, TreeNode } from '../../shared/rules/yaml/yaml-node.ts';
 
 /** `name` in snake case. */
 export function fieldOf(map: TreeMap, name: string): TreeNode | undefined {

@@ -2,18 +2,18 @@
 // descriptor reaches. At run time both are silent: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
-import { explainNoMatch, toText } from '../../shared/rules/nearest-rule.ts';
+import { explainNoMatch, toText } from '../../shared/rules/lookup/nearest-rule.ts';
 import {
   createRuleAdvice,
   type PlacedRule,
   placeRules,
   toPlaceText,
-} from '../../shared/rules/placed-rule.ts';
-import { findPossibleRules, type SoughtEntry } from '../../shared/rules/possible-rules.ts';
-import { type Problem, problemOf } from '../../shared/rules/problem.ts';
-import { Reporter } from '../../shared/rules/reporter.ts';
+} from '../../shared/rules/lookup/placed-rule.ts';
+import { findPossibleRules, type SoughtEntry } from '../../shared/rules/lookup/possible-rules.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
+import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { ActionEntry } from './envoy-action.ts';

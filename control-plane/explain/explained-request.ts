@@ -2,10 +2,10 @@
 // hits are counted now.
 import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
 import { createWindows, type Window } from '../../shared/counting/window.ts';
-import { explainLookup, type LookupExplanation } from '../../shared/rules/lookup-explanation.ts';
-import { explainNoMatch, type NoMatch } from '../../shared/rules/nearest-rule.ts';
-import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+import { explainNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import { explainLookup, type LookupExplanation } from './lookup-explanation.ts';
 
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];

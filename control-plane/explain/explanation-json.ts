@@ -1,9 +1,10 @@
 // An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
-import type { ExplainedLevel } from '../../shared/rules/lookup-explanation.ts';
-import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 import { toLimitJson } from './limit-json.ts';
+import type { ExplainedLevel } from './lookup-explanation.ts';
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
   return {

@@ -8,7 +8,7 @@ import { grpcStatus } from '../../shared/grpc/status.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
-import { escapeText } from '../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { MemoryState, Phase, RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';

@@ -1,6 +1,6 @@
 // The state that the gauges show.
 
-import { isError, isWarning } from '../../shared/rules/problem.ts';
+import { isError, isWarning } from '../../shared/rules/problem/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';

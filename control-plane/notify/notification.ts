@@ -1,6 +1,6 @@
 // What is told of a revision to people outside: what became of it, whose it is, and what is wrong with it.
 import { randomUUID } from 'node:crypto';
-import { isError } from '../../shared/rules/problem.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';

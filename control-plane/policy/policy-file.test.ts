@@ -1,8 +1,8 @@
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { parsePolicy } from './policy-file.ts';
 import { formatPolicySchema } from './policy-keys.ts';
 

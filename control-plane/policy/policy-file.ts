@@ -1,9 +1,10 @@
 // Reads the file that says what rules may be, and who may change them, and reports all its problems at once.
-import { type MapReader, readMap, reportKind } from '../../shared/rules/map-reader.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { maxCount } from '../../shared/rules/rule-keys.ts';
 import { type Unit, units } from '../../shared/rules/unit.ts';
-import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { type MapReader, readMap, reportKind } from '../../shared/rules/yaml/map-reader.ts';
+import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { policyKeysAt } from './policy-keys.ts';
 

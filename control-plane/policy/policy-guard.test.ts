@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { type GovernedRules, judgeByPolicy } from './policy-guard.ts';

@@ -1,14 +1,10 @@
 // Whether a revision keeps to the policy: its limits, who made it, and how much it changes at once. What was in
 // force already is told and stays; what a change adds is refused, unless its author gives a reason.
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
-import { type Problem, problemOf } from '../../shared/rules/problem.ts';
+import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
-import {
-  type ComparedRules,
-  compareRules,
-  type RuleChange,
-} from '../../shared/rules/rule-change.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { type ComparedRules, compareRules, type RuleChange } from '../rule-change.ts';
 import { matchesGlob } from '../snapshot/glob.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { type Policy, policyFile } from './policy-file.ts';

@@ -1,11 +1,12 @@
 // The keys of the policy file, one row each. From the rows come: which keys are known and where, the table in the
 // documents, and the JSON Schema for editors. policy-file.ts reads their values.
+
+import { maxCount } from '../../shared/rules/rule-keys.ts';
 import {
   createDocumentSchema,
   type JsonSchema,
   type SchemaRow,
-} from '../../shared/rules/document-schema.ts';
-import { maxCount } from '../../shared/rules/rule-keys.ts';
+} from '../../shared/rules/schema/document-schema.ts';
 import { units } from '../../shared/rules/unit.ts';
 
 export type PolicyPlace = 'file' | 'policy' | 'bound';

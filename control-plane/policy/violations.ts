@@ -1,6 +1,10 @@
 // Limits that a policy does not allow, each with its place. policy-guard.ts judges changes.
-import { createRuleAdvice, type PlacedRule, placeRules } from '../../shared/rules/placed-rule.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import {
+  createRuleAdvice,
+  type PlacedRule,
+  placeRules,
+} from '../../shared/rules/lookup/placed-rule.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../snapshot/glob.ts';

@@ -1,7 +1,8 @@
 // Which rule of the documents a decision's match is: its name and its place.
-import { explainLookup } from '../../shared/rules/lookup-explanation.ts';
-import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
+
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import { explainLookup } from '../explain/lookup-explanation.ts';
 import type { RulesNow } from './rules-in-time.ts';
 
 export interface MatchedRule {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { codes } from '../../worker/decision/message.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
 import { createRehearsal } from './rehearsal.ts';

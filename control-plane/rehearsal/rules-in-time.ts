@@ -1,7 +1,7 @@
 // The rules of documents as they are at a moment: those that end are there only before (behaviour:
 // rules-that-end).
-import type { PlacedRule } from '../../shared/rules/placed-rule.ts';
-import { placeRules } from '../../shared/rules/placed-rule.ts';
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt, nextEndOf } from '../../shared/rules/rule-end.ts';

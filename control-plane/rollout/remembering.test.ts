@@ -1,5 +1,5 @@
 import test from 'ava';
-import { problemOf } from '../../shared/rules/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
 import {

@@ -2,7 +2,7 @@
 // rollout: what everybody was given at once, and what was held back.
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';

@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { problemOf } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
-import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import {

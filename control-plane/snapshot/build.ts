@@ -1,16 +1,16 @@
 // Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
 // revision is in force.
 
-import { applyAllowances } from '../../shared/rules/allowance.ts';
-import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
-import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
-import { announcesEnds, ourFieldsKey } from '../../shared/rules/resource-fields.ts';
+import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
-import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { adviseOnRules } from '../advice/rule-advice.ts';
 import { type Policy, parsePolicy, policyFile } from '../policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';

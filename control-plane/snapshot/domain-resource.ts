@@ -1,9 +1,9 @@
 // One domain as the resource for workers, in its two variants (behaviour: fields-of-our-own).
-import type { Problem } from '../../shared/rules/problem.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
-import { toResource } from '../../shared/rules/resource.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
+import { toResource } from '../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { createResource, type Resource } from './snapshot.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { isError } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { matchesNode } from './node-group.ts';
 import { parseNodeGroups } from './node-groups-file.ts';
 

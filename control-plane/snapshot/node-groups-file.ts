@@ -1,15 +1,15 @@
 // Reads the file that says which workers get which domains, and reports all its problems at once.
 
 import { didYouMean } from '../../shared/nearest-word.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import type { Reporter } from '../../shared/rules/problem/reporter.ts';
 import {
   type MapReader,
   type PlacedNode,
   readMap,
   reportKind,
-} from '../../shared/rules/map-reader.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import type { Reporter } from '../../shared/rules/reporter.ts';
-import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+} from '../../shared/rules/yaml/map-reader.ts';
+import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from './glob.ts';
 import {

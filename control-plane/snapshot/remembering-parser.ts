@@ -1,5 +1,5 @@
 // Parses the files of successive revisions, each text only once.
-import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 
 type Parse = (text: string, path: string) => ParsedDocument;
 

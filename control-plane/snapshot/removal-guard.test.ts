@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { findRemoval } from './removal-guard.ts';
 

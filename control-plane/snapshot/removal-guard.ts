@@ -1,7 +1,7 @@
 // Detects a change that removes most limits. An empty folder, a wrong path or a bad merge looks like any
 // valid revision, and would let everything pass: it waits for an approval.
-import type { Problem } from '../../shared/rules/problem.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { allowRemovalTrailer, toLine } from './revision-trailer.ts';

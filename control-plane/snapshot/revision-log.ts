@@ -2,8 +2,8 @@
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem.ts';
-import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
+import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
+import { formatProblem, logProblems } from '../../shared/rules/problem/problem-text.ts';
 import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
 

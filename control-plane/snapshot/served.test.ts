@@ -1,5 +1,5 @@
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';

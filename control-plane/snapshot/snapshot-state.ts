@@ -1,5 +1,5 @@
 // The state of the snapshots in force, for API, commands and metrics.
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { NodeGroup } from './node-group.ts';

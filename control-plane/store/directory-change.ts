@@ -3,8 +3,8 @@
 import { lstat, mkdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError, errorText } from '../../shared/errors.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { stageFile, writeFileAtomically } from './atomic-file.ts';
 import { type DirectoryLock, takeLock } from './directory-lock.ts';

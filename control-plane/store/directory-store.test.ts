@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';

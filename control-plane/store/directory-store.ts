@@ -11,7 +11,7 @@ import {
   type FollowerTiming,
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { applyChange } from './changed-files.ts';

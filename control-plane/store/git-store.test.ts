@@ -14,7 +14,7 @@ import {
 import { join, relative } from 'node:path';
 import test from 'ava';
 import type { AppError } from '../../shared/errors.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import {
   createGitRepository,

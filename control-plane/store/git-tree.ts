@@ -1,7 +1,7 @@
 // Reads a commit's configuration files out of a bare repository, without a work tree.
 import { AppError } from '../../shared/errors.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import { problemOf } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import {
   type Bounds,
   decodeRulesText,

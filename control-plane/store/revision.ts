@@ -1,6 +1,6 @@
 // The state of a configuration store at one moment: its files, and who made it. control-plane/snapshot
 // interprets the files.
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 
 export interface RevisionInfo {
   /** A commit for Git; for a directory a hash of the content. Equal ids are equal content. */

@@ -1,6 +1,6 @@
 // Which files of a store are configuration, and which paths may be written. The bounds on their
 // number and size are those of shared/rules-directory.ts.
-import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { type Bounds, isRulesPath } from '../../shared/rules-file.ts';
 import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';

@@ -1,5 +1,5 @@
 // The interface of configuration stores, and what each implementation guarantees.
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { Revision, RevisionInfo } from './revision.ts';
 
 /**

@@ -1,7 +1,7 @@
 // One rules document as a plain immutable tree, whatever it was written in.
 
 import type { LimitShape } from './limit-shape.ts';
-import type { Position } from './reporter.ts';
+import type { Position } from './problem/reporter.ts';
 import type { JsonObject } from './rule.ts';
 import type { DescriptorFlags } from './rule-keys.ts';
 

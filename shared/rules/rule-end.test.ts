@@ -1,7 +1,6 @@
 import test from 'ava';
 import { runAtOnce } from '../in-slices.ts';
-import { parseRuleDocument } from './document.ts';
-import { adviseOnRules } from './rule-advice.ts';
+import { parseRuleDocument } from './document/document.ts';
 import type { RuleDocument } from './rule-document.ts';
 import {
   countEnded,
@@ -148,27 +147,6 @@ test('a rule may end 366 days ahead, and not later', (t) => {
       },
     ],
   );
-});
-
-test('a rule that has ended is noted with its place, and is no error', (t) => {
-  const ended = (nowMs: number) =>
-    adviseOnRules([lifted], nowMs)
-      .filter(({ rule }) => rule === 'ended-rule')
-      .map(({ severity, line, message, hint }) => `${severity} ${line}: ${message}: ${hint}`);
-  t.deepEqual(ended(sixMs - 1), []);
-  t.deepEqual(ended(sixMs), [
-    'note 4: this rule ended at 2026-11-24T18:00:00Z, it has no effect: remove it',
-  ]);
-  t.true(buildRuleSet([lifted], separate, sixMs + 1e12).ok);
-});
-
-test('a wildcard that ends is not said to hide the one whose place it takes', (t) => {
-  const document = parse(
-    '- {key: user, value: a*, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}',
-    '- {key: user, value: a*, rate_limit: {unit: hour, requests_per_unit: 5}}',
-  );
-  const rules = adviseOnRules([document], 0).map(({ rule }) => rule);
-  t.deepEqual(rules, ['worker-only-field']);
 });
 
 test('a time needs a date that there is and an offset', (t) => {

@@ -2,8 +2,8 @@
 // never look at the time of a rule: what has ended is not in the tree that they search
 // (behaviour: rules-that-end).
 import { toExcerpt } from '../text-excerpt.ts';
-import type { MapReader } from './map-reader.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import type { MapReader } from './yaml/map-reader.ts';
 
 const dayMs = 86_400_000;
 /** How far ahead `until` may be, by the clock of whoever reads the rules. */

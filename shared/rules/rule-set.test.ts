@@ -1,6 +1,6 @@
 import test from 'ava';
-import { parseRuleDocument } from './document.ts';
-import { formatProblems } from './problem-text.ts';
+import { parseRuleDocument } from './document/document.ts';
+import { formatProblems } from './problem/problem-text.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 import { buildRuleSet, createRuleSetBuilder } from './rule-set.ts';
 

@@ -4,13 +4,14 @@
 import { runAtOnce } from '../in-slices.ts';
 import { createBoundedNearestWord, didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
+import { describeJoined, type JoinedItem, type JoinedLimit } from './document/joined-items.ts';
 import { compareFiles, groupByDomain } from './file-order.ts';
-import { describeJoined, type JoinedItem, type JoinedLimit } from './joined-items.ts';
 import { listShape } from './limit-shape.ts';
-import { isError, type Problem, problemOf } from './problem.ts';
-import type { ProblemRule } from './problem-rule.ts';
-import type { Position } from './reporter.ts';
-import { Reporter } from './reporter.ts';
+import { createDomainTree, type RuleNode } from './lookup/rule-tree.ts';
+import { isError, type Problem, problemOf } from './problem/problem.ts';
+import type { ProblemRule } from './problem/problem-rule.ts';
+import type { Position } from './problem/reporter.ts';
+import { Reporter } from './problem/reporter.ts';
 import type { DomainRules, Limit, RuleSet } from './rule.ts';
 import {
   type RateLimitBlock,
@@ -27,7 +28,6 @@ import {
   toUniqueName,
 } from './rule-end.ts';
 import { limitModes } from './rule-keys.ts';
-import { createDomainTree, type RuleNode } from './rule-tree.ts';
 import { findSharedCounters } from './shared-counters.ts';
 
 export interface RuleSetOptions {

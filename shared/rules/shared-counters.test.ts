@@ -1,6 +1,6 @@
 import test from 'ava';
-import { parseRuleDocument } from './document.ts';
-import { formatProblems } from './problem-text.ts';
+import { parseRuleDocument } from './document/document.ts';
+import { formatProblems } from './problem/problem-text.ts';
 import { buildRuleSet } from './rule-set.ts';
 
 const limit = 'rate_limit: {unit: minute, requests_per_unit: 3}';

@@ -4,8 +4,13 @@
 // format cannot change: only a warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
-import { createRuleAdvice, type PlacedRule, placeRules, toPlaceText } from './placed-rule.ts';
-import type { Problem } from './problem.ts';
+import {
+  createRuleAdvice,
+  type PlacedRule,
+  placeRules,
+  toPlaceText,
+} from './lookup/placed-rule.ts';
+import type { Problem } from './problem/problem.ts';
 import type { RuleDocument } from './rule-document.ts';
 
 /** Limit of characters compared in all; the rest is not examined. */

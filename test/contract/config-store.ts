@@ -4,7 +4,7 @@ import type { ExecutionContext, TestFn } from 'ava';
 import type { Revision } from '../../control-plane/store/revision.ts';
 import type { ConfigStore, WriteOptions } from '../../control-plane/store/store.ts';
 import type { AppError } from '../../shared/errors.ts';
-import { formatProblem, formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblem, formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Bounds } from '../../shared/rules-file.ts';
 import { eventually } from '../support/eventually.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';

@@ -28,12 +28,12 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'All problems of all files are told at once, each with file, line and column',
-    file: 'shared/rules/document.test.ts',
+    file: 'shared/rules/document/document.test.ts',
     text: 'is refused with the whole text that stands beside it',
   },
   {
     here: 'In a mapping an explicit key has precedence over `<<`, wherever that stands',
-    file: 'shared/rules/document.test.ts',
+    file: 'shared/rules/document/document.test.ts',
     text: 'an explicit key has precedence over a merged one, wherever it stands',
   },
   {
@@ -43,7 +43,7 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'Metadata of a rule is kept when its metric key depends on the request',
-    file: 'shared/rules/rule-tree.test.ts',
+    file: 'shared/rules/lookup/rule-tree.test.ts',
     text: 'what stands on the descriptor is part of the limit',
   },
   {

@@ -13,8 +13,8 @@ import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connecti
 import { maxPlainConnections, maxTlsConnections } from '../../shared/grpc/acceptor.ts';
 import * as http2 from '../../shared/grpc/http2/limits.ts';
 import * as large from '../../shared/grpc/large-requests.ts';
-import { maxDepth, maxTextLength } from '../../shared/rules/yaml-text.ts';
-import { maxAliasedNodes } from '../../shared/rules/yaml-tree.ts';
+import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
+import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
 import { quietMs, sayIntervalMs } from '../../worker/counters/failure/failure-policy.ts';

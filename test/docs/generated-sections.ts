@@ -3,7 +3,7 @@ import { createControlPlaneSections } from '../../control-plane/document-section
 import { policyKeySection } from '../../control-plane/policy/key-documents.ts';
 import { testKeySection } from '../../control-plane/rehearsal/rule-tests/key-documents.ts';
 import type { GeneratedSection } from '../../shared/generated-section.ts';
-import { adviceSection, ruleKeySection } from '../../shared/rules/key-documents.ts';
+import { adviceSection, ruleKeySection } from '../../shared/rules/schema/key-documents.ts';
 import { workerSections } from '../../worker/document-sections.ts';
 
 export const generatedSections: readonly GeneratedSection[] = [

@@ -6,11 +6,11 @@
 // statistics NAME: COUNT N, ..., metadata JSON) and `problems`, the text that `check` prints.
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
-import { applyAllowances } from '../../shared/rules/allowance.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
-import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
+import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { type FencedBlock, findFencedBlocks } from '../support/fenced-blocks.ts';
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts';

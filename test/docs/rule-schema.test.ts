@@ -5,10 +5,10 @@ import test from 'ava';
 import { parse } from 'yaml';
 import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
 import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
-import { isError } from '../../shared/rules/problem.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import { type Place, ruleKeys } from '../../shared/rules/rule-keys.ts';
+import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: false }).compile(

@@ -6,7 +6,7 @@ import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-
 import { AppError } from '../../shared/errors.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
-import { formatRuleSchema } from '../../shared/rules/key-documents.ts';
+import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
 import { generatedSections } from './generated-sections.ts';
 import { drawWindowEdge } from './window-edge-picture.ts';
 

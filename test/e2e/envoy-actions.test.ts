@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { readEnvoyQuestions } from '../../control-plane/envoy/envoy-config.ts';
-import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { startEnvoy } from '../support/envoy.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,6 +1,6 @@
 // A worker that is not ours beside one that is: people are told which rules it cannot enforce.
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';

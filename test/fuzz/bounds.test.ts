@@ -1,12 +1,12 @@
 // What is too much of everything: refused with the limit that it passes, in bounded time and memory.
 // Times are of the processor, as others may keep a small machine busy, and are logged.
 import test, { type ExecutionContext } from 'ava';
+import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
-import { adviseOnRules } from '../../shared/rules/rule-advice.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet, createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { defaultRequestBounds, maxRequestBytes } from '../../worker/decision/request-bounds.ts';

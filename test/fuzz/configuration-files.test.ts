@@ -10,9 +10,9 @@ import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.t
 import { matchesNode } from '../../control-plane/snapshot/node-group.ts';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
 import { parseAttribution } from '../../control-plane/store/directory-attribution.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
-import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { parseMapping } from '../../worker/metrics/mapping-file.ts';
 import { createMetricMapper } from '../../worker/metrics/metric-mapping.ts';
 import { damageText } from './damage.ts';

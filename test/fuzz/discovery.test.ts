@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import test from 'ava';
 import { createResource } from '../../control-plane/snapshot/snapshot.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
-import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
-import { formatProblem } from '../../shared/rules/problem-text.ts';
+import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
 import { openGitStore } from '../support/git-store.ts';
 import type { Random } from '../support/random.ts';

@@ -6,7 +6,7 @@ import test from 'ava';
 import { openRecordedDecisions } from '../../control-plane/rehearsal/replay/recorded-decisions.ts';
 import { createReplay } from '../../control-plane/rehearsal/replay/replay.ts';
 import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { damageText } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
 

@@ -1,5 +1,5 @@
 // A decision over real rules and counters in process, with the clock turned by hand.
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';

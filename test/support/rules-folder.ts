@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { MetricsRegistry } from '../../worker/metrics/registry.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { FileSourceDeps, FileSourceOptions } from '../../worker/rules-source/file-source.ts';

@@ -2,7 +2,7 @@
 // that the test breaks.
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { OpenDecision } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';

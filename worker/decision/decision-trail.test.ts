@@ -1,7 +1,7 @@
 // The debug lines of whole decisions, over real rules and counters in process.
 import test from 'ava';
 import type { Log } from '../../shared/log.ts';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { OpenDecision } from '../../test/support/decision-worker.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';

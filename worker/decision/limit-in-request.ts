@@ -6,7 +6,7 @@ import {
   toLimiter,
   toWindowName,
 } from '../../shared/rules/limit-shape.ts';
-import { overrideMetricKey } from '../../shared/rules/metric-key.ts';
+import { overrideMetricKey } from '../../shared/rules/lookup/metric-key.ts';
 import type { DomainRules, Match } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';

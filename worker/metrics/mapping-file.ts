@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { MapReader } from '../../shared/rules/map-reader.ts';
-import { isError, type Problem } from '../../shared/rules/problem.ts';
-import { formatProblems, logProblems } from '../../shared/rules/problem-text.ts';
-import { parseYamlTree } from '../../shared/rules/yaml-tree.ts';
+import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
+import { formatProblems, logProblems } from '../../shared/rules/problem/problem-text.ts';
+import { MapReader } from '../../shared/rules/yaml/map-reader.ts';
+import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { observerKeys, readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';

@@ -1,6 +1,6 @@
 // The options of histograms and summaries in a mapping file. A rule's own take precedence over the
 // defaults of the file, and those over the built-in ones.
-import type { MapReader } from '../../shared/rules/map-reader.ts';
+import type { MapReader } from '../../shared/rules/yaml/map-reader.ts';
 import {
   defaultBuckets,
   defaultQuantiles,

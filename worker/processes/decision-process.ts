@@ -7,7 +7,7 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import { exitCodes } from '../../shared/lifecycle.ts';
 import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';

@@ -1,6 +1,6 @@
 import { deserialize } from 'node:v8';
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { createDocumentReceiver, createDocumentSender } from './shared-documents.ts';

@@ -1,7 +1,7 @@
 // This worker's node identity for a management server.
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
-import { ourFieldsAnnouncement } from '../../shared/rules/resource-fields.ts';
+import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**

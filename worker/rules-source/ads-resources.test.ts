@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { runAtOnce } from '../../shared/in-slices.ts';
-import { formatProblems } from '../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';

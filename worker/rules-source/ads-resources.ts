@@ -2,11 +2,11 @@
 // version in force, and missing ones are removed. ads-client.ts runs the exchange.
 
 import { createHash } from 'node:crypto';
-import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
-import { fromResource } from '../../shared/rules/resource.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { fromResource } from '../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';

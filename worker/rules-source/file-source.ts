@@ -14,7 +14,7 @@ import {
   type Reading,
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem, problemOf } from '../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds, type RulesFile } from '../../shared/rules-file.ts';
 import type { Metrics } from '../metrics.ts';

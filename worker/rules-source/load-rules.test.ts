@@ -1,6 +1,6 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
-import type { ParsingThread } from '../../shared/rules/parsing-thread.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import { createLoadRules } from './load-rules.ts';
 
 const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });

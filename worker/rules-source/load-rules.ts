@@ -1,12 +1,12 @@
 // Makes the rules of the texts of all rules files.
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
-import { applyAllowances } from '../../shared/rules/allowance.ts';
-import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document.ts';
-import { isLargeText, type ParsingThread } from '../../shared/rules/parsing-thread.ts';
-import type { Problem } from '../../shared/rules/problem.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { isLargeText, type ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import type { LoadRules } from './file-source.ts';
 

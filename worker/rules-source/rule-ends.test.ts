@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseRuleDocument } from '../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';

@@ -2,8 +2,8 @@
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem.ts';
-import { formatProblem, logProblems } from '../../shared/rules/problem-text.ts';
+import { isError, isNote, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
+import { formatProblem, logProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';

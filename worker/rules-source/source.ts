@@ -1,5 +1,5 @@
 // The interface of sources of rules.
-import type { Problem } from '../../shared/rules/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { ManagementServer } from '../management-stream.ts';

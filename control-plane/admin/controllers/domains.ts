@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import {

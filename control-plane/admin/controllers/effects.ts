@@ -3,8 +3,8 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { parseRuleDocument } from '../../../shared/rules/document.ts';
-import { compareRules } from '../../../shared/rules/rule-change.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { compareRules } from '../../rule-change.ts';
 import { AdminController } from '../admin-controller.ts';
 import { judgeChange, refusedByPolicy } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { parseDuration } from '../../../shared/duration.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { parseTime, toTimeText } from '../../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { Revision } from '../../store/revision.ts';

@@ -1,7 +1,7 @@
 // `/resets`: sets counters of given descriptors back to nothing.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { AdminController } from '../admin-controller.ts';
 import { countersAsked, countersJson, countersPeer, findDoubts } from '../counters-json.ts';

@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { compareRules } from '../../../shared/rules/rule-change.ts';
+import { compareRules } from '../../rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toReplacement } from '../change.ts';

@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/index.ts';
-import { isError } from '../../../shared/rules/problem.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
 import { type Revision, toShortId } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';

@@ -1,6 +1,6 @@
 // Error answers of the admin API as text for people.
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
-import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
+import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import type { AdminAnswer } from '../../admin/admin-client.ts';
 import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
 

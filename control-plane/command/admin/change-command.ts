@@ -1,6 +1,6 @@
 // Shared by `push` and `rollback`: a change of the store through the admin API.
 import { type Command, Option } from 'commander';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { AdminCallResult } from '../../admin/admin-client.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';

@@ -1,8 +1,8 @@
 // Asks control planes whether the newest revision is in force everywhere, once or until it is. verdict.ts
 // combines their answers.
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
-import { isError } from '../../../shared/rules/problem.ts';
-import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { AdminCall, AdminCallResult, AdminClient } from '../../admin/admin-client.ts';
 import type { AgreementsJson } from '../../admin/agreement-report.ts';

@@ -1,7 +1,7 @@
 // The options of `check`, and which exclude each other.
 import { type Command, Option } from 'commander';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
-import { advisoryRules } from '../../../shared/rules/problem-rule.ts';
+import { advisoryRules } from '../../../shared/rules/problem/problem-rule.ts';
 import { defaultMaxResponseBytes } from '../../snapshot/build.ts';
 import { describeExitCodes, exitCodes } from '../command-frame.ts';
 import {

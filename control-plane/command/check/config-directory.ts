@@ -2,8 +2,8 @@
 // their names, with a line for each (behaviour: check-of-the-reference).
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Problem } from '../../../shared/rules/problem.ts';
-import { problemOf } from '../../../shared/rules/problem.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { problemOf } from '../../../shared/rules/problem/problem.ts';
 import { type ListedFile, readRulesFiles, unreadable } from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

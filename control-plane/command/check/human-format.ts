@@ -1,7 +1,7 @@
 // Problems for a person at a terminal.
 import { styleText } from 'node:util';
-import { isError, isWarning, type Problem } from '../../../shared/rules/problem.ts';
-import { formatProblem } from '../../../shared/rules/problem-text.ts';
+import { isError, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 import { summarize } from './summary.ts';
 

@@ -1,6 +1,6 @@
 // Problems for programs. The shape is stable: fields may be added, but not changed or removed.
 
-import { isError, isWarning, type Problem } from '../../../shared/rules/problem.ts';
+import { isError, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 /** One JSON object; `domains` and `limits` are null when there are errors. `more` has further members. */

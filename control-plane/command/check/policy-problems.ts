@@ -1,6 +1,6 @@
 // What is wrong with the policy beside rules, and the limits that it does not allow. What a change may be is
 // known where the rules before it are: a control plane judges that.
-import { isError, type Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { parsePolicy } from '../../policy/policy-file.ts';
 import { findViolations } from '../../policy/violations.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

@@ -1,7 +1,7 @@
 // What a replay of recorded decisions found, for people and for programs.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { describeDoubts } from '../../rehearsal/replay/recording-replay.ts';
 import { toColumns } from '../columns.ts';

@@ -1,6 +1,6 @@
 // `check --replay`: recorded decisions under the rules that are checked, and what becomes of them.
-import { isError } from '../../../shared/rules/problem.ts';
-import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { isError } from '../../../shared/rules/problem/problem.ts';
+import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import {
   openRecordedDecisions,

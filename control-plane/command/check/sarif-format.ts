@@ -1,8 +1,8 @@
 // Problems in the Static Analysis Results Interchange Format, version 2.1.0, for code scanning.
 import { isAbsolute, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Problem } from '../../../shared/rules/problem.ts';
-import { meaningOf } from '../../../shared/rules/problem-rule.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { meaningOf } from '../../../shared/rules/problem/problem-rule.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function formatSarif({ problems, commit }: LoadedRules): string {

@@ -1,8 +1,8 @@
 // What would keep valid rules from being served to workers: a response that is too large for them
 // (behaviour: response-size), and mistakes in the file of node groups.
 
-import { parseRuleDocument } from '../../../shared/rules/document.ts';
-import { isError, type Problem } from '../../../shared/rules/problem.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
+import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { buildSnapshots } from '../../snapshot/build.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';

@@ -1,6 +1,6 @@
 // One line: what was checked, and what was found.
 import { toCountText } from '../../../shared/count-text.ts';
-import { isError, isWarning } from '../../../shared/rules/problem.ts';
+import { isError, isWarning } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export function summarize(rules: LoadedRules): string {

@@ -2,15 +2,15 @@
 
 import { toCountText } from '../../../shared/count-text.ts';
 import { didYouMean } from '../../../shared/nearest-word.ts';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
 import { describeShape } from '../../../shared/rules/limit-shape.ts';
-import type { Candidate, ExplainedLevel } from '../../../shared/rules/lookup-explanation.ts';
-import type { NoMatch } from '../../../shared/rules/nearest-rule.ts';
-import { toPlaceText } from '../../../shared/rules/placed-rule.ts';
+import type { NoMatch } from '../../../shared/rules/lookup/nearest-rule.ts';
+import { toPlaceText } from '../../../shared/rules/lookup/placed-rule.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { Entry, Limit } from '../../../shared/rules/rule.ts';
 import { describeEnd } from '../../../shared/rules/rule-end.ts';
 import { limitModes } from '../../../shared/rules/rule-keys.ts';
 import type { ExplainedDescriptor, MatchedRule } from '../../explain/explained-request.ts';
+import type { Candidate, ExplainedLevel } from '../../explain/lookup-explanation.ts';
 
 /** Lines with their ends. `nowMs`: wall time. */
 export function formatExplanation(

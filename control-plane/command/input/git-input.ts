@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/errors.ts';
-import { isError, problemOf } from '../../../shared/rules/problem.ts';
+import { isError, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';

@@ -2,7 +2,7 @@
 // worker's selection applies (behaviour: files-of-rules).
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve, sep } from 'node:path';
-import { isError, type Problem, problemOf } from '../../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import {
   type ListedFile,
   listRulesFiles,

@@ -1,14 +1,14 @@
 // The rules that a command works on: from its options to documents with all their problems. path-input.ts
 // and git-input.ts read them.
 import type { Command } from 'commander';
-import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareFiles } from '../../../shared/rules/file-order.ts';
-import { isError, type Problem } from '../../../shared/rules/problem.ts';
+import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../../shared/rules/rule.ts';
-import { adviseOnRules } from '../../../shared/rules/rule-advice.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
+import { adviseOnRules } from '../../advice/rule-advice.ts';
 import type { CommandIo } from '../command-frame.ts';
 import { readGitInput } from './git-input.ts';
 import { readPathInput } from './path-input.ts';

@@ -1,5 +1,5 @@
 // The texts of rules for commands, whatever they were read from.
-import type { Problem } from '../../../shared/rules/problem.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 
 /** The texts, and the problems of reading them. */

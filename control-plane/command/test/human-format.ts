@@ -1,8 +1,8 @@
 // The outcome of rule tests for a person at a terminal.
 import { toCountText } from '../../../shared/count-text.ts';
-import { escapeText } from '../../../shared/rules/escaped-text.ts';
-import type { Problem } from '../../../shared/rules/problem.ts';
-import { formatProblem } from '../../../shared/rules/problem-text.ts';
+import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import { type Colour, formatInColour, styled } from '../check/human-format.ts';
 import type { TestedFile, TestReport } from './run-test-files.ts';
 import { isGood, summarize } from './summary.ts';

@@ -1,8 +1,8 @@
 // The outcome of rule tests as JUnit XML, which most CI systems show: a suite for each file. A file that cannot
 // be run is one test case with errors.
 
-import type { Problem } from '../../../shared/rules/problem.ts';
-import { formatProblem } from '../../../shared/rules/problem-text.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import type { TestResult } from '../../rehearsal/rule-tests/run-tests.ts';
 import type { TestedFile, TestReport } from './run-test-files.ts';
 

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { errorText } from '../../../shared/errors.ts';
-import { isError, type Problem, problemOf } from '../../../shared/rules/problem.ts';
+import { isError, type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { buildRuleSet, type RuleSetOptions } from '../../../shared/rules/rule-set.ts';
 import { readRulesFiles } from '../../../shared/rules-directory.ts';

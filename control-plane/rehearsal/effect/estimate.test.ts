@@ -1,6 +1,6 @@
 import test from 'ava';
 import { runAtOnce } from '../../../shared/in-slices.ts';
-import { parseRuleDocument } from '../../../shared/rules/document.ts';
+import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { createRulesInTime } from '../rules-in-time.ts';
 import { estimateEffect } from './estimate.ts';
 

@@ -2,8 +2,8 @@
 // the truth.
 import { toCountText } from '../../../shared/count-text.ts';
 import type { RecordHeader } from '../../../shared/decision-record.ts';
-import { type PlacedRule, placeRules } from '../../../shared/rules/placed-rule.ts';
-import { formatProblem } from '../../../shared/rules/problem-text.ts';
+import { type PlacedRule, placeRules } from '../../../shared/rules/lookup/placed-rule.ts';
+import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { createRulesInTime, type RulesInTime } from '../rules-in-time.ts';

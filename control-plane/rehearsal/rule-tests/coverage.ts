@@ -1,6 +1,10 @@
 // Which limits of rules no test reaches.
 import { compareFiles } from '../../../shared/rules/file-order.ts';
-import { type PlacedRule, placeRules, toPlaceText } from '../../../shared/rules/placed-rule.ts';
+import {
+  type PlacedRule,
+  placeRules,
+  toPlaceText,
+} from '../../../shared/rules/lookup/placed-rule.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 
 export interface CoveredLimit {

@@ -1,14 +1,19 @@
 // Reads one file of rule tests and reports all its mistakes at once. test-keys.ts has the keys with their
 // meanings; test-request.ts reads what is asked and expected.
 
-import { readRuleDocument } from '../../../shared/rules/document.ts';
-import { joinPath, type MapReader, readMap, reportKind } from '../../../shared/rules/map-reader.ts';
-import type { Problem } from '../../../shared/rules/problem.ts';
-import type { Reporter } from '../../../shared/rules/reporter.ts';
+import { readRuleDocument } from '../../../shared/rules/document/document.ts';
+import type { Problem } from '../../../shared/rules/problem/problem.ts';
+import type { Reporter } from '../../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { parseTime } from '../../../shared/rules/rule-end.ts';
-import type { TreeEntry, TreeMap, TreeNode } from '../../../shared/rules/yaml-node.ts';
-import { parseYamlTree } from '../../../shared/rules/yaml-tree.ts';
+import {
+  joinPath,
+  type MapReader,
+  readMap,
+  reportKind,
+} from '../../../shared/rules/yaml/map-reader.ts';
+import type { TreeEntry, TreeMap, TreeNode } from '../../../shared/rules/yaml/yaml-node.ts';
+import { parseYamlTree } from '../../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../../../worker/settings.ts';
 import { settingNames, statisticNames, testKeysAt } from './test-keys.ts';

@@ -4,7 +4,7 @@ import {
   createDocumentSchema,
   type JsonSchema,
   type SchemaRow,
-} from '../../../shared/rules/document-schema.ts';
+} from '../../../shared/rules/schema/document-schema.ts';
 import { workerTable } from '../../../worker/settings/table.ts';
 
 export type TestPlace = 'file' | 'test' | 'request' | 'status';

@@ -1,10 +1,14 @@
 // Reads a request of a rule test: what is asked, when, and what is expected of the answer.
 import { toCountText } from '../../../shared/count-text.ts';
 import { parseDuration } from '../../../shared/duration.ts';
-import { type MapReader, type PlacedNode, reportKind } from '../../../shared/rules/map-reader.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import { parseTime, toTimeText } from '../../../shared/rules/rule-end.ts';
-import type { TreeNode } from '../../../shared/rules/yaml-node.ts';
+import {
+  type MapReader,
+  type PlacedNode,
+  reportKind,
+} from '../../../shared/rules/yaml/map-reader.ts';
+import type { TreeNode } from '../../../shared/rules/yaml/yaml-node.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { RateLimitRequest } from '../../../worker/decision/message.ts';
 import { type ExpectedKey, expectedKeys, mostTimes, testKeysAt } from './test-keys.ts';

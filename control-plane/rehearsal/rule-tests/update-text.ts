@@ -1,7 +1,7 @@
 // Writes what is in place of what is expected into the text of a test file. Only those values change: layout,
 // quotes and comments stay.
 import { isScalar, parseDocument, Scalar, visit } from 'yaml';
-import { toScalarValue } from '../../../shared/rules/yaml-scalar.ts';
+import { toScalarValue } from '../../../shared/rules/yaml/yaml-scalar.ts';
 import type { Failure } from './run-tests.ts';
 
 export interface UpdatedText {

@@ -8,7 +8,7 @@ import { createDirectoryStore } from '../../../control-plane/store/directory-sto
 import { createGitStore } from '../../../control-plane/store/git-store.ts';
 import type { ConfigStore } from '../../../control-plane/store/store.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { formatProblems } from '../../../shared/rules/problem-text.ts';
+import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { eventually } from '../../support/eventually.ts';
 import {

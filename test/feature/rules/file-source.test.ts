@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
-import { createParsingThread } from '../../../shared/rules/parsing-thread.ts';
+import { createParsingThread } from '../../../shared/rules/thread/parsing-thread.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { createLoadRules } from '../../../worker/rules-source/load-rules.ts';
 import { eventually } from '../../support/eventually.ts';

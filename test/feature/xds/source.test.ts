@@ -4,7 +4,7 @@
 import { status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../../shared/rules/resource-fields.ts';
+import { ourFieldsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';

@@ -1,0 +1,134 @@
+import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
+import { advisoryRules } from '../../shared/rules/problem/problem-rule.ts';
+import { adviseOnRules } from './rule-advice.ts';
+
+const zero = 'rate_limit: {unit: hour, requests_per_unit: 0}';
+
+/** `line rule` of what is told, and the messages of what is said of the comments. */
+function tell(...lines: readonly string[]): { told: string[]; idle: string[] } {
+  const text = lines.join('\n');
+  const { document, problems } = parseRuleDocument(text, 'r.yaml');
+  const advice = adviseOnRules(document ? [document] : []);
+  const applied = applyAllowances([...problems, ...advice], [{ path: 'r.yaml', text }]);
+  return {
+    told: applied.problems.map(({ line, rule }) => `${line} ${rule}`),
+    idle: applied.idle.map(({ line, column, message }) => `${line}:${column} ${message}`),
+  };
+}
+
+test('without a comment everything is told', (t) => {
+  const { told, idle } = tell('domain: d', 'descriptors:', `  - {key: a, ${zero}}`);
+  t.deepEqual(told, ['3 limit-zero']);
+  t.deepEqual(idle, []);
+});
+
+test('a comment at the end of a line is for that line', (t) => {
+  const { told, idle } = tell(
+    'domain: d',
+    'descriptors:',
+    `  - {key: a, ${zero}} # ratelane: allow limit-zero`,
+    `  - {key: b, ${zero}}`,
+  );
+  t.deepEqual(told, ['4 limit-zero']);
+  t.deepEqual(idle, []);
+});
+
+test('a comment before a key is for the key and all below it', (t) => {
+  const { told, idle } = tell(
+    'domain: d',
+    'descriptors:',
+    '  # ratelane: allow limit-zero',
+    '  # banned customers',
+    '',
+    '  - key: a',
+    `    ${zero}`,
+    '    descriptors:',
+    '      - key: b',
+    '',
+    `        ${zero}`,
+    `  - {key: c, ${zero}}`,
+  );
+  t.deepEqual(told, ['12 limit-zero']);
+  t.deepEqual(idle, []);
+});
+
+test('a list that stands below the first character of its key belongs to the key', (t) => {
+  const { told } = tell(
+    'domain: d',
+    '# ratelane: allow limit-zero',
+    'descriptors:',
+    `- {key: a, ${zero}}`,
+    `- {key: b, ${zero}}`,
+  );
+  t.deepEqual(told, []);
+});
+
+test('a comment before the first key is for the whole file, with several names', (t) => {
+  const lines = [
+    '# yaml-language-server: $schema=rules.schema.json',
+    '---',
+    '# ratelane: allow limit-zero, no-limit',
+    'domain: d',
+    'descriptors:',
+    `  - {key: a, ${zero}}`,
+    '  - {key: b}',
+    '',
+  ];
+  t.deepEqual(tell(...lines), { told: [], idle: [] });
+  t.deepEqual(tell(...lines.map((line) => line && `${line}\r`)), { told: [], idle: [] });
+});
+
+test('for the whole file, more than a hundred of a kind are allowed as well', (t) => {
+  const rules = Array.from({ length: 120 }, (_, index) => `  - {key: k${index}, ${zero}}`);
+  const { told } = tell('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
+  t.deepEqual(told, []);
+});
+
+test('advice on all rules can be allowed like a problem of the document', (t) => {
+  const { told } = tell(
+    'domain: d',
+    'descriptors:',
+    '  - {key: a, value: "*", rate_limit: {unlimited: true}}',
+    '  # ratelane: allow unreachable-rule',
+    '  - {key: a, value: "b*", rate_limit: {unlimited: true}}',
+    '  - {key: a, value: "c*", rate_limit: {unlimited: true}}',
+  );
+  t.deepEqual(told, ['6 unreachable-rule']);
+});
+
+test('a comment that allows nothing is told at its place', (t) => {
+  const { told, idle } = tell(
+    'domain: d # ratelane: allow no-limit',
+    'descriptors: # ratelane: alow limit-zero',
+    `  - {key: a, ${zero}} # ratelane: allow limit-zreo, limit-zero`,
+    '  - {key: b, rate_limit: {unlimited: true}} # ratelane: allow unknown-key, envoy-unreached-rule',
+  );
+  t.deepEqual(told, []);
+  t.deepEqual(idle, [
+    "1:11 this comment allows 'no-limit', which does not occur here",
+    '2:14 this comment is not understood',
+    "3:62 this comment allows 'limit-zreo', which is no warning or note",
+    "4:45 this comment allows 'unknown-key', which is no warning or note",
+  ]);
+});
+
+test('each line is taken once, however many comments a file has', (t) => {
+  const hostile = [
+    '# ratelane: allow no-limit\n'.repeat(60_000),
+    Array.from({ length: 30_000 }, (_, at) => `# ratelane: allow no-limit\nk${at}:\n`).join(''),
+    `# ratelane: allow ${'a,'.repeat(500_000)}a\n`,
+    Array.from({ length: 60_000 }, (_, at) => `# ratelane: allow no-lim${at}\n`).join(''),
+  ];
+  for (const text of hostile) {
+    const { idle } = applyAllowances([], [{ path: 'r.yaml', text: `domain: d\n${text}` }]);
+    t.true(idle.length <= 101);
+  }
+});
+
+test('errors cannot be allowed', (t) => {
+  const { told } = tell('domain: d', 'descriptor: [] # ratelane: allow unknown-key');
+  t.deepEqual(told, ['2 unknown-key']);
+  t.false(advisoryRules.some((rule) => rule === 'unknown-key'));
+});

@@ -1,0 +1,239 @@
+// Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
+// not matter, and a removed rule is compared with the one that replaces it.
+import { isDeepStrictEqual } from 'node:util';
+import { describeShape, describeTime, windowSecondsOf } from '../shared/rules/limit-shape.ts';
+import { type PlacedRule, placeRules } from '../shared/rules/lookup/placed-rule.ts';
+import type { Entry, Limit, Match, RuleSet } from '../shared/rules/rule.ts';
+import type { RuleDocument } from '../shared/rules/rule-document.ts';
+import { limitModes } from '../shared/rules/rule-keys.ts';
+
+export type RuleChangeKind =
+  | 'domain_added'
+  | 'domain_removed'
+  | 'limit_added'
+  | 'limit_removed'
+  | 'raised'
+  | 'lowered'
+  /** The same rate, counted in another window. */
+  | 'window_changed'
+  /** The same rate, counted in another way. */
+  | 'algorithm_changed'
+  /** How much a token bucket lets pass at once. */
+  | 'burst_changed'
+  /** The limits of a list beyond the first. */
+  | 'list_changed'
+  | 'blocked'
+  | 'unblocked'
+  | 'unlimited'
+  | 'no_longer_unlimited'
+  | `${(typeof limitModes)[number]['name']}_${'on' | 'off'}`
+  | 'sharing_changed'
+  | 'replaces_changed'
+  | 'name_changed'
+  | 'metric_changed'
+  | 'metadata_changed';
+
+export interface RuleChange {
+  readonly kind: RuleChangeKind;
+  readonly domain: string;
+  /** Which requests: per entry a key and a value or pattern, '' for any value. Empty for a domain. */
+  readonly requests: readonly Entry[];
+  /** What changed into what, such as `100 per hour -> 10 per minute (600 per hour)`. */
+  readonly text: string;
+  readonly before: Limit | undefined;
+  readonly after: Limit | undefined;
+  /** The rule that is for just these requests, where there is one. */
+  readonly ruleBefore: PlacedRule | undefined;
+  readonly ruleAfter: PlacedRule | undefined;
+}
+
+/** One side: a valid rule set, and the documents it was made of. */
+export interface ComparedRules {
+  readonly ruleSet: RuleSet;
+  readonly documents: readonly RuleDocument[];
+}
+
+/** Ordered by domain, then by the old rules, then by the new ones. */
+export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
+  const rulesBefore = placeRules(before.documents);
+  const rulesAfter = placeRules(after.documents);
+  const domains = [...new Set([...rulesBefore.keys(), ...rulesAfter.keys()])].sort();
+  return domains.flatMap((domain) => {
+    const [was, is] = [before.ruleSet.domain(domain), after.ruleSet.domain(domain)];
+    const changes: RuleChange[] = [];
+    if (was === undefined) changes.push(domainChange('domain_added', domain));
+    if (is === undefined) changes.push(domainChange('domain_removed', domain));
+    const groups = groupRequests(rulesBefore.get(domain) ?? [], rulesAfter.get(domain) ?? []);
+    for (const group of groups) {
+      const sample = group.requests.map(toSample);
+      changes.push(...compareMatches(domain, group, was?.match(sample), is?.match(sample)));
+    }
+    return changes;
+  });
+}
+
+/** The requests that one rule, of either side, is written for. */
+interface RequestGroup {
+  readonly requests: readonly Entry[];
+  readonly ruleBefore: PlacedRule | undefined;
+  readonly ruleAfter: PlacedRule | undefined;
+}
+
+function groupRequests(
+  before: readonly PlacedRule[],
+  after: readonly PlacedRule[],
+): Iterable<RequestGroup> {
+  const groups = new Map<string, RequestGroup>();
+
+  function visit(rule: PlacedRule, above: readonly Entry[], side: 'ruleBefore' | 'ruleAfter') {
+    const { key, value } = rule.descriptor;
+    const requests = [...above, { key, value }];
+    const identity = JSON.stringify(requests.map((entry) => [entry.key, entry.value]));
+    const known = groups.get(identity) ?? { requests, ruleBefore: undefined, ruleAfter: undefined };
+    groups.set(identity, { ...known, [side]: rule });
+    for (const child of rule.children) visit(child, requests, side);
+  }
+
+  for (const rule of before) visit(rule, [], 'ruleBefore');
+  for (const rule of after) visit(rule, [], 'ruleAfter');
+  return groups.values();
+}
+
+/** A private-use character: no rule has it, so only a star or a rule for any value matches it. */
+const anything = '\u{e000}';
+
+/** A request that the rule is written for, and no other rule more specifically. */
+function toSample({ key, value }: Entry): Entry {
+  return {
+    key: key.replaceAll('*', anything),
+    value: value === '' ? anything : value.replaceAll('*', anything),
+  };
+}
+
+function compareMatches(
+  domain: string,
+  group: RequestGroup,
+  was: Match | undefined,
+  is: Match | undefined,
+): RuleChange[] {
+  const [before, after] = [was?.limit, is?.limit];
+  const changes: RuleChange[] = [];
+  const add = (kind: RuleChangeKind, text: string) =>
+    changes.push({ ...group, kind, domain, text, before, after });
+
+  const step = compareLimits(before, after);
+  if (step) add(step, describeStep(before, after));
+  if (before === undefined || after === undefined) return changes;
+  for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
+  const lists = [was, is].map((match) => describeList(match));
+  if (lists[0] !== lists[1]) add('list_changed', lists.map((list) => list || 'none').join(' -> '));
+
+  for (const { name, property } of limitModes) {
+    const has = after[property];
+    if (before[property] === has) continue;
+    add(`${name}_${has ? 'on' : 'off'}`, has ? 'off -> on' : 'on -> off');
+  }
+  const texts = [
+    ['sharing_changed', sharingOf(was), sharingOf(is)],
+    [
+      'replaces_changed',
+      [...before.replaces].sort().join(', '),
+      [...after.replaces].sort().join(', '),
+    ],
+    ['name_changed', before.name, after.name],
+    ['metric_changed', toShown(was?.metricKey ?? ''), toShown(is?.metricKey ?? '')],
+  ] as const;
+  for (const [kind, had, has] of texts) {
+    if (had !== has) add(kind, `${had || 'none'} -> ${has || 'none'}`);
+  }
+  if (!isDeepStrictEqual(before.metadata, after.metadata)) {
+    add('metadata_changed', `${toJson(before)} -> ${toJson(after)}`);
+  }
+  return changes;
+}
+
+function compareLimits(
+  before: Limit | undefined,
+  after: Limit | undefined,
+): RuleChangeKind | undefined {
+  if (after === undefined) return before && 'limit_removed';
+  if (after.unlimited) return before?.unlimited ? undefined : 'unlimited';
+  const isBlocked = after.requestsPerUnit === 0;
+  if (before === undefined) return isBlocked ? 'blocked' : 'limit_added';
+  if (before.unlimited) return isBlocked ? 'blocked' : 'no_longer_unlimited';
+  const wasBlocked = before.requestsPerUnit === 0;
+  if (wasBlocked || isBlocked) {
+    if (wasBlocked && isBlocked) return undefined;
+    return isBlocked ? 'blocked' : 'unblocked';
+  }
+  // Cross-multiplied, so that equal rates compare as exactly equal.
+  const was = before.requestsPerUnit * windowSecondsOf(after);
+  const is = after.requestsPerUnit * windowSecondsOf(before);
+  if (was !== is) return is > was ? 'raised' : 'lowered';
+  return windowSecondsOf(before) === windowSecondsOf(after) ? undefined : 'window_changed';
+}
+
+/**
+ * What callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of refused
+ * hits.
+ */
+function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
+  if (before.unlimited || after.unlimited) return [];
+  const isOther =
+    before.algorithm !== after.algorithm || before.countOverLimit !== after.countOverLimit;
+  if (isOther) return ['algorithm_changed'];
+  return before.limiter?.capacity !== after.limiter?.capacity && before.burst !== after.burst
+    ? ['burst_changed']
+    : [];
+}
+
+/** The limits beyond the first. */
+function describeList(match: Match | undefined): string {
+  return (match?.parts ?? [])
+    .slice(1)
+    .map(({ limit }) => describeShape(limit))
+    .join(' and ');
+}
+
+function describeStep(before: Limit | undefined, after: Limit | undefined): string {
+  return `${describeLimit(before, after)} -> ${describeLimit(after, before)}`;
+}
+
+/** `10 per minute`; also per the unit of `other` when that one is longer. */
+function describeLimit(limit: Limit | undefined, other: Limit | undefined): string {
+  if (limit === undefined) return 'no limit';
+  if (limit.unlimited) return 'unlimited';
+  const mode = limit.shadowMode ? ', in shadow mode' : '';
+  if (limit.requestsPerUnit === 0) return `${describeShape(limit)}, all blocked${mode}`;
+  const isShorter = other?.unit !== undefined && windowSecondsOf(limit) < windowSecondsOf(other);
+  const rate =
+    (limit.requestsPerUnit * (isShorter ? windowSecondsOf(other) : 0)) / windowSecondsOf(limit);
+  const per = isShorter ? describeTime(other) : '';
+  const same = isShorter ? ` (${Number(rate.toPrecision(4))} per ${per})` : '';
+  return `${describeShape(limit)}${same}${mode}`;
+}
+
+function sharingOf(match: Match | undefined): string {
+  return match?.sharedValues?.filter((pattern) => pattern !== undefined).join(', ') ?? '';
+}
+
+function toShown(text: string): string {
+  return text.replaceAll(anything, '<value>');
+}
+
+function toJson({ metadata }: Limit): string {
+  return metadata === undefined ? 'none' : JSON.stringify(metadata);
+}
+
+function domainChange(kind: 'domain_added' | 'domain_removed', domain: string): RuleChange {
+  return {
+    kind,
+    domain,
+    requests: [],
+    text: kind === 'domain_added' ? 'the domain is new' : 'the domain is gone',
+    before: undefined,
+    after: undefined,
+    ruleBefore: undefined,
+    ruleAfter: undefined,
+  };
+}

@@ -1,0 +1,324 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import test from 'ava';
+import { cpuMs } from '../../../test/support/cpu-time.ts';
+import { plainShape } from '../limit-shape.ts';
+import { isError } from '../problem/problem.ts';
+import { formatProblems } from '../problem/problem-text.ts';
+import { keysAt, type Place, ruleKeys } from '../rule-keys.ts';
+import { buildRuleSet } from '../rule-set.ts';
+import { listOf } from '../yaml/map-reader.ts';
+import { parseRuleDocument } from './document.ts';
+
+const places = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
+const allKeys = new Set(places.flatMap(keysAt));
+const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
+
+/** Each `.yaml` of a folder with the text beside it, in which `{keys of PLACE}` are those of the table. */
+function readFixtures(folder: string): { file: string; yaml: string; expected: string }[] {
+  const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
+  return names.sort().map((file) => ({
+    file,
+    yaml: readFileSync(new URL(`${folder}/${file}`, fixtures), 'utf8'),
+    expected: readFileSync(
+      new URL(`${folder}/${file.replace(/yaml$/, 'txt')}`, fixtures),
+      'utf8',
+    ).replaceAll(/\{keys of (.*?)\}/g, (_, place: string) =>
+      listOf(place === 'all places' ? [...allKeys] : keysAt(place as Place)),
+    ),
+  }));
+}
+
+function problemsOf(yaml: string): string[] {
+  return parseRuleDocument(yaml, 'r.yaml').problems.map(
+    (problem) => `${problem.line}:${problem.column} ${problem.severity} ${problem.message}`,
+  );
+}
+
+function withDescriptor(...lines: string[]): string {
+  return ['domain: d', 'descriptors:', '  - key: k', ...lines.map((line) => `    ${line}`)].join(
+    '\n',
+  );
+}
+
+for (const { file, yaml, expected } of readFixtures('bad')) {
+  test(`bad/${file} is refused with the whole text that stands beside it`, (t) => {
+    const { document, problems } = parseRuleDocument(yaml, file);
+    t.is(`${formatProblems(problems)}\n`, expected);
+    t.is(document, undefined);
+    t.true(problems.some((problem) => problem.severity === 'error'));
+  });
+}
+
+for (const { file, yaml, expected } of readFixtures('warned')) {
+  test(`warned/${file} is accepted with the warnings that stand beside it`, (t) => {
+    const { document, problems } = parseRuleDocument(yaml, file);
+    t.is(`${formatProblems(problems)}\n`, expected);
+    t.truthy(document);
+    t.true(problems.every((problem) => !isError(problem)));
+  });
+}
+
+for (const { file, yaml, expected } of readFixtures('good')) {
+  test(`good/${file} becomes the rules that stand beside it, without a problem`, (t) => {
+    const { document, problems } = parseRuleDocument(yaml, file);
+    t.deepEqual(problems, []);
+    const built = buildRuleSet(document ? [document] : [], {
+      mergeDomains: false,
+      sanitizeMetricDots: false,
+    });
+    t.is(`${built.ok ? built.ruleSet.describe().join('\n') : ''}\n`, expected);
+  });
+}
+
+test('the document is a deeply immutable tree with the place of each descriptor', (t) => {
+  const yaml = withDescriptor(
+    'value: v*',
+    'share_threshold: true',
+    'metadata: {tier: gold, list: [1, 0x10, 1.5, yes, ~, 2024-05-06], 1: {deep: x}}',
+    'rate_limit: {unit: HOUR, requests_per_unit: 5, name: n, replaces: [{name: m}]}',
+    'descriptors:',
+    '  - key: inner',
+    '    detailed_metric: true',
+    '    rate_limit: {unlimited: true}',
+  );
+  const { document } = parseRuleDocument(yaml, 'r.yaml');
+  const [outer] = document?.descriptors ?? [];
+  t.deepEqual(outer?.rateLimit, {
+    ...plainShape,
+    unit: 'hour',
+    requestsPerUnit: 5,
+    unlimited: false,
+    name: 'n',
+    replaces: [{ name: 'm', position: { line: 7, column: 79, sourceLine: yaml.split('\n')[6] } }],
+  });
+  t.deepEqual(outer?.metadata, {
+    tier: 'gold',
+    list: [1, 16, 1.5, true, null, '2024-05-06'],
+    1: { deep: 'x' },
+  });
+  t.deepEqual(outer?.position, { line: 3, column: 5, sourceLine: '  - key: k' });
+  t.like(outer?.descriptors[0], {
+    key: 'inner',
+    value: '',
+    detailedMetric: true,
+    shadowMode: false,
+    rateLimit: { unlimited: true, unit: undefined, requestsPerUnit: 0 },
+    position: { line: 9, column: 9 },
+  });
+  t.true(isDeeplyFrozen(document));
+});
+
+function isDeeplyFrozen(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.isFrozen(value) && Object.values(value).every(isDeeplyFrozen);
+}
+
+test('a path names the place in the document', (t) => {
+  const yaml = withDescriptor('descriptors:', '  - key: i', '    rate_limit: {unit: x}');
+  const { problems } = parseRuleDocument(yaml, 'r.yaml');
+  t.deepEqual(
+    problems.map((problem) => problem.path),
+    [
+      'descriptors[0].descriptors[0].rate_limit.unit',
+      'descriptors[0].descriptors[0].rate_limit.requests_per_unit',
+    ],
+  );
+});
+
+test('an invalid unit is accepted on an unlimited rule, as is a number', (t) => {
+  t.deepEqual(
+    problemsOf(withDescriptor('rate_limit: {unlimited: yes, unit: moment, requests_per_unit: 7}')),
+    [],
+  );
+});
+
+test('an explicit key has precedence over a merged one, wherever it stands', (t) => {
+  const yaml = withDescriptor(
+    'rate_limit: &base {unit: hour, requests_per_unit: 5}',
+    'descriptors:',
+    '  - key: first',
+    '    rate_limit: {<<: *base, requests_per_unit: 6}',
+    '  - key: last',
+    '    rate_limit: {requests_per_unit: 7, <<: *base}',
+  );
+  const { document } = parseRuleDocument(yaml, 'r.yaml');
+  t.deepEqual(
+    document?.descriptors[0]?.descriptors.map((each) => each.rateLimit?.requestsPerUnit),
+    [6, 7],
+  );
+});
+
+test('a later anchor of the same name is the one that later aliases mean', (t) => {
+  const yaml = withDescriptor(
+    'rate_limit: &l {unit: hour, requests_per_unit: 1}',
+    'descriptors:',
+    '  - {key: a, rate_limit: *l}',
+    '  - {key: b, rate_limit: &l {unit: day, requests_per_unit: 2}}',
+    '  - {key: c, rate_limit: *l}',
+  );
+  const { document } = parseRuleDocument(yaml, 'r.yaml');
+  t.deepEqual(
+    document?.descriptors[0]?.descriptors.map((each) => each.rateLimit?.requestsPerUnit),
+    [1, 2, 2],
+  );
+});
+
+test('a byte order mark and CRLF line ends do not shift lines and columns', (t) => {
+  const yaml = '\ufeffdomian: d\r\ndescriptors:\r\n  - key: k\r\n    rate_limt: {}\r\n';
+  const { problems } = parseRuleDocument(yaml, 'r.yaml');
+  t.deepEqual(
+    problems.map(({ line, column, sourceLine }) => ({ line, column, sourceLine })),
+    [
+      { line: 1, column: 1, sourceLine: 'domian: d' },
+      { line: 4, column: 5, sourceLine: '    rate_limt: {}' },
+    ],
+  );
+});
+
+test('an error in a later document of the file is not read', (t) => {
+  const yaml = `${withDescriptor('rate_limit: {unit: hour, requests_per_unit: 1}')}\n---\n{[\n`;
+  t.deepEqual(problemsOf(yaml), [
+    '5:1 warning only the first document of a file is read: all from here on is lost',
+  ]);
+});
+
+test('a document end and an empty rest are nothing to warn of', (t) => {
+  const yaml = `${withDescriptor('rate_limit: {unit: hour, requests_per_unit: 1}')}\n---\n# end\n`;
+  t.deepEqual(problemsOf(yaml), []);
+});
+
+test('unknown aliases are compared with anchors a bounded number of times', (t) => {
+  const anchors = Array.from(
+    { length: 100 },
+    (_, index) => `  - &limit_${index} {key: k${index}}\n`,
+  );
+  const aliases = Array.from({ length: 5_000 }, (_, index) => `  - *limti_${index % 100}\n`);
+  const { problems } = parseRuleDocument(
+    `domain: d\ndescriptors:\n${[...anchors, ...aliases].join('')}`,
+    'r.yaml',
+  );
+  const guesses = problems.filter(({ hint }) => hint?.startsWith('did you mean'));
+  t.is(guesses.length, 20, 'of 2,000 comparisons each alias takes 100');
+});
+
+const flags = ruleKeys.filter(({ type }) => type === 'flag');
+const everyKey = `domain: shop
+descriptors:
+  - key: customer
+    value: a*
+    ${flags.map(({ name }) => `${name}: true`).join('\n    ')}
+    until: 2026-11-24T18:00:00Z
+    metadata: {tier: gold}
+    rate_limit:
+      unit: minute
+      unit_multiplier: 5
+      requests_per_unit: 100
+      algorithm: token_bucket
+      burst: 150
+      count_over_limit: true
+      lease: {share: 5%, for: 1s}
+      name: all
+      replaces: [{name: plan}]
+    descriptors:
+      - key: path
+        rate_limits:
+          - {unit: second, requests_per_unit: 5}
+          - {unit: minute, requests_per_unit: 60}
+  - key: plan
+    rate_limit: {unlimited: true}
+`;
+
+test('a misspelt key is one problem, whichever key it is', (t) => {
+  t.deepEqual(problemsOf(everyKey), []);
+  const keys = [...everyKey.matchAll(/\b([a-z_]+):/g)].filter(([, name]) => name !== 'tier');
+  t.deepEqual([...new Set(keys.map(([, name]) => name))].sort(), [...allKeys].sort());
+  for (const { 1: name = '', index } of keys) {
+    const typo = `${name.slice(0, -1)}x${name.slice(-1)}`;
+    const yaml = everyKey.slice(0, index) + typo + everyKey.slice(index + name.length);
+    const told = parseRuleDocument(yaml, 'r.yaml').problems;
+    t.deepEqual(
+      told.map(({ message, hint }) => [message, hint]),
+      [[`unknown key '${typo}'`, `did you mean '${name}'?`]],
+      name,
+    );
+  }
+});
+
+test('problems beyond a hundred are counted, not kept', (t) => {
+  const yaml = `domain: d\ndescriptors:\n${'  - text\n'.repeat(250)}`;
+  const { document, problems } = parseRuleDocument(yaml, 'r.yaml');
+  t.is(document, undefined);
+  t.is(problems.length, 101);
+  t.like(problems[100], { severity: 'error', message: 'and 150 more errors', file: 'r.yaml' });
+});
+
+test('what comes after more than a hundred notes is still told', (t) => {
+  const zero = '  - {key: K, rate_limit: {unit: hour, requests_per_unit: 0}}\n';
+  const rules = Array.from({ length: 120 }, (_, index) => zero.replace('K', `k${index}`));
+  const { document, problems } = parseRuleDocument(
+    `domain: d\ndescriptors:\n${rules.join('')}  - {key: x}\nunknown: 1\n`,
+    'r.yaml',
+  );
+  t.is(document, undefined);
+  t.is(problems.filter((problem) => problem.severity === 'error').length, 1);
+  t.is(problems.filter(({ rule }) => rule === 'no-limit').length, 1);
+  t.like(problems.at(-1), { message: 'and 20 more notes', rule: 'limit-zero' });
+});
+
+const laughs = Array.from({ length: 40 }, (_, level) => {
+  const items =
+    level === 0
+      ? '{a: 1}'
+      : Array(9)
+          .fill(`*a${level - 1}`)
+          .join(', ');
+  return `a${level}: &a${level} [${items}]\n`;
+});
+const nestedRules = Array.from({ length: 40 }, (_, level) => {
+  const child = `*d${level - 1}`;
+  const children = level === 0 ? '[]' : `[${[child, child, child].join(', ')}]`;
+  return `  - &d${level} {key: k${level}, descriptors: ${children}}\n`;
+});
+const merges = Array.from({ length: 40 }, (_, level) => {
+  const items =
+    level === 0
+      ? '{a: 1}'
+      : Array(9)
+          .fill(`*m${level - 1}`)
+          .join(', ');
+  return `metadata: &m${level} {<<: [${items}]}\n`;
+});
+
+const hostile: [title: string, yaml: string, message: RegExp][] = [
+  ['aliases that stand for billions', `domain: d\n${laughs.join('')}`, /aliases stand for more/],
+  [
+    'descriptors that repeat themselves by alias',
+    `domain: d\ndescriptors:\n${nestedRules.join('')}`,
+    /aliases stand for more/,
+  ],
+  ['merges of merges', `domain: d\n${merges.join('')}`, /aliases stand for more/],
+  ['brackets 10,000 deep', `domain: ${'['.repeat(10_000)}${']'.repeat(10_000)}`, /nested more/],
+  ['mappings 10,000 deep', `domain: ${'{a: '.repeat(10_000)}`, /nested more/],
+  ['lists on one line 10,000 deep', '- '.repeat(10_000), /nested more/],
+  ['a scalar of 5 MB', `domain: ${'a'.repeat(5_000_000)}`, /longer than 4194304 characters/],
+  ['a key of 1 MB', `${'a'.repeat(1_000_000)}: b`, /1024 chars/],
+  [
+    'a long unknown key in a wrong place',
+    `domain: d\nkey: {${'a'.repeat(1000)}: b}`,
+    /unknown key/,
+  ],
+  ['half a million slips of syntax', `domain: "${'\\z'.repeat(500_000)}"`, /invalid escape/],
+  ['a NUL byte', 'domain: a\0b', /character U\+0000/],
+  ['bytes that are not UTF-8', Buffer.from([0x61, 0x3a, 0x20, 0xff]).toString(), /not valid UTF-8/],
+  ['half a surrogate pair', 'domain: \ud800', /character U\+D800/],
+];
+for (const [title, yaml, message] of hostile) {
+  test(`${title}: refused soon, with a short text`, (t) => {
+    const before = cpuMs();
+    const { document, problems } = parseRuleDocument(yaml, 'r.yaml');
+    t.is(document, undefined);
+    t.regex(problems.map((problem) => problem.message).join('\n'), message);
+    t.true(formatProblems(problems).length < 100_000);
+    t.true(cpuMs() - before < 20_000);
+  });
+}

@@ -1,0 +1,32 @@
+// The name under which a descriptor's hits are counted in the statistics (behaviour: metric-keys). The
+// outputs replace characters that they cannot carry.
+import type { Entry } from '../rule.ts';
+
+/** `sanitizeDots` is SANITIZE_DESCRIPTOR_METRIC_DOTS. The domain is never changed. */
+export function toMetricKey(
+  domain: string,
+  segments: readonly string[],
+  sanitizeDots: boolean,
+): string {
+  let key = domain;
+  for (const segment of segments) {
+    key += `.${sanitizeDots ? segment.replaceAll('.', '_') : segment}`;
+  }
+  return key;
+}
+
+/** One level's part of a metric key: the key, with `_` and the value part if there is one. */
+export function toSegment(key: string, valuePart: string): string {
+  return valuePart === '' ? key : `${key}_${valuePart}`;
+}
+
+/** The metric key of a limit that the request brings itself (behaviour: limit-in-the-request). */
+export function overrideMetricKey(
+  domain: string,
+  entries: readonly Entry[],
+  sanitizeDots: boolean,
+): string {
+  if (entries.length === 0) return `${domain}.`;
+  const segments = entries.map((entry) => toSegment(entry.key, entry.value));
+  return toMetricKey(domain, segments, sanitizeDots);
+}

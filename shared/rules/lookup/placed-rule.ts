@@ -1,0 +1,70 @@
+// The rules of documents with their places, in the order in which they take effect, for advice,
+// explanations and comparisons. rule-tree.ts matches requests.
+import { groupByDomain } from '../file-order.ts';
+import { type Problem, problemOf } from '../problem/problem.ts';
+import { type ProblemRule, severityOf } from '../problem/problem-rule.ts';
+import { type RuleDescriptor, type RuleDocument, toCompositeKey } from '../rule-document.ts';
+
+export interface PlacedRule {
+  readonly document: RuleDocument;
+  readonly descriptor: RuleDescriptor;
+  /** Such as `descriptors[0].descriptors[2]`. */
+  readonly path: string;
+  /** The name on its level: the key, with `_` and the value if there is one. */
+  readonly composite: string;
+  readonly isWildcard: boolean;
+  readonly children: readonly PlacedRule[];
+}
+
+/** The top level of each domain, by the domain's name. Several documents of a domain add up. */
+export function placeRules(
+  documents: readonly RuleDocument[],
+): ReadonlyMap<string, readonly PlacedRule[]> {
+  return new Map(
+    [...groupByDomain(documents)].map(([domain, group]) => [
+      domain,
+      group.flatMap((document) => placeAll(document, document.descriptors, 'descriptors')),
+    ]),
+  );
+}
+
+function placeAll(
+  document: RuleDocument,
+  descriptors: readonly RuleDescriptor[],
+  listPath: string,
+): PlacedRule[] {
+  return descriptors.map((descriptor, index) => {
+    const path = `${listPath}[${index}]`;
+    const composite = toCompositeKey(descriptor.key, descriptor.value);
+    return {
+      document,
+      descriptor,
+      path,
+      composite,
+      isWildcard: composite.includes('*'),
+      children: placeAll(document, descriptor.descriptors, `${path}.descriptors`),
+    };
+  });
+}
+
+/** `file:line:column`, or the file and the path where the source has no lines. */
+export function toPlaceText({ document, descriptor, path }: PlacedRule): string {
+  const { position } = descriptor;
+  const place = position ? `${position.line}:${position.column}` : path;
+  return `${document.file}:${place}`;
+}
+
+/** A warning or note about the rule, or about its field `field`. */
+export function createRuleAdvice(
+  rule: ProblemRule,
+  { document, descriptor, path }: PlacedRule,
+  field: string | undefined,
+  message: string,
+  hint: string,
+): Problem {
+  return {
+    ...problemOf(severityOf(rule), rule, document.file, message, hint),
+    path: field === undefined ? path : `${path}.${field}`,
+    ...descriptor.position,
+  };
+}

@@ -1,0 +1,273 @@
+// One domain's rules as a tree of levels, and the lookup in it
+// (behaviour: lookup-order, shared-counters, metric-keys). This is on the path of every decision: a
+// match allocates nothing unless the metric key needs values of the request.
+
+import type { DomainRules, Entry, Limit, LookupStep, Match } from '../rule.ts';
+import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
+import { type Found, found, Level, type LevelRule } from './level.ts';
+import { toMetricKey, toSegment } from './metric-key.ts';
+import { createLimit, createList, type ListedLimit } from './rule-limit.ts';
+import { parseWildcard } from './wildcard.ts';
+
+/** A descriptor of the configuration in force. */
+export interface RuleNode {
+  /** Domain and composite keys, joined by dots. */
+  readonly fullKey: string;
+  /** The first one of a list. */
+  readonly limit: Limit | undefined;
+  /** Those of a list, else undefined. */
+  readonly list: readonly ListedLimit[] | undefined;
+  readonly children: readonly RuleNode[];
+}
+
+interface Node extends RuleNode, LevelRule {
+  readonly key: string;
+  readonly value: string;
+  readonly isShared: boolean;
+  readonly valueToMetric: boolean;
+  readonly detailedMetric: boolean;
+  /** The answer wherever the metric key needs nothing of the request; set when there is a limit. */
+  readonly staticMatch: Match | undefined;
+  readonly children: readonly Node[];
+  readonly level: Level<Node> | undefined;
+}
+
+/** How many rules are built between two yields: well below a millisecond. */
+const rulesAtOnce = 100;
+
+interface BuiltDomain {
+  readonly rules: DomainRules;
+  /** The top level, in configuration order. */
+  readonly nodes: readonly RuleNode[];
+}
+
+/** Yields where a caller may serve others. */
+export function* createDomainTree(
+  domain: string,
+  descriptors: readonly RuleDescriptor[],
+  sanitizeMetricDots: boolean,
+): Generator<void, BuiltDomain> {
+  let createdNodes = 0;
+  function* createNodes(
+    descriptors: readonly RuleDescriptor[],
+    ancestors: readonly RuleDescriptor[],
+    parentKey: string,
+  ): Generator<void, Node[]> {
+    const nodes: Node[] = [];
+    for (const descriptor of descriptors) {
+      nodes.push(yield* createNode(descriptor, ancestors, parentKey));
+      if (++createdNodes % rulesAtOnce === 0) yield;
+    }
+    return nodes;
+  }
+
+  function* createNode(
+    descriptor: RuleDescriptor,
+    ancestors: readonly RuleDescriptor[],
+    parentKey: string,
+  ): Generator<void, Node> {
+    const { key, value } = descriptor;
+    const composite = toCompositeKey(key, value);
+    const fullKey = `${parentKey}.${composite}`;
+    const lineage = [...ancestors, descriptor];
+    const below = descriptor.descriptors;
+    const children = below.length === 0 ? [] : yield* createNodes(below, lineage, fullKey);
+    const limit = createLimit(descriptor);
+    const list = limit && createList(descriptor, limit);
+    return {
+      fullKey,
+      key,
+      value,
+      composite,
+      wildcard: composite.includes('*') ? parseWildcard(composite) : undefined,
+      isShared: descriptor.shareThreshold,
+      valueToMetric: descriptor.valueToMetric,
+      detailedMetric: descriptor.detailedMetric,
+      limit,
+      list,
+      staticMatch: limit && createStaticMatch(limit, list, lineage),
+      children,
+      level: children.length === 0 ? undefined : yield* Level.create(children),
+    };
+  }
+
+  function createStaticMatch(
+    limit: Limit,
+    list: readonly ListedLimit[] | undefined,
+    lineage: readonly RuleDescriptor[],
+  ): Match {
+    const segments = lineage.map(({ key, value, shareThreshold }) =>
+      toSegment(key, shareThreshold ? toSharedPart(value) : value),
+    );
+    const isShared = lineage.some((descriptor) => descriptor.shareThreshold);
+    const match = {
+      limit,
+      metricKey: toMetricKey(domain, segments, sanitizeMetricDots),
+      metricKeyIsStatic: true,
+      sharedValues: isShared
+        ? Object.freeze(lineage.map((each) => (each.shareThreshold ? each.value : undefined)))
+        : undefined,
+      parts: undefined,
+    };
+    return Object.freeze({ ...match, parts: list && toParts(match, list) });
+  }
+
+  const nodes = yield* createNodes(descriptors, [], domain);
+  const root = yield* Level.create(nodes);
+  return { rules: new DomainTree(domain, nodes, root, sanitizeMetricDots), nodes };
+}
+
+/** A class, because its methods are compiled once for all domains, which closures are not. */
+class DomainTree implements DomainRules {
+  readonly domain: string;
+  readonly #root: Level<Node>;
+  readonly #maxDepth: number;
+  readonly #hasExemptions: boolean;
+  readonly #sanitizeMetricDots: boolean;
+  /** How each entry of the current request found its rule; reused, as `match` runs to its end. */
+  readonly #finds: Found[];
+  readonly #path: Node[] = [];
+
+  constructor(
+    domain: string,
+    nodes: readonly Node[],
+    root: Level<Node>,
+    sanitizeMetricDots: boolean,
+  ) {
+    this.domain = domain;
+    this.#root = root;
+    this.#maxDepth = depthOf(nodes);
+    this.#hasExemptions = someExempts(nodes);
+    this.#sanitizeMetricDots = sanitizeMetricDots;
+    this.#finds = new Array(this.#maxDepth).fill(found.exact);
+  }
+
+  match(entries: readonly Entry[]): Match | undefined {
+    const depth = entries.length;
+    if (depth === 0 || depth > this.#maxDepth) return undefined;
+    let level: Level<Node> | undefined = this.#root;
+    let node: Node | undefined;
+    let plainIsStatic = true;
+    let detailedIsStatic = true;
+    for (let index = 0; index < depth; index++) {
+      if (level === undefined) return undefined;
+      const { key, value } = entries[index] as Entry;
+      node = level.find(key, value);
+      if (node === undefined) return undefined;
+      const as = Level.lastFound;
+      if (as === found.keyOnly) {
+        detailedIsStatic = false;
+        if (node.valueToMetric) plainIsStatic = false;
+      } else if (as === found.wildcard) {
+        if (node.key !== key || node.value === '') plainIsStatic = detailedIsStatic = false;
+        else if (!node.isShared) {
+          detailedIsStatic = false;
+          if (node.valueToMetric) plainIsStatic = false;
+        }
+      } else if (value === '') {
+        // A key that ends in `_`: the metric key has no underscore for the empty value.
+        plainIsStatic = detailedIsStatic = false;
+      }
+      this.#finds[index] = as;
+      this.#path[index] = node;
+      level = node.level;
+    }
+    if (node === undefined) return undefined;
+    const isStatic = node.detailedMetric ? detailedIsStatic : plainIsStatic;
+    return isStatic ? node.staticMatch : this.#createRuntimeMatch(entries, node);
+  }
+
+  exempts(entries: readonly Entry[]): boolean {
+    if (!this.#hasExemptions) return false;
+    let level: Level<Node> | undefined = this.#root;
+    let node: Node | undefined;
+    for (const { key, value } of entries) {
+      node = level?.find(key, value);
+      if (node === undefined) return false;
+      level = node.level;
+    }
+    return node !== undefined && isExempting(node);
+  }
+
+  traceLookup(entries: readonly Entry[]): LookupStep[] {
+    const steps: LookupStep[] = [];
+    let level: Level<Node> | undefined = this.#root;
+    for (const { key, value } of entries) {
+      if (level === undefined) break;
+      const node: Node | undefined = level.find(key, value);
+      const composite = `${key}_${value}`;
+      const tried = Level.lastFound === found.keyOnly ? [composite, key] : [composite];
+      steps.push({ tried, hasLimit: node?.limit !== undefined });
+      level = node?.level;
+    }
+    return steps;
+  }
+
+  /** Reads `#path` and `#finds`, which `match` has just filled. */
+  #createRuntimeMatch(entries: readonly Entry[], node: Node): Match | undefined {
+    const { limit } = node;
+    if (limit === undefined) return undefined;
+    const sharedValues = entries.map(({ key }, index) => {
+      const rule = this.#path[index] as Node;
+      return rule.isShared && this.#finds[index] === found.wildcard
+        ? toPattern(rule, key)
+        : undefined;
+    });
+    const isShared = sharedValues.some((pattern) => pattern !== undefined);
+    const segments = entries.map(({ key, value }, index) => {
+      const pattern = sharedValues[index];
+      if (pattern !== undefined) return toSegment(key, toSharedPart(pattern));
+      if (node.detailedMetric) return isShared ? toSegment(key, value) : `${key}_${value}`;
+      return toSegment(key, toValuePart(this.#path[index] as Node, this.#finds[index], key, value));
+    });
+    const match = {
+      limit,
+      metricKey: toMetricKey(this.domain, segments, this.#sanitizeMetricDots),
+      metricKeyIsStatic: false,
+      sharedValues: isShared ? sharedValues : undefined,
+      parts: undefined,
+    };
+    return node.list === undefined ? match : { ...match, parts: toParts(match, node.list) };
+  }
+}
+
+function someExempts(nodes: readonly Node[]): boolean {
+  return nodes.some((node) => isExempting(node) || someExempts(node.children));
+}
+
+function isExempting({ limit, level }: Node): boolean {
+  return limit === undefined && level === undefined;
+}
+
+/** The value part of a level that is not shared, in a metric key that is not detailed. */
+function toValuePart(node: Node, find: Found | undefined, key: string, value: string): string {
+  if (find === found.exact || node.valueToMetric) return value;
+  return find === found.wildcard ? toPattern(node, key) : '';
+}
+
+/** The pattern for the entry's value. A star within the key leaves the value whole. */
+function toPattern(node: Node, key: string): string {
+  const { composite } = node;
+  const isValuePattern = composite.startsWith(key) && composite.charAt(key.length) === '_';
+  return isValuePattern ? composite.slice(key.length + 1) : composite;
+}
+
+/** The part of a shared pattern in a metric key: up to the `*` (behaviour: shared-counters). */
+function toSharedPart(pattern: string): string {
+  return pattern.slice(0, pattern.indexOf('*'));
+}
+
+/** Each counts by itself, with statistics of its own. */
+function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
+  return list.map(({ limit, segment }) => ({
+    ...match,
+    limit,
+    metricKey: `${match.metricKey}.${segment}`,
+  }));
+}
+
+function depthOf(nodes: readonly Node[]): number {
+  let depth = 0;
+  for (const node of nodes) depth = Math.max(depth, 1 + depthOf(node.children));
+  return depth;
+}

@@ -1,0 +1,161 @@
+// Comments `# ratelane: allow NAME` in rules files, which keep warnings and notes from being told: at the end
+// of a line for that line, on a line of its own for the next key and all below it, and before the first
+// key for the whole file.
+
+import { didYouMean } from '../../nearest-word.ts';
+import type { RulesFile } from '../../rules-file.ts';
+import { toExcerpt } from '../../text-excerpt.ts';
+import { isError, type Problem } from './problem.ts';
+import { advisoryRules } from './problem-rule.ts';
+import { createTextReporter, type Reporter } from './reporter.ts';
+
+interface Allowance {
+  /** What the comment names, known or not; undefined where it is not of the form above. */
+  readonly name: string | undefined;
+  readonly offset: number;
+  readonly reach: Reach;
+}
+
+/** Lines, 1-based. */
+interface Reach {
+  readonly firstLine: number;
+  lastLine: number;
+}
+
+export interface AllowedProblems {
+  /** Without those that a comment allows. */
+  readonly problems: readonly Problem[];
+  /** About comments that allow nothing. They are true only when all checks have run. */
+  readonly idle: readonly Problem[];
+}
+
+/** `files`: the texts that the problems may be in, under the same names. Errors cannot be allowed. */
+export function applyAllowances(
+  problems: readonly Problem[],
+  files: readonly RulesFile[],
+): AllowedProblems {
+  const commented = files.filter(({ text }) => text.includes('ratelane:'));
+  if (commented.length === 0) return { problems, idle: [] };
+  const used = new Set<Allowance>();
+  const found = new Map(commented.map(({ path, text }) => [path, findAllowances(text)]));
+  const byName = new Map(
+    [...found].map(([path, all]) => [path, Map.groupBy(all, ({ name }) => name)]),
+  );
+  const told = problems.filter((problem) => {
+    if (isError(problem)) return true;
+    const named = byName.get(problem.file)?.get(problem.rule) ?? [];
+    const matching = named.filter(({ reach }) => reaches(reach, problem));
+    for (const allowance of matching) used.add(allowance);
+    return matching.length === 0;
+  });
+  const idle = commented.flatMap((file) =>
+    describeUnused(file, found.get(file.path)?.filter((each) => !used.has(each)) ?? []),
+  );
+  return { problems: told, idle };
+}
+
+/** A problem of a file as a whole has no line. */
+function reaches(reach: Reach, { line }: Problem): boolean {
+  if (reach === wholeFile) return true;
+  return line !== undefined && line >= reach.firstLine && line <= reach.lastLine;
+}
+
+const wholeFile: Reach = Object.freeze({ firstLine: 1, lastLine: Number.POSITIVE_INFINITY });
+
+const comment = /(?:^|\s)#[ \t]*ratelane:[ \t]*([^\r]*)/;
+const names = /^allow[ \t]+([\w-]+(?:[ \t]*,[ \t]*[\w-]+)*)/;
+/** Also a byte order mark, a document start and directives. */
+const blank = /^[\ufeff \t]*(?:#.*|---[ \t]*|%.*)?\r?$/;
+
+/** Takes each line once, however many comments there are. */
+function findAllowances(text: string): Allowance[] {
+  const found: Allowance[] = [];
+  const open: Block[] = [];
+  /** Of the comments since the last line with content. */
+  let next: Reach | undefined;
+  let isAtTop = true;
+  let offset = 0;
+  for (const [index, line] of text.split('\n').entries()) {
+    const number = index + 1;
+    const isBlank = blank.test(line);
+    if (!isBlank) {
+      isAtTop = false;
+      for (let top = open.at(-1); top && !isBelow(line, top); top = open.at(-1)) open.pop();
+      for (const { reach } of open) reach.lastLine = number;
+      if (next !== undefined) {
+        next.lastLine = number;
+        open.push({ start: line, reach: next });
+        next = undefined;
+      }
+    }
+    const match = comment.exec(line);
+    if (match !== null) {
+      const own: Reach = { firstLine: number, lastLine: number };
+      if (isBlank && !isAtTop) next ??= own;
+      const reach = isBlank ? (next ?? wholeFile) : own;
+      const at = offset + line.indexOf('#', match.index);
+      for (const name of namesIn(match[1] ?? '')) found.push({ name, offset: at, reach });
+    }
+    offset += line.length + 1;
+  }
+  return found;
+}
+
+function namesIn(text: string): ReadonlySet<string | undefined> {
+  const [, listed] = names.exec(text) ?? [];
+  return new Set(listed?.split(',').map((name) => name.trim()) ?? [undefined]);
+}
+
+/** A line that a comment is for, and those below it. */
+interface Block {
+  readonly start: string;
+  readonly reach: Reach;
+}
+
+function isBelow(line: string, { start }: Block): boolean {
+  const deeper = indentOf(line) - indentOf(start);
+  // The items of a list may stand below the first character of its key.
+  return deeper > 0 || (deeper === 0 && isItem(line) && !isItem(start));
+}
+
+function indentOf(line: string): number {
+  return line.search(/[^ ]|$/);
+}
+
+function isItem(line: string): boolean {
+  return /^ *-(?: |$)/.test(line);
+}
+
+function describeUnused({ path, text }: RulesFile, unused: readonly Allowance[]): Problem[] {
+  const reporter = createTextReporter(path, text);
+  for (const { name, offset } of unused) {
+    // Whether Envoy asks is not always looked at.
+    if (name?.startsWith('envoy-') && isKnown(name)) continue;
+    const [message, hint] = describe(name, reporter);
+    reporter.advise('allow-comment', offset, '', message, hint);
+  }
+  return reporter.toProblems();
+}
+
+function describe(
+  name: string | undefined,
+  reporter: Reporter,
+): readonly [message: string, hint: string] {
+  if (name === undefined) {
+    return ['this comment is not understood', "write '# ratelane: allow NAME'"];
+  }
+  const shown = toExcerpt(name);
+  if (isKnown(name)) {
+    const hint = 'remove the comment, or put it before the key that it is for';
+    return [`this comment allows '${shown}', which does not occur here`, hint];
+  }
+  const guess = didYouMean(reporter.nearestWord(name, advisoryRules));
+  return [
+    `this comment allows '${shown}', which is no warning or note`,
+    guess ?? 'the name stands in brackets after a warning or note',
+  ];
+}
+
+function isKnown(name: string): boolean {
+  return advisoryRules.some((rule) => rule === name);
+}

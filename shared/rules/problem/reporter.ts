@@ -1,0 +1,179 @@
+// Collects the problems of documents: without repeats, bounded in number, and with offsets turned into
+// lines and columns.
+import { toCountText } from '../../count-text.ts';
+import { createBoundedNearestWord } from '../../nearest-word.ts';
+import { type Problem, problemOf } from './problem.ts';
+import { type ProblemRule, type Severity, severityOf } from './problem-rule.ts';
+
+/** Where the offsets of a source are. */
+export interface Places {
+  /** Undefined when the source has no lines. */
+  position(offset: number): Position | undefined;
+  /** `line:column`, or the path in a source without lines, to name another place in a hint. */
+  name(offset: number): string;
+}
+
+const maxOfGroup = 100;
+
+/** Comparing names takes time, and a document can hold a hundred thousand slips. */
+const maxNameComparisons = 2_000;
+
+/** Problems that are kept and counted together. */
+interface Group {
+  readonly severity: Severity;
+  readonly rule: ProblemRule;
+  count: number;
+}
+
+export class Reporter {
+  readonly #file: string;
+  readonly #places: Places | undefined;
+  readonly #kept: Problem[] = [];
+  readonly #seen = new Set<string>();
+  readonly #groups = new Map<string, Group>();
+
+  /** `nearestWord`, as long as the document has not used up its comparisons. */
+  readonly nearestWord = createBoundedNearestWord(maxNameComparisons);
+
+  /** `file` names the source; without `places` it is only told what others have found. */
+  constructor(file: string, places?: Places) {
+    this.#file = file;
+    this.#places = places;
+  }
+
+  /** `offset` is undefined for what concerns the document as a whole. */
+  error(
+    rule: ProblemRule,
+    offset: number | undefined,
+    path: string,
+    message: string,
+    hint?: string,
+  ): void {
+    this.#report('error', rule, offset, path, message, hint);
+  }
+
+  /** Tells a warning or a note, as its kind is. */
+  advise(
+    rule: ProblemRule,
+    offset: number | undefined,
+    path: string,
+    message: string,
+    hint?: string,
+  ): void {
+    this.#report(severityOf(rule), rule, offset, path, message, hint);
+  }
+
+  #report(
+    severity: Severity,
+    rule: ProblemRule,
+    offset: number | undefined,
+    path: string,
+    message: string,
+    hint: string | undefined,
+  ): void {
+    const at = offset === undefined ? undefined : this.position(offset);
+    this.add({ ...problemOf(severity, rule, this.#file, message, hint), path, ...at });
+  }
+
+  /** A problem equal to an earlier one in place and text is dropped: an alias repeats its anchor. */
+  add(problem: Problem): void {
+    const { severity, line, column, message } = problem;
+    const rule = severity === 'error' ? 'other' : problem.rule;
+    const group = this.#groups.get(`${severity} ${rule}`) ?? { severity, rule, count: 0 };
+    if (group.count < maxOfGroup) {
+      const place = line === undefined ? problem.path : `${line}:${column}`;
+      const identity = `${problem.file}\0${place}\0${message}`;
+      if (this.#seen.has(identity)) return;
+      this.#seen.add(identity);
+      this.#kept.push(problem);
+    }
+    group.count++;
+    this.#groups.set(`${severity} ${rule}`, group);
+  }
+
+  addAll(problems: readonly Problem[]): void {
+    for (const problem of problems) this.add(problem);
+  }
+
+  position(offset: number): Position | undefined {
+    return this.#places?.position(offset);
+  }
+
+  /** As `Places.name`. */
+  place(offset: number): string {
+    return this.#places?.name(offset) ?? '';
+  }
+
+  get hasErrors(): boolean {
+    return this.#groups.has('error other');
+  }
+
+  /**
+   * In the order in which they came. The first hundred errors are kept, and the first hundred of each kind
+   * of warning or note, since a kind may be allowed and must not hide the others. A last problem says how
+   * many more there were.
+   */
+  toProblems(): Problem[] {
+    const left = [...this.#groups.values()].filter(({ count }) => count > maxOfGroup);
+    const rests = left.map(({ severity, rule, count }) => {
+      const message = `and ${toCountText(count - maxOfGroup, `more ${severity}`)}`;
+      return problemOf(severity, rule, this.#file, message, 'repair these first, then look again');
+    });
+    return [...this.#kept, ...rests];
+  }
+}
+
+export interface Position {
+  /** 1-based. */
+  readonly line: number;
+  /** 1-based, in UTF-16 code units. */
+  readonly column: number;
+  /** Undefined for a line that is too long to keep. */
+  readonly sourceLine: string | undefined;
+}
+
+/** A longer line is generated or hostile; a hundred problems must not each keep it. */
+const maxSourceLineLength = 16_384;
+
+export function createTextReporter(file: string, text: string): Reporter {
+  const position = createPositions(text);
+  const name = (offset: number) => {
+    const { line, column } = position(offset);
+    return `${line}:${column}`;
+  };
+  return new Reporter(file, { position, name });
+}
+
+/** Turns offsets into positions; the lines are found with the first one. */
+export function createPositions(text: string): (offset: number) => Position {
+  let lineStarts: readonly number[] | undefined;
+  return (offset) => {
+    lineStarts ??= findLineStarts(text);
+    const index = lastAtOrBelow(lineStarts, offset);
+    const start = lineStarts[index] ?? 0;
+    let end = (lineStarts[index + 1] ?? text.length + 1) - 1;
+    if (text[end - 1] === '\r') end--;
+    return Object.freeze({
+      line: index + 1,
+      column: offset - start + 1,
+      sourceLine: end - start > maxSourceLineLength ? undefined : text.slice(start, end),
+    });
+  };
+}
+
+function findLineStarts(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+function lastAtOrBelow(starts: readonly number[], offset: number): number {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((starts[middle] ?? 0) <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,30 @@
+// The JSON Schema of a rules document, for editors, made from the rows of rule-keys.ts. It finds less than
+// `check`, which also compares keys and files.
+
+import { type Place, type RuleKey, ruleKeys } from '../rule-keys.ts';
+import { createDocumentSchema, type JsonSchema } from './document-schema.ts';
+
+const rows: readonly RuleKey[] = ruleKeys;
+
+export function createRuleSchema(): JsonSchema {
+  return createDocumentSchema<Place>({
+    title: 'Rate limit rules of one domain',
+    rows,
+    root: 'document',
+    refine: (place) =>
+      place === 'rate_limit'
+        ? {
+            if: { required: ['unlimited'], properties: { unlimited: { const: true } } },
+            // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+            then: { not: { required: ['unit'] } },
+            else: {
+              required: ['unit', 'requests_per_unit'],
+              properties: {
+                unit: { not: { enum: [null, ''] } },
+                requests_per_unit: { type: 'integer' },
+              },
+            },
+          }
+        : {},
+  });
+}

@@ -1,0 +1,109 @@
+import test from 'ava';
+import { parseRuleDocument } from '../document/document.ts';
+import type { RuleDescriptor } from '../rule-document.ts';
+import { createDocumentJoiner, toDocumentPieces } from './document-pieces.ts';
+
+function piecesOf(yaml: string) {
+  const { document, problems } = parseRuleDocument(yaml, 'large.yaml');
+  if (document === undefined) throw new Error(problems[0]?.message);
+  // What a thread or a process gets is a copy.
+  return { document, pieces: [...toDocumentPieces(document)].map((each) => structuredClone(each)) };
+}
+
+function join(pieces: ReturnType<typeof piecesOf>['pieces']) {
+  const joiner = createDocumentJoiner();
+  pieces.forEach(joiner.take);
+  return joiner.toDocument();
+}
+
+/** Each of `top` rules with `below` rules of their own. */
+function nestedRules(top: number, below: number): string {
+  const inner = Array.from(
+    { length: below },
+    (_, at) => `{key: b${at}, rate_limit: {unit: second, requests_per_unit: 1}}`,
+  );
+  const rules = Array.from(
+    { length: top },
+    (_, at) => `  - {key: a${at}, descriptors: [${inner.join(', ')}]}`,
+  );
+  return ['domain: d', 'descriptors:', ...rules, ''].join('\n');
+}
+
+const everyField = `domain: d
+descriptors:
+  - key: a
+    value: v*
+    share_threshold: true
+    rate_limit: {unit: hour, requests_per_unit: 5, name: one, replaces: [{name: two}]}
+    metadata: {list: [1, {deep: yes}], text: x}
+  - key: b
+    descriptors:
+      - key: c
+        rate_limit: {unlimited: true, name: two}
+        descriptors: [{key: d, rate_limit: {unit: day, requests_per_unit: 1}}]
+      - key: e
+        rate_limit: {unit: day, requests_per_unit: 1}
+  - key: f
+    rate_limits:
+      - {unit: day, requests_per_unit: 1, name: three}
+      - {unit: second, requests_per_unit: 1, algorithm: token_bucket, burst: 3}
+`;
+
+for (const [what, yaml] of [
+  ['every field', everyField],
+  ['no descriptors', 'domain: d\ndescriptors: []\n'],
+  ['one level above another', nestedRules(30, 40)],
+  ['one rule above thousands', nestedRules(1, 3_000)],
+] as const) {
+  test(`a document is the same when its pieces are joined: ${what}`, (t) => {
+    const { document, pieces } = piecesOf(yaml);
+    t.deepEqual(join(pieces), document);
+  });
+}
+
+test('a joined document cannot be changed', (t) => {
+  const { document, pieces } = piecesOf(everyField);
+  const joined = join(pieces);
+  const frozen = (all: readonly RuleDescriptor[]): boolean =>
+    Object.isFrozen(all) && all.every((each) => Object.isFrozen(each) && frozen(each.descriptors));
+  t.true(frozen(document.descriptors));
+  t.true(Object.isFrozen(joined) && frozen(joined.descriptors));
+  t.true(Object.isFrozen(joined.descriptors[0]?.metadata?.['list']));
+});
+
+test('no piece holds more than a hundred rules, wherever in the tree they are', (t) => {
+  for (const yaml of [nestedRules(500, 0), nestedRules(1, 3_000), nestedRules(300, 3)]) {
+    const { pieces } = piecesOf(yaml);
+    t.true(pieces.every(({ descriptors }) => descriptors.length <= 100));
+    t.true(pieces.length >= 4);
+  }
+});
+
+test('rules with much text come in smaller pieces', (t) => {
+  const rule = (at: number) =>
+    `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}, metadata: {text: ${'x'.repeat(10_000)}}}`;
+  const yaml = ['domain: d', 'descriptors:', ...Array.from({ length: 50 }, (_, at) => rule(at))];
+  const { pieces } = piecesOf(yaml.join('\n'));
+  t.true(pieces.every((piece) => JSON.stringify(piece).length < 150_000));
+});
+
+test('a line that many rules are on travels once', (t) => {
+  const inner = Array.from(
+    { length: 250 },
+    (_, at) => `{key: k${at}, rate_limit: {unlimited: true}}`,
+  );
+  const { document, pieces } = piecesOf(`domain: d\ndescriptors: [${inner.join(', ')}]\n`);
+  t.is(
+    document.descriptors[249]?.position?.sourceLine?.length,
+    inner.join(', ').length + 'descriptors: []'.length,
+  );
+  t.is(pieces.flatMap(({ lines }) => lines).length, 2);
+});
+
+test('a document with a piece that is missing is not taken', (t) => {
+  const { pieces } = piecesOf(nestedRules(300, 0));
+  t.throws(() => join(pieces.slice(0, -1)), { message: 'a piece of a document is missing' });
+  t.throws(() => join([...pieces, ...pieces.slice(1)]), {
+    message: 'a piece of a document has a descriptor too many',
+  });
+});

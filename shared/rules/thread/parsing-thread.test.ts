@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { constants, getPriority } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import test, { type ExecutionContext } from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { readThreads } from '../../../test/support/threads.ts';
+import { parseRuleDocument } from '../document/document.ts';
+import { createParsingThread } from './parsing-thread.ts';
+
+const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
+const thread = new URL('parsing-thread-main.ts', import.meta.url);
+
+/** `startWorker` undefined is the real one. */
+function createThread(t: ExecutionContext, startWorker = () => new Worker(thread)) {
+  const log = createRecordedLog();
+  const clock = createManualClock();
+  const started: Worker[] = [];
+  const parsing = createParsingThread({
+    log,
+    clock,
+    startWorker() {
+      const worker = startWorker();
+      started.push(worker);
+      return worker;
+    },
+  });
+  t.teardown(() => parsing.close());
+  return { ...parsing, log, clock, started };
+}
+
+const small = `domain: d
+descriptors:
+  - key: k
+    rate_limit: {unit: second, requests_per_unit: 0}
+`;
+
+for (const folder of ['good', 'warned', 'bad']) {
+  test(`all of ${folder} are the same documents and problems in the thread as here`, async (t) => {
+    const { parse, started } = createThread(t);
+    const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
+    t.true(names.length > 3);
+    for (const name of names) {
+      const text = readFileSync(new URL(`${folder}/${name}`, fixtures), 'utf8');
+      t.deepEqual(await parse(text, name), parseRuleDocument(text, name), name);
+    }
+    t.is(started.length, 1);
+  });
+}
+
+test('without another document for a while the thread ends, and the next one starts it again', async (t) => {
+  const { parse, clock, started } = createThread(t);
+  await parse(small, 'a.yaml');
+  clock.advance(9_000);
+  await parse(small, 'b.yaml');
+  clock.advance(9_000);
+  t.is(started.length, 1);
+  const ended = once(started[0] as Worker, 'exit');
+  clock.advance(1_000);
+  await ended;
+  t.is(clock.pending, 0);
+  await parse(small, 'c.yaml');
+  t.is(started.length, 2);
+});
+
+for (const [what, program, reason] of [
+  ['ends', 'process.exit(3)', 'it ended with code 3'],
+  ['throws', 'throw new Error("lost")', 'lost'],
+  [
+    'ends in the midst of a document',
+    'require("worker_threads").parentPort.on("message", ({ pieces }) => { pieces.postMessage({ problems: [], hasDocument: true }); process.exit(3); })',
+    'it ended with code 3',
+  ],
+  [
+    'sends less than a document',
+    'const { parentPort } = require("worker_threads"); parentPort.on("message", ({ pieces }) => { pieces.postMessage({ problems: [], hasDocument: true }); parentPort.postMessage("parsed"); })',
+    'a piece of a document is missing',
+  ],
+] as const) {
+  test(`where the thread ${what}, the document is parsed here, and the log says so`, async (t) => {
+    const { parse, log } = createThread(t, () => new Worker(program, { eval: true }));
+    t.deepEqual(await parse(small, 'a.yaml'), parseRuleDocument(small, 'a.yaml'));
+    t.deepEqual(log.lines, [
+      `warning a.yaml is large and holds up others while it is read: the thread for it failed: ${reason}`,
+    ]);
+  });
+}
+
+test('the thread steps back behind the others of the process, and they stay as they are', async (t) => {
+  const { parse } = createThread(t);
+  const before = getPriority();
+  await parse(small, 'a.yaml');
+  t.is(getPriority(), before);
+  // Where all stand behind already, as under `nice`, none can step back.
+  if (process.platform !== 'linux' || before >= constants.priority.PRIORITY_BELOW_NORMAL) return;
+  const priorities = (await readThreads(process.pid, 'stat')).map((stat) =>
+    // The 19th field, counted behind the name in brackets, which may hold spaces.
+    Number(stat.split(') ')[1]?.split(' ')[16]),
+  );
+  t.true(priorities.some((priority) => priority > before));
+});
+
+test('where no thread can be started, the document is parsed here', async (t) => {
+  const { parse, log } = createThread(t, () => {
+    throw new Error('no more threads');
+  });
+  t.deepEqual(await parse(small, 'a.yaml'), parseRuleDocument(small, 'a.yaml'));
+  t.regex(log.lines[0] ?? '', /failed: no more threads$/);
+});
+
+test('a thread that died is replaced for the next document', async (t) => {
+  let isFirst = true;
+  const { parse, log, started } = createThread(t, () => {
+    const worker = isFirst ? new Worker('process.exit(3)', { eval: true }) : new Worker(thread);
+    isFirst = false;
+    return worker;
+  });
+  await parse(small, 'a.yaml');
+  t.deepEqual(await parse(small, 'b.yaml'), parseRuleDocument(small, 'b.yaml'));
+  t.is(started.length, 2);
+  t.is(log.lines.length, 1);
+});
+
+const endless = 'require("worker_threads").parentPort.on("message", () => { for (;;); })';
+
+test('a document that takes too long is refused and the thread ended', async (t) => {
+  const { parse, clock, started } = createThread(t, () => new Worker(endless, { eval: true }));
+  const parsed = parse(small, 'a.yaml');
+  const ended = once(started[0] as Worker, 'exit');
+  clock.advance(120_000);
+  const { document, problems } = await parsed;
+  t.is(document, undefined);
+  t.deepEqual(
+    problems.map(({ rule, file, message }) => [rule, file, message]),
+    [['too-large', 'a.yaml', 'the document takes more than 120 s to read']],
+  );
+  await ended;
+});
+
+test('a document that memory does not suffice for is refused, and this process goes on', async (t) => {
+  const program =
+    'require("worker_threads").parentPort.on("message", () => { const all = []; for (;;) all.push([...all]); })';
+  const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
+  const { parse } = createThread(t, () => new Worker(program, { eval: true, resourceLimits }));
+  const { document, problems } = await parse(small, 'a.yaml');
+  t.is(document, undefined);
+  t.is(problems[0]?.message, 'the document needs more memory than there is');
+});
+
+test('closed while it parses, it gives up at once and nothing is left', async (t) => {
+  const { parse, close, clock, log, started } = createThread(
+    t,
+    () => new Worker(endless, { eval: true }),
+  );
+  const refused = t.throwsAsync(parse(small, 'a.yaml'), {
+    message: 'closed while a document was parsed',
+  });
+  const ended = once(started[0] as Worker, 'exit');
+  await close();
+  await refused;
+  await ended;
+  await t.throwsAsync(parse(small, 'b.yaml'));
+  t.is(started.length, 1);
+  t.is(clock.pending, 0);
+  t.deepEqual(log.lines, []);
+});

@@ -1,0 +1,155 @@
+// Fields of a descriptor that the public RateLimitConfig message lacks: they travel in the descriptor's
+// metadata, under one reserved key, to workers that announce support (behaviour: fields-of-our-own).
+// descriptor.ts gives them their meaning.
+
+import { toExcerpt } from '../../text-excerpt.ts';
+import type { StructMessage, ValueMessage } from '../../wire/struct-message.ts';
+import { listShape } from '../limit-shape.ts';
+import type { Reporter } from '../problem/reporter.ts';
+import type { JsonObject, JsonValue } from '../rule.ts';
+import type { RuleDescriptor } from '../rule-document.ts';
+import { toTimeText } from '../rule-end.ts';
+import { descriptorFlags, ruleKeys } from '../rule-keys.ts';
+import { joinPath } from '../yaml/map-reader.ts';
+import { toLimitObject } from './rule-object.ts';
+
+/**
+ * The reserved key of a descriptor's metadata. Its value is a mapping with the fields that are set,
+ * by their names in YAML. The same key in a node's metadata, with any value, announces a worker that
+ * reads them.
+ */
+export const ourFieldsKey = 'ratelane.fields';
+
+/** Workers that do not announce it get no rule that ends: they would keep it for ever. */
+const endField = 'until';
+
+/** Holds the author's metadata where it cannot stand beside the reserved key. */
+const wholeMetadata = 'metadata';
+
+const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
+
+/** Flags that are fields of the public message. */
+export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
+
+const ourKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
+
+/** Added to the metadata of a worker's node: announces that it reads the fields. */
+export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
+  ourFieldsKey,
+  [...ourFields.map(({ name }) => name), ...ourKeys, 'rate_limits'].join(' '),
+];
+
+/** Of what a node announces under the reserved key, whether it can end rules by itself. */
+export function announcesEnds(announced: string): boolean {
+  return announced.split(' ').includes(endField);
+}
+
+/** Names of the fields that the descriptor has set. */
+export function listOurFields(descriptor: RuleDescriptor): string[] {
+  const { rateLimit, furtherLimits, untilMs, ...flags } = descriptor;
+  return [
+    ...(untilMs === undefined ? [] : [endField]),
+    ...ourFields.filter(({ property }) => flags[property]).map(({ name }) => name),
+    ...(rateLimit && furtherLimits.length === 0 ? listShape(rateLimit).map(([name]) => name) : []),
+    ...(furtherLimits.length > 0 ? ['rate_limits'] : []),
+  ];
+}
+
+/** The same with their values: fields of the limit together, a list of limits whole. */
+export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
+  const { rateLimit, furtherLimits } = descriptor;
+  const fields: [string, JsonValue][] = ourFields
+    .filter(({ property }) => descriptor[property])
+    .map(({ name }) => [name, true]);
+  if (descriptor.untilMs !== undefined) fields.push([endField, toTimeText(descriptor.untilMs)]);
+  if (rateLimit === undefined) return fields;
+  if (furtherLimits.length > 0) {
+    fields.push(['rate_limits', [rateLimit, ...furtherLimits].map(toLimitObject)]);
+  } else if (listShape(rateLimit).length > 0) {
+    fields.push(['rate_limit', Object.fromEntries(listShape(rateLimit))]);
+  }
+  return fields;
+}
+
+/** The descriptor's metadata, with `fields` packed into it; undefined when there is neither. */
+export function packMetadata(
+  metadata: JsonObject | undefined,
+  fields: readonly (readonly [name: string, value: JsonValue])[],
+): StructMessage | undefined {
+  const isReserved = metadata !== undefined && Object.hasOwn(metadata, ourFieldsKey);
+  if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
+  const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
+  // An empty mapping would be taken for none once the reserved key is gone.
+  const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
+  if (isWhole) packed.push([wholeMetadata, metadata]);
+  const beside = isWhole ? [] : Object.entries(metadata ?? {});
+  return toStruct(Object.fromEntries([...beside, [ourFieldsKey, Object.fromEntries(packed)]]));
+}
+
+export interface UnpackedMetadata {
+  /** The author's; undefined when there is none. */
+  readonly metadata: StructMessage | undefined;
+  /** The fields by their names in YAML, their values not yet checked. */
+  readonly fields: readonly (readonly [string, ValueMessage])[];
+}
+
+/** The reverse of `packMetadata`; reports what that cannot have written. `path` is the descriptor's. */
+export function unpackMetadata(
+  message: StructMessage | null | undefined,
+  path: string,
+  reporter: Reporter,
+): UnpackedMetadata {
+  const all = Object.entries(message?.fields ?? {});
+  const packed = all.find(([name]) => name === ourFieldsKey)?.[1];
+  if (packed === undefined) return { metadata: message ?? undefined, fields: [] };
+  const keyPath = joinPath(joinPath(path, 'metadata'), ourFieldsKey);
+  const beside = all.filter(([name]) => name !== ourFieldsKey);
+  const nothing = { metadata: undefined, fields: [] };
+  if (packed.structValue === undefined) {
+    reporter.error(
+      'invalid-metadata',
+      undefined,
+      keyPath,
+      `metadata key '${ourFieldsKey}' is reserved`,
+      rename,
+    );
+    return nothing;
+  }
+  let metadata = beside.length === 0 ? undefined : { fields: Object.fromEntries(beside) };
+  const fields: (readonly [string, ValueMessage])[] = [];
+  for (const [name, value] of Object.entries(packed.structValue.fields ?? {})) {
+    if (knownFields.has(name)) fields.push([name, value]);
+    else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
+      metadata = { fields: value.structValue.fields ?? {} };
+    } else {
+      const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${ourFieldsKey}'`;
+      reporter.error('unknown-key', undefined, joinPath(keyPath, name), message, update);
+    }
+  }
+  return { metadata, fields };
+}
+
+const knownFields: ReadonlySet<string> = new Set([
+  ...ourFields.map(({ name }) => name),
+  endField,
+  'rate_limit',
+  'rate_limits',
+]);
+
+const rename = 'give this metadata another name';
+const update = 'if the control plane is newer than this worker, update the worker';
+
+export function toStruct(object: JsonObject): StructMessage {
+  const members = Object.entries(object).map(([name, value]) => [name, toValue(value)] as const);
+  // Unlike an assignment, fromEntries makes `__proto__` a member like any other.
+  return { fields: Object.fromEntries(members) };
+}
+
+function toValue(value: JsonValue): ValueMessage {
+  if (value === null) return { nullValue: 0 };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (typeof value === 'number') return { numberValue: value };
+  if (typeof value === 'string') return { stringValue: value };
+  if (Array.isArray(value)) return { listValue: { values: value.map(toValue) } };
+  return { structValue: toStruct(value) };
+}

@@ -1,0 +1,316 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { loadProtos } from '../../wire/protos.ts';
+import type { ConfigDescriptorMessage } from '../../wire/rate-limit-config-message.ts';
+import type { StructMessage, ValueMessage } from '../../wire/struct-message.ts';
+import { parseRuleDocument } from '../document/document.ts';
+import { algorithms, plainShape, windowSecondsOf } from '../limit-shape.ts';
+import { formatProblems } from '../problem/problem-text.ts';
+import type { JsonObject, JsonValue } from '../rule.ts';
+import {
+  type RateLimitBlock,
+  type RuleDescriptor,
+  type RuleDocument,
+  toCompositeKey,
+} from '../rule-document.ts';
+import { type DescriptorFlags, descriptorFlags } from '../rule-keys.ts';
+import { units } from '../unit.ts';
+import { fromResource, toResource } from './resource.ts';
+
+const { rateLimitConfig } = loadProtos();
+
+/** Over the wire and back. */
+function throughWire(document: RuleDocument, withOurFields = true) {
+  const { message } = toResource(document, { withOurFields });
+  const received = rateLimitConfig.deserialize(rateLimitConfig.serialize(message));
+  return fromResource(received, received.name ?? '');
+}
+
+function problemsOf(...descriptors: ConfigDescriptorMessage[]): string {
+  const { document, problems } = fromResource({ name: 'r', domain: 'd', descriptors }, 'r');
+  if (problems.some(({ severity }) => severity === 'error') && document !== undefined) {
+    throw new Error('a document with errors was given out');
+  }
+  return formatProblems(problems);
+}
+
+const limited = { unit: 1, requestsPerUnit: 1 };
+
+function withFields(value: ValueMessage): ConfigDescriptorMessage {
+  const metadata = { fields: { 'ratelane.fields': value } };
+  return { key: 'k', value: 'v*', rateLimit: limited, metadata };
+}
+
+const text = fc.string({ unit: 'grapheme', maxLength: 8 });
+const filledText = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 });
+const memberName = fc.oneof(text, fc.constantFrom('__proto__', 'ratelane.fields', 'metadata'));
+
+const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    fc.constant(null),
+    fc.boolean(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    text,
+    fc.array(tie('value'), { maxLength: 3 }),
+    tie('object'),
+  ),
+  object: fc
+    .array(fc.tuple(memberName, tie('value')), { maxLength: 3 })
+    .map((members) => Object.fromEntries(members)),
+}));
+
+/** Whatever makes sense together. */
+const shape = fc
+  .record({
+    algorithm: fc.constantFrom(...algorithms),
+    unitMultiplier: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 100 })),
+    burst: fc.option(fc.integer({ min: 1, max: 0xffff_ffff }), { nil: undefined }),
+    countOverLimit: fc.boolean(),
+    lease: fc.constantFrom(undefined, { share: 0.05, forMs: 100 }, { share: 0.125, forMs: 50 }),
+  })
+  .map((each) => ({
+    ...each,
+    burst: each.algorithm === 'token_bucket' ? each.burst : undefined,
+    countOverLimit: each.algorithm !== 'fixed_window' && each.countOverLimit,
+  }));
+
+const rateLimit = fc
+  .record({
+    shape,
+    unlimited: fc.boolean(),
+    unit: fc.constantFrom(...units),
+    requestsPerUnit: fc.nat({ max: 0xffff_ffff }),
+    name: text,
+    replaces: fc.array(filledText, { maxLength: 2 }),
+  })
+  .map(({ unit, replaces, shape: kind, ...limit }) => ({
+    ...limit,
+    ...(limit.unlimited ? plainShape : kind),
+    // Not of windows shorter than ten leases.
+    lease: limit.unlimited || unit === 'second' ? undefined : kind.lease,
+    unit: limit.unlimited ? undefined : unit,
+    replaces: replaces
+      .filter((name) => name !== limit.name)
+      .map((name) => ({ name, position: undefined })),
+  }));
+
+const anyFlags = Object.fromEntries(
+  descriptorFlags.map(({ property }) => [property, fc.boolean()]),
+) as { [Property in keyof DescriptorFlags]: fc.Arbitrary<boolean> };
+
+/** A list has no limit that is unlimited, and none twice. */
+function withoutTwins(
+  first: RateLimitBlock | undefined,
+  others: readonly RateLimitBlock[],
+): readonly RateLimitBlock[] {
+  if (first === undefined || first.unlimited || first.lease !== undefined) return [];
+  const kindOf = (limit: RateLimitBlock) => `${windowSecondsOf(limit)} ${limit.algorithm}`;
+  const seen = new Set([kindOf(first)]);
+  return others.filter((limit) => {
+    const kind = kindOf(limit);
+    const isNew = !limit.unlimited && limit.lease === undefined && !seen.has(kind);
+    seen.add(kind);
+    return isNew;
+  });
+}
+
+const { level } = fc.letrec<{ level: readonly RuleDescriptor[]; descriptor: RuleDescriptor }>(
+  (tie) => ({
+    descriptor: fc
+      .record({
+        ...anyFlags,
+        key: filledText,
+        value: text,
+        rateLimit: fc.option(rateLimit, { nil: undefined }),
+        furtherLimits: fc.array(rateLimit, { maxLength: 4 }),
+        untilMs: fc.option(fc.integer({ min: 0, max: 4e12 }), { nil: undefined }),
+        metadata: fc.option(json.object, { nil: undefined }),
+        descriptors: tie('level'),
+        position: fc.constant(undefined),
+      })
+      .map((each) => ({
+        ...each,
+        value: each.shareThreshold ? `${each.value}*` : each.value,
+        furtherLimits: withoutTwins(each.rateLimit, each.furtherLimits),
+      })),
+    level: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      fc.constant([]),
+      fc.uniqueArray(tie('descriptor'), {
+        maxLength: 3,
+        selector: ({ key, value }) => toCompositeKey(key, value),
+      }),
+    ),
+  }),
+);
+
+const anyDocument = fc.record({
+  file: filledText,
+  domain: filledText,
+  position: fc.constant(undefined),
+  descriptors: level,
+});
+
+test('a document comes back as it was sent', (t) => {
+  let fieldsSeen = 0;
+  fc.assert(
+    fc.property(anyDocument, (document) => {
+      const { document: received, problems } = throughWire(document);
+      t.is(formatProblems(problems.filter(({ severity }) => severity === 'error')), '');
+      t.deepEqual(received, document);
+      if (document.descriptors.some((each) => each.valueToMetric)) fieldsSeen++;
+    }),
+    { numRuns: 300 },
+  );
+  t.true(fieldsSeen > 10);
+});
+
+test('what a file says arrives through a resource, but for its lines', (t) => {
+  const { document } = parseRuleDocument(
+    [
+      'domain: shop',
+      'descriptors:',
+      '  - key: path',
+      '    value: files/*',
+      '    share_threshold: true',
+      '    value_to_metric: true',
+      '    detailed_metric: true',
+      '    shadow_mode: true',
+      '    quota_mode: true',
+      '    metadata: {team: edge, weights: [1, 2.5, null, true], nested: {a: {}}}',
+      '    rate_limit: {unit: week, requests_per_unit: 4294967295, name: n, replaces: [{name: m}]}',
+      '    descriptors: [{key: user, rate_limit: {unlimited: true}}]',
+    ].join('\n'),
+    'shop.yaml',
+  );
+  if (document === undefined) throw new Error('the document is not good');
+  const withoutLines = JSON.parse(
+    JSON.stringify(document, (key, value) => (key === 'position' ? undefined : value)),
+  );
+  const received = throughWire(document).document;
+  t.deepEqual(JSON.parse(JSON.stringify(received)), withoutLines);
+  t.is(received?.file, 'shop.yaml');
+});
+
+test('for other workers our fields are left out and named, and the metadata is as the author has it', (t) => {
+  const { document } = parseRuleDocument(
+    'domain: d\ndescriptors: [{key: a, value_to_metric: true, metadata: {ratelane.fields: 1}, rate_limit: {unit: day, requests_per_unit: 1}, descriptors: [{key: b, value: c*, share_threshold: true, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}]}]',
+    'd.yaml',
+  );
+  if (document === undefined) throw new Error('the document is not good');
+  const { message, leftOut } = toResource(document, { withOurFields: false });
+  t.deepEqual(leftOut, [
+    'descriptors[0].value_to_metric',
+    'descriptors[0].descriptors[0].value_to_metric',
+    'descriptors[0].descriptors[0].share_threshold',
+  ]);
+  t.deepEqual(message.descriptors?.[0]?.metadata, {
+    fields: { 'ratelane.fields': { numberValue: 1 } },
+  });
+  t.is(message.descriptors?.[0]?.descriptors?.[0]?.metadata, undefined);
+});
+
+test('what has its default value is not sent', (t) => {
+  const { document } = parseRuleDocument('domain: d\ndescriptors: [{key: a}]', 'd.yaml');
+  if (document === undefined) throw new Error('the document is not good');
+  const resource = toResource(document, { withOurFields: true });
+  t.deepEqual(resource, {
+    message: { name: 'd.yaml', domain: 'd', descriptors: [{ key: 'a' }] },
+    leftOut: [],
+  });
+});
+
+test('an unknown unit is refused by what was sent', (t) => {
+  const hint = 'hint: allowed are second, minute, hour, day, week, month and year';
+  t.is(
+    problemsOf({ key: 'a', rateLimit: { unit: 0, requestsPerUnit: 1 } }),
+    `r: error: descriptors[0].rate_limit.unit: invalid rate limit unit 'UNKNOWN'\n    ${hint}`,
+  );
+  t.is(
+    problemsOf({
+      key: 'a',
+      descriptors: [{ key: 'b', rateLimit: { unit: 99, requestsPerUnit: 1 } }],
+    }),
+    `r: error: descriptors[0].descriptors[0].rate_limit.unit: invalid rate limit unit '99'\n    ${hint}`,
+  );
+});
+
+test('a missing requests_per_unit is 0 and only noted', (t) => {
+  const { document, problems } = fromResource(
+    { domain: 'd', descriptors: [{ key: 'a', rateLimit: { unit: 2 } }] },
+    'r',
+  );
+  t.is(document?.descriptors[0]?.rateLimit?.requestsPerUnit, 0);
+  t.is(
+    formatProblems(problems),
+    'r: note: descriptors[0].rate_limit.requests_per_unit: requests_per_unit is 0, so every matching request is rejected [limit-zero]',
+  );
+});
+
+test('an unlimited rule may have an unknown unit, but no known one', (t) => {
+  t.is(problemsOf({ key: 'a', rateLimit: { unlimited: true } }), '');
+  t.is(problemsOf({ key: 'a', rateLimit: { unlimited: true, unit: 99 } }), '');
+  t.regex(
+    problemsOf({ key: 'a', rateLimit: { unlimited: true, unit: 2 } }),
+    /^r: error: .*unit: should not specify rate limit unit when unlimited/,
+  );
+});
+
+test('a resource is held to the rules of a file, with every problem at once', (t) => {
+  t.is(
+    formatProblems(fromResource({}, 'r').problems),
+    "r: error: domain: config file cannot have empty domain\n    hint: name the domain: 'domain: <name>'",
+  );
+  const found = problemsOf(
+    { rateLimit: limited },
+    { key: 'a', value: 'b', rateLimit: limited },
+    { key: 'a_b', rateLimit: { ...limited, name: 'n', replaces: [{}, { name: 'n' }] } },
+    { key: 'c', metadata: { fields: { x: { numberValue: Number.NaN } } }, rateLimit: limited },
+  );
+  t.is(
+    found.replaceAll(/\n +hint: .*/g, ''),
+    [
+      'r: error: descriptors[0].key: descriptor has empty key',
+      "r: error: descriptors[2]: duplicate descriptor composite key 'd.a_b'",
+      'r: error: descriptors[2].rate_limit.replaces[0].name: should not have an empty replaces entry',
+      "r: error: descriptors[2].rate_limit.replaces[1].name: replaces should not contain name of same descriptor ('n')",
+      'r: error: descriptors[3].metadata.x: error parsing metadata: NaN is not a finite number',
+    ].join('\n'),
+  );
+  t.regex(found, /hint: the first one is at descriptors\[1\]/);
+});
+
+test('our fields are held to the rules of a file', (t) => {
+  const fields = (members: NonNullable<StructMessage['fields']>) =>
+    withFields({ structValue: { fields: members } });
+  t.is(problemsOf(fields({ share_threshold: { boolValue: true } })), '');
+  t.regex(
+    problemsOf(fields({ share_threshold: { stringValue: 'yes' } })),
+    /^r: error: descriptors\[0\]\.share_threshold: share_threshold is 'yes', not true or false/,
+  );
+  t.regex(
+    problemsOf({ ...fields({ share_threshold: { boolValue: true } }), value: 'v' }),
+    /^r: error: descriptors\[0\]\.share_threshold: share_threshold can only be used with wildcard/,
+  );
+});
+
+test('under the reserved key nothing else is accepted', (t) => {
+  t.regex(
+    problemsOf(withFields({ stringValue: 'x' })),
+    /^r: error: descriptors\[0\]\.metadata\.ratelane\.fields: metadata key 'ratelane.fields' is reserved/,
+  );
+  for (const name of ['key', 'descriptors', '__proto__', 'later_field', 'metadata']) {
+    const members = Object.fromEntries([[name, { boolValue: true }]]);
+    t.regex(
+      problemsOf(withFields({ structValue: { fields: members } })),
+      new RegExp(`^r: error: .*: unknown field '${name}' under the reserved metadata key`),
+    );
+  }
+});
+
+test('the number of problems of one resource is bounded', (t) => {
+  const descriptors = Array.from({ length: 1000 }, () => ({ key: '' }));
+  const { problems } = fromResource({ domain: 'd', descriptors }, 'r');
+  t.true(problems.length <= 202);
+});

@@ -1,0 +1,123 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { createTextReporter } from '../problem/reporter.ts';
+import { readOrdinaryYaml } from './yaml-ordinary.ts';
+import { parseAnyYaml } from './yaml-tree.ts';
+
+const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
+
+/** Whether `text` is ordinary; if so, the library must read the same, without a word. */
+function isReadAlike(t: ExecutionContext, text: string): boolean {
+  const tree = readOrdinaryYaml(text);
+  if (tree === undefined) return false;
+  const reporter = createTextReporter('f', text);
+  t.deepEqual(parseAnyYaml(text, reporter), tree, JSON.stringify(text));
+  t.deepEqual(reporter.toProblems(), [], JSON.stringify(text));
+  return true;
+}
+
+const everythingOrdinary = `---
+# A comment above, and a blank line below.
+
+domain: shop.example
+descriptors:
+- key: below_its_key   # a comment behind
+  rate_limit: {unlimited: true}
+-   key: path
+    value: /a/b:80?x
+- key: path
+  value: /a/b:80
+
+  # between
+  rate_limit:
+      unit: Minute
+      requests_per_unit: 0x10
+      replaces: [{name: one}, {name: "two words"}]
+  descriptors:
+    - key: remote_address
+      value: 10.0.0.0/8 and more
+    - key: 'quoted # no comment'
+      value: "*"
+  metadata:
+    list:
+      - one
+      - -2.5
+      - 'it'
+    empty: {}
+    none: [ ]
+    nested: { a: [ 1, yes , ~x ], b: 1:30 }
+    yes: y
+    time: 2026-11-21
+`;
+
+test('ordinary rules are read as the library reads them', (t) => {
+  const ordinary = everythingOrdinary.replace('/a/b:80?x', '/a/b').replace('~x', 'x');
+  t.true(isReadAlike(t, ordinary));
+  t.true(isReadAlike(t, ordinary.trimEnd()), 'without a line end');
+  t.true(isReadAlike(t, `${ordinary}\n  # the end`));
+  t.true(isReadAlike(t, ordinary.replace('---\n', '').replaceAll('\n', '\r\n')));
+});
+
+for (const folder of ['good', 'warned', 'bad']) {
+  test(`${folder} fixtures are read as the library reads them, or are left to it`, (t) => {
+    const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
+    const ordinary = names.filter((name) =>
+      isReadAlike(t, readFileSync(new URL(`${folder}/${name}`, fixtures), 'utf8')),
+    );
+    t.true(ordinary.length > names.length / 3, `${ordinary.length} of ${names.length}`);
+  });
+}
+
+for (const [reason, text] of [
+  ['empty', ''],
+  ['a comment alone', '# nothing\n'],
+  ['a key without a value', 'a:\nb: 1\n'],
+  ['a repeated key', 'a: 1\na: 2\n'],
+  ['an anchor', 'a: &x 1\nb: *x\n'],
+  ['a merge', 'a: {x: 1}\n<<: {y: 1}\n'],
+  ['a tag', 'a: !!int 1\n'],
+  ['a block scalar', 'a: |\n  text\n'],
+  ['a scalar on two lines', 'a: one\n  two\n'],
+  ['a flow collection on two lines', 'a: {b: 1,\n  c: 2}\n'],
+  ['a tab', 'a:\tb\n'],
+  ['an escape', 'a: "\\t"\n'],
+  ['a second document', 'a: 1\n---\nb: 1\n'],
+  ['a wrong indentation', 'a:\n    b: 1\n  c: 1\n'],
+  ['a quote that is not closed', "a: 'b\n"],
+  ['a value that holds a colon', 'a: b: c\n'],
+  ['a comma too many', 'a: [1, ]\n'],
+  ['deep nesting', `a: ${'['.repeat(100)}1${']'.repeat(100)}\n`],
+] as const) {
+  test(`left to the library: ${reason}`, (t) => {
+    t.is(readOrdinaryYaml(text), undefined);
+  });
+}
+
+test('whatever is made of the pieces of YAML is read alike, or left to the library', (t) => {
+  const piece = fc.constantFrom(
+    ...['a', 'b', 'key', 'yes', '12', '-1', '1:30', '/x', 'a b', 'é', "'q'", '"q"', "''"],
+    ...['- ', '-', ': ', ':', ', ', ',', '{', '}', '[', ']', '#', ' # c', ' ', '  ', '    '],
+    ...['\n', '\n', '\n  ', '\n  - ', '\n- ', '\n    ', '\r\n', '\t', '---', '---\n', '...'],
+    ...['a: ', 'b: ', 'c:\n  ', 'd:\n- ', 'e: {x: 1}', 'f: [1, b]', '&x ', '*x', '!t ', '|', '?'],
+    ...['=', '%', '@', '`', '~', '.', '(', ')', '\u2028', '\u0085', "'", '"', '\\', '<<: '],
+  );
+  const line = fc
+    .tuple(
+      fc.constantFrom('', '  ', '    ', '- ', '  - ', '  -   '),
+      fc.constantFrom('a', 'b', 'c', 'd.e'),
+      fc.constantFrom(': 1', ': x y', ':', ': # c', ': {a: 1, b: [x]}', ': "s" # c', ' : 1', ': -'),
+    )
+    .map((parts) => `${parts.join('')}\n`);
+  let ordinary = 0;
+  const check = (parts: readonly string[]) => {
+    const text = parts.join('');
+    if (isReadAlike(t, text)) ordinary++;
+  };
+  fc.assert(fc.property(fc.array(line, { maxLength: 8 }), check), { numRuns: 8_000 });
+  fc.assert(fc.property(fc.array(piece, { maxLength: 12 }), check), { numRuns: 8_000 });
+  fc.assert(fc.property(fc.array(fc.oneof(line, piece), { maxLength: 10 }), check), {
+    numRuns: 8_000,
+  });
+  t.true(ordinary > 500, `${ordinary} were ordinary`);
+});

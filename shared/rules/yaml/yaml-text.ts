@@ -1,0 +1,218 @@
+// YAML text to the library's nodes: syntax, and the bounds on what one document may cost. yaml-tree.ts
+// resolves scalars, aliases and merges.
+import {
+  Composer,
+  type CST,
+  Lexer,
+  type ParsedNode,
+  Parser,
+  visit,
+  type YAMLParseError,
+} from 'yaml';
+import { toExcerpt } from '../../text-excerpt.ts';
+import { findOddCharacter } from '../problem/odd-character.ts';
+import type { Reporter } from '../problem/reporter.ts';
+import { describeWrongColumn } from './key-column.ts';
+
+export const maxTextLength = 4 * 1024 * 1024;
+/** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
+const maxLexemes = 2_000_000;
+/** In a longer line no slip is looked for beyond this. */
+const maxDescribedLine = 1_000;
+/** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
+export const maxDepth = 200;
+
+/** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
+const forbiddenCharacter =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
+
+/** False when `text` cannot be YAML or is too long, which has been reported then. */
+export function checkYamlText(text: string, reporter: Reporter): boolean {
+  if (text.length > maxTextLength) {
+    const message = `the document is longer than ${maxTextLength} characters`;
+    reporter.error('too-large', undefined, '', message, 'split it into several files');
+    return false;
+  }
+  const forbidden = forbiddenCharacter.exec(text);
+  if (forbidden) {
+    reportForbidden(forbidden[0], forbidden.index, reporter);
+    return false;
+  }
+  return true;
+}
+
+/**
+ * The root node of the first document in a checked text; null when the document is empty. Undefined
+ * when it cannot be read, which has been reported then.
+ */
+export function parseYamlText(text: string, reporter: Reporter): ParsedNode | null | undefined {
+  const tokens = readFirstDocument(text, reporter);
+  return tokens && composeDocument(tokens, text, reporter);
+}
+
+function reportForbidden(character: string, offset: number, reporter: Reporter): void {
+  if (character === '\ufffd') {
+    reporter.error(
+      'text-encoding',
+      offset,
+      '',
+      'the text is not valid UTF-8',
+      'save the file as UTF-8',
+    );
+    return;
+  }
+  const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0');
+  const message = `the character U+${code} is not allowed in YAML`;
+  reporter.error('text-encoding', offset, '', message, 'remove it');
+}
+
+/** The tokens up to the second document, or undefined when a bound was passed. */
+function readFirstDocument(text: string, reporter: Reporter): CST.Token[] | undefined {
+  const tokens: CST.Token[] = [];
+  const parser = new Parser();
+  let documents = 0;
+  let lexemes = 0;
+
+  function takeAll(parsed: Iterable<CST.Token>): void {
+    for (const token of parsed) {
+      if (token.type === 'document' && ++documents === 2 && token.value !== undefined) {
+        const hint = 'put each domain into a file of its own';
+        const [, domain] = /^domain:[ \t]*(\S.*)$/m.exec(text.slice(token.offset)) ?? [];
+        const lost = domain ? `domain ${toExcerpt(domain)}` : 'all from here on';
+        const message = `only the first document of a file is read: ${lost} is lost`;
+        reporter.advise('further-document', token.offset, '', message, hint);
+      }
+      if (documents < 2) tokens.push(token);
+    }
+  }
+
+  for (const lexeme of new Lexer().lex(text)) {
+    takeAll(parser.next(lexeme));
+    if (documents === 2) return tokens;
+    if (parser.stack.length > maxDepth) {
+      reporter.error('too-large', parser.offset, '', `nested more than ${maxDepth} levels deep`);
+      return undefined;
+    }
+    if (++lexemes > maxLexemes) {
+      const hint = 'split the document into several files';
+      reporter.error(
+        'too-large',
+        parser.offset,
+        '',
+        `the document has more than ${maxLexemes} parts`,
+        hint,
+      );
+      return undefined;
+    }
+  }
+  takeAll(parser.end());
+  return tokens;
+}
+
+function composeDocument(
+  tokens: readonly CST.Token[],
+  source: string,
+  reporter: Reporter,
+): ParsedNode | null | undefined {
+  const composer = new Composer({
+    version: '1.1',
+    // Scalars stay text here, so that their source is kept.
+    schema: 'failsafe',
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'silent',
+  });
+  const stackTraceLimit = Error.stackTraceLimit;
+  // The library makes an Error of each slip, and a hostile text can hold a million slips.
+  Error.stackTraceLimit = 0;
+  try {
+    const [document] = composer.compose(tokens, true, source.length);
+    let first = document?.errors[0];
+    for (const error of document?.errors ?? []) {
+      if (first && error.pos[0] < first.pos[0]) first = error;
+    }
+    if (!first) return document?.contents ?? null;
+    // One slip makes several syntax errors, so only the first is reported.
+    const text = toExcerpt(first.message, 120);
+    const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+    const offset = locateError(first, document?.contents ?? null, source);
+    const hint =
+      describeLine(source, offset) ??
+      describeColumn(first, reporter.position(offset)?.line, source) ??
+      describeRepair(first);
+    reporter.error('yaml-syntax', offset, '', message, hint);
+    return undefined;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** Where a person would look for the slip, which is not always where the library noticed it. */
+function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
+  let offset = Math.min(error.pos[0], text.length);
+  if (error.message.startsWith('Missing closing') && contents !== null) {
+    // Noticed at the end of the text: the slip is the quote opened last.
+    visit(contents, {
+      Scalar(_, { type, range }) {
+        if (type?.startsWith('QUOTE') && range) offset = range[0];
+      },
+    });
+    return offset;
+  }
+  while (text[offset] === ' ') offset++;
+  return offset;
+}
+
+/** A slip that is visible in the line alone; undefined when there is none. */
+function describeLine(text: string, offset: number): string | undefined {
+  const start = text.lastIndexOf('\n', offset - 1) + 1;
+  const end = text.indexOf('\n', offset);
+  const line = text.slice(start, end === -1 ? undefined : end).slice(0, maxDescribedLine);
+  const odd = findOddCharacter(line);
+  if (odd?.replacement === ' ') {
+    return `column ${odd.index + 1} is ${odd.description}: write an ordinary space`;
+  }
+  const [, key, value] = /^ *(?:- +)*([A-Za-z_]+):([^\s:/].*)$/.exec(line) ?? [];
+  return key !== undefined && value !== undefined
+    ? `write a space after the colon: '${key}: ${toExcerpt(value)}'`
+    : undefined;
+}
+
+function describeColumn(
+  { code, message }: YAMLParseError,
+  line: number | undefined,
+  source: string,
+): string | undefined {
+  const isOfColumns = columnErrors.has(code) && !message.startsWith('Missing closing');
+  return isOfColumns && line !== undefined ? describeWrongColumn(source, line) : undefined;
+}
+
+/** Errors that a key at the wrong column can make. */
+const columnErrors: ReadonlySet<string> = new Set([
+  'BAD_INDENT',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'MISSING_CHAR',
+  'UNEXPECTED_TOKEN',
+]);
+
+function describeRepair({ code, message }: YAMLParseError): string | undefined {
+  if (code !== 'MISSING_CHAR') return repairs.get(code);
+  if (message.startsWith('Missing closing')) return 'close this quote';
+  if (message.includes('followed by')) return "a key is followed by ': ' and its value";
+  return 'check the indentation, and the character before this one';
+}
+
+const repairs: ReadonlyMap<string, string> = new Map([
+  ['TAB_AS_INDENT', 'indent with spaces'],
+  ['BAD_SCALAR_START', 'write the value in quotes'],
+  ['BAD_ALIAS', "a value that begins with '*' is written in quotes"],
+  ['BAD_DQ_ESCAPE', 'double a backslash in double quotes, or use single quotes'],
+  [
+    'BLOCK_AS_IMPLICIT_KEY',
+    "check the indentation of this line and the next; a value that holds ': ' is written in quotes",
+  ],
+  ['MULTILINE_IMPLICIT_KEY', "a key is followed by ': ' on its own line"],
+  ['BAD_INDENT', 'check the indentation, and that each bracket and brace is closed'],
+]);

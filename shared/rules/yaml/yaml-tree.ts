@@ -1,0 +1,257 @@
+// From a YAML document to its tree of nodes: aliases and `<<` merges resolved, scalars read as YAML 1.1.
+// document.ts interprets the keys.
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type Scalar,
+  visit,
+  type YAMLMap,
+  type Node as YamlNode,
+} from 'yaml';
+import { toExcerpt } from '../../text-excerpt.ts';
+import { createTextReporter, type Reporter } from '../problem/reporter.ts';
+import { findBarePlaceholder, findPlaceholder, renderHint } from './template.ts';
+import type { TreeEntry, TreeList, TreeMap, TreeNode } from './yaml-node.ts';
+import { toNoun } from './yaml-node.ts';
+import { readOrdinaryYaml } from './yaml-ordinary.ts';
+import { type ScalarValue, toScalarValue } from './yaml-scalar.ts';
+import { checkYamlText, maxDepth, parseYamlText } from './yaml-text.ts';
+
+/** Limit of nodes read through aliases: a few nested anchors can stand for billions. */
+export const maxAliasedNodes = 500_000;
+/** An unknown alias is compared with these anchors only. */
+const maxGuessedAnchors = 100;
+
+export interface ParsedYaml {
+  /** Undefined when nothing in the text is usable; an empty document is a null scalar. */
+  readonly root: TreeNode | undefined;
+  /** Has the problems so far, and takes those that readers of the tree find. */
+  readonly reporter: Reporter;
+}
+
+/** `file` is the name under which a person knows the text; it goes into each problem. */
+export function parseYamlTree(text: string, file: string): ParsedYaml {
+  const yaml = text.startsWith('\ufeff') ? text.slice(1) : text;
+  const reporter = createTextReporter(file, yaml);
+  if (!checkYamlText(yaml, reporter)) return { root: undefined, reporter };
+  const root = readOrdinaryYaml(yaml) ?? parseAnyYaml(yaml, reporter);
+  const placeholder = reporter.hasErrors ? findBarePlaceholder(yaml) : undefined;
+  return placeholder === undefined ? { root, reporter } : refuseTemplate(yaml, file, placeholder);
+}
+
+/** One problem in place of all that a template makes of YAML. */
+function refuseTemplate(yaml: string, file: string, offset: number): ParsedYaml {
+  const reporter = createTextReporter(file, yaml);
+  const shown = findPlaceholder(yaml.slice(offset)) ?? yaml.slice(offset, offset + 2);
+  const message = `the document is a template: '${toExcerpt(shown)}' is not filled in`;
+  reporter.error('template', offset, '', message, renderHint);
+  return { root: undefined, reporter };
+}
+
+/** The tree that `parseYamlTree` gives, for ordinary YAML too. */
+export function parseAnyYaml(text: string, reporter: Reporter): TreeNode | undefined {
+  const root = parseYamlText(text, reporter);
+  return root === undefined ? undefined : createTree(root, reporter);
+}
+
+function createTree(root: YamlNode | null, reporter: Reporter): TreeNode {
+  const { targets, anchors } = resolveAliases(root);
+  const firstAnchors = [...anchors.keys().take(maxGuessedAnchors)];
+  /** The collections that are being read, to find an anchor within itself. */
+  const open = new Set<YamlNode>();
+  let aliasDepth = 0;
+  let aliasedNodes = 0;
+
+  /** `site` is the offset of a node that has no text. */
+  function toTree(node: YamlNode | null, path: string, depth: number, site: number): TreeNode {
+    const offset = node?.range?.[0] ?? site;
+    if (depth > maxDepth) {
+      reporter.error('too-large', offset, path, `nested more than ${maxDepth} levels deep`);
+      return { kind: 'gap', offset };
+    }
+    if (aliasDepth > 0 && ++aliasedNodes > maxAliasedNodes) {
+      // Only the first time: all that follows is skipped.
+      if (aliasedNodes === maxAliasedNodes + 1) {
+        const message = `aliases stand for more than ${maxAliasedNodes} values`;
+        reporter.error('too-large', offset, path, message, 'use fewer aliases within anchors');
+      }
+      return { kind: 'gap', offset };
+    }
+    if (node === null) return { ...toScalarValue(''), source: '', isQuoted: false, offset };
+    if (isAlias(node)) return toAliased(node, path, depth, offset);
+    if (isScalar(node)) return toScalar(node, path, offset, reporter);
+    open.add(node);
+    const tree = isMap<YamlNode, YamlNode | null>(node)
+      ? toMap(node, path, depth, offset)
+      : toList(node, path, depth, offset);
+    open.delete(node);
+    return tree;
+  }
+
+  function toAliased(alias: Alias, path: string, depth: number, offset: number): TreeNode {
+    const target = targets.get(alias);
+    const name = toExcerpt(alias.source);
+    if (target === undefined) {
+      const hint = describeUnknownAnchor(alias);
+      reporter.error('yaml-anchor', offset, path, `unknown anchor '${name}'`, hint);
+      return { kind: 'gap', offset };
+    }
+    if (open.has(target)) {
+      reporter.error('yaml-anchor', offset, path, `anchor '${name}' contains itself`);
+      return { kind: 'gap', offset };
+    }
+    aliasDepth++;
+    const tree = toTree(target, path, depth + 1, offset);
+    aliasDepth--;
+    return tree;
+  }
+
+  function describeUnknownAnchor({ source }: Alias): string {
+    const name = toExcerpt(source);
+    const later = anchors.get(source)?.range;
+    if (later)
+      return `the anchor at ${reporter.place(later[0])} comes too late: move it before this`;
+    const guess = reporter.nearestWord(source, firstAnchors);
+    if (guess !== undefined) return `did you mean '*${toExcerpt(guess)}'?`;
+    const asText = `a value that begins with '*' is written in quotes: '*${name}'`;
+    return /^[\w-]+$/.test(source)
+      ? `give a value before it the anchor '&${name}'; or, if it is no alias, ${asText}`
+      : asText;
+  }
+
+  function toList(node: YamlNode, path: string, depth: number, offset: number): TreeList {
+    const items = isSeq<YamlNode | null>(node) ? node.items : [];
+    return {
+      kind: 'list',
+      items: items.map((item, index) => toTree(item, `${path}[${index}]`, depth + 1, offset)),
+      offset,
+    };
+  }
+
+  function toMap(
+    map: YAMLMap<YamlNode, YamlNode | null>,
+    path: string,
+    depth: number,
+    offset: number,
+  ): TreeMap {
+    const entries = new Map<string, TreeEntry>();
+    const merged = new Map<string, TreeEntry>();
+    let isIncomplete = false;
+    for (const pair of map.items) {
+      const site = pair.key.range?.[0] ?? offset;
+      const key = toTree(pair.key, path, depth + 1, site);
+      if (key.kind === 'gap') {
+        isIncomplete = true;
+        continue;
+      }
+      if (key.kind === 'list' || key.kind === 'map') {
+        reporter.error('unknown-key', site, path, `key is not of type string: a ${toNoun(key)}`);
+        isIncomplete = true;
+        continue;
+      }
+      const valuePath = (path === '' ? '' : `${path}.`) + toExcerpt(key.source);
+      const value = toTree(pair.value, valuePath, depth + 1, pair.key.range?.[0] ?? site);
+      if (key.source === '<<' && !key.isQuoted) {
+        merge(value, merged, path);
+        if (value.kind === 'gap') isIncomplete = true;
+        continue;
+      }
+      const earlier = entries.get(key.source);
+      if (earlier) {
+        const message = `key '${toExcerpt(key.source)}' is repeated; the last one counts`;
+        const hint = `the one at ${reporter.place(earlier.key.offset)} is lost: ${describeLost(earlier.value)}`;
+        reporter.advise('repeated-key', key.offset, valuePath, message, hint);
+      }
+      entries.set(key.source, { key, value });
+    }
+    for (const [source, entry] of merged) {
+      if (!entries.has(source)) entries.set(source, entry);
+    }
+    return { kind: 'map', entries, ...(isIncomplete && { isIncomplete }), offset };
+  }
+
+  /** Adds what a `<<` brings; of several maps in a list the first has precedence. */
+  function merge(value: TreeNode, merged: Map<string, TreeEntry>, path: string): void {
+    const sources = value.kind === 'list' ? [...value.items].reverse() : [value];
+    for (const source of sources) {
+      if (source.kind === 'map') {
+        for (const [key, entry] of source.entries) merged.set(key, entry);
+      } else if (source.kind !== 'gap') {
+        const message = `'<<' can only merge a mapping, not a ${toNoun(source)}`;
+        reporter.error(
+          'yaml-merge',
+          source.offset,
+          path,
+          message,
+          'give it an alias, such as <<: *name',
+        );
+      }
+    }
+  }
+
+  return toTree(root, '', 0, 0);
+}
+
+interface Aliases {
+  /** For each alias the node that its anchor names at that point of the document. */
+  readonly targets: ReadonlyMap<Alias, YamlNode>;
+  /** All of the document, by name. */
+  readonly anchors: ReadonlyMap<string, YamlNode>;
+}
+
+function resolveAliases(root: YamlNode | null): Aliases {
+  const anchors = new Map<string, YamlNode>();
+  const targets = new Map<Alias, YamlNode>();
+  if (root === null) return { targets, anchors };
+  visit(root, {
+    Alias(_, alias) {
+      const target = anchors.get(alias.source);
+      if (target) targets.set(alias, target);
+    },
+    Value(_, node) {
+      if (node.anchor) anchors.set(node.anchor, node);
+    },
+  });
+  return { targets, anchors };
+}
+
+const tagPrefix = 'tag:yaml.org,2002:';
+
+function toScalar(scalar: Scalar, path: string, offset: number, reporter: Reporter): TreeNode {
+  const source = scalar.source ?? '';
+  const isQuoted = scalar.type !== undefined && scalar.type !== 'PLAIN';
+  const text: ScalarValue = { kind: 'text', value: source };
+  // An escape can make a character that the text itself may not have, and protobuf cannot carry.
+  if (!source.isWellFormed()) {
+    const hint = 'write the character itself, or both halves of its escape';
+    reporter.error('text-encoding', offset, path, 'the text has half of a surrogate pair', hint);
+    return { kind: 'gap', offset };
+  }
+  if (scalar.tag === undefined) {
+    return { ...(isQuoted ? text : toScalarValue(source)), source, isQuoted, offset };
+  }
+  const wanted = scalar.tag.startsWith(tagPrefix) ? scalar.tag.slice(tagPrefix.length) : '';
+  // Any other tag leaves the text as it is, as in the reference.
+  if (!['int', 'float', 'bool', 'null'].includes(wanted)) {
+    return { ...text, source, isQuoted, offset };
+  }
+  const resolved = toScalarValue(source);
+  if (resolved.kind === wanted) return { ...resolved, source, isQuoted, offset };
+  reporter.error('yaml-tag', offset, path, `'${toExcerpt(source)}' is not of the type !!${wanted}`);
+  return { kind: 'gap', offset };
+}
+
+/** The value of a repeated key, to help a person find it. */
+function describeLost(value: TreeNode): string {
+  if ('source' in value) return `'${toExcerpt(value.source)}'`;
+  if (value.kind === 'list') return `a list of ${value.items.length}`;
+  return value.kind === 'map'
+    ? `a mapping with ${[...value.entries.keys()]
+        .slice(0, 5)
+        .map((key) => toExcerpt(key))
+        .join(', ')}`
+    : 'it cannot be read';
+}
