@@ -5,7 +5,7 @@ import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts
 import type { ResponseLike } from '../request/request.ts';
 import type { LazyDraft } from '../request/routed-request.ts';
 import type { Xml } from '../xml/xml.ts';
-import { toHeaderList } from './header-list.ts';
+import { toHeaderList, toWholeHeaders } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 /** How values become texts. */
@@ -34,8 +34,8 @@ export function encodeResult(
   }
   if (withoutBody.has(status)) return toBodiless(status, draft, requestId);
   const body = JSON.stringify(value);
-  const own = ['content-type', jsonType, 'content-length', String(Buffer.byteLength(body))];
-  return { status, headers: toHeaderList(own, draft.setHeaders, requestId), body };
+  const bytes = Buffer.byteLength(body);
+  return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, requestId), body };
 }
 
 /** Whether it is a list or an object of which nothing else is to be found out. */
@@ -62,9 +62,12 @@ async function encodeOther(
   const { mediaType, setHeaders } = draft;
   const { body, type, length } =
     (await toBytes(value)) ?? (await toText(value, mediaType, writing));
-  const own = ['content-type', mediaType === undefined ? type : checkedType(mediaType)];
-  if (length !== undefined) own.push('content-length', String(length));
-  return { status, headers: toHeaderList(own, setHeaders, requestId), body };
+  const chosen = mediaType === undefined ? type : checkedType(mediaType);
+  const headers =
+    length === undefined
+      ? toHeaderList(['content-type', chosen], setHeaders, requestId)
+      : toWholeHeaders(chosen, length, setHeaders, requestId);
+  return { status, headers, body };
 }
 
 function toBodiless(status: number, draft: LazyDraft, requestId: string): ResponseLike {

@@ -1,7 +1,7 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { BadRequest, HttpError, NotImplemented } from '../errors.ts';
 import type { ResponseLike } from '../request/request.ts';
-import { toHeaderList } from './header-list.ts';
+import { toWholeHeaders } from './header-list.ts';
 
 const titles: ReadonlyMap<number, string> = new Map([
   [200, 'OK'],
@@ -116,7 +116,10 @@ function toJsonResponse(
   },
 ): ErrorResponse {
   const body = JSON.stringify(value);
-  const own = ['content-type', about.type, 'content-length', String(Buffer.byteLength(body))];
   const set = Object.keys(about.headers).length === 0 ? undefined : new Headers(about.headers);
-  return { status, headers: toHeaderList(own, set, about.requestId), body };
+  return {
+    status,
+    headers: toWholeHeaders(about.type, Buffer.byteLength(body), set, about.requestId),
+    body,
+  };
 }

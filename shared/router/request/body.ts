@@ -5,7 +5,7 @@ import type { Limits } from '../limits.ts';
 import type { Xml } from '../xml/xml.ts';
 import { parseJson } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
-import { listenTo } from './listened-body.ts';
+import { listenTo, takeArrived } from './listened-body.ts';
 import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
@@ -48,8 +48,10 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw tooLarge(maxBytes);
-      const bytes =
-        body === undefined ? Buffer.alloc(0) : await readBytes(body, { maxBytes, timeoutMs });
+      if (body === undefined) return noBody;
+      // The parser hands over what came together with the head once it has been returned to.
+      await undefined;
+      const bytes = takeArrived(body, maxBytes) ?? (await readBytes(body, { maxBytes, timeoutMs }));
       if (bytes.length === 0) return noBody;
       const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
@@ -111,7 +113,7 @@ function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefine
 function readBytes(
   body: AsyncIterable<Uint8Array>,
   { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
-): Promise<Buffer> {
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;
@@ -133,15 +135,11 @@ function readBytes(
       clearTimeout(timer);
       stop();
       if (error !== undefined) reject(error);
-      else resolve(chunks.length === 1 ? toBuffer(chunks[0] as Uint8Array) : Buffer.concat(chunks));
+      else resolve(chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks));
     }
   });
 }
 
 function tooLarge(maxBytes: number): HttpError {
   return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
-}
-
-function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -7,6 +7,22 @@ export interface BodyListener {
   onError(error: unknown): void;
 }
 
+/**
+ * The whole body of a message of node:http that is complete already, as most are once the parser that called us has
+ * been returned to: taken so, it costs less than by its events. Undefined where there is more to come, or more
+ * than the bound.
+ */
+export function takeArrived(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Uint8Array | undefined {
+  if (!(body instanceof Readable) || !('complete' in body) || body.complete !== true)
+    return undefined;
+  if (body.destroyed || body.readableFlowing !== null || body.readableLength > maxBytes)
+    return undefined;
+  return (body.read() as Uint8Array | null) ?? undefined;
+}
+
 /** Nothing is heard after the returned function is called; what is left stays unread. */
 export function listenTo(body: AsyncIterable<Uint8Array>, listener: BodyListener): () => void {
   return body instanceof Readable ? listenToStream(body, listener) : iterate(body, listener);

@@ -10,7 +10,11 @@ import { decodeUtf8, refuseRepaired } from './utf8.ts';
 const headerPairsPerPart = 16;
 
 /** Repeated names become lists. Throws 400. */
-export function parseMultipart(type: MediaType, bytes: Buffer, limits: Limits): Promise<Keywords> {
+export function parseMultipart(
+  type: MediaType,
+  bytes: Uint8Array,
+  limits: Limits,
+): Promise<Keywords> {
   return new Promise((resolve, reject) => {
     const boundary = type.parameters.get('boundary') ?? '';
     if (!/^[\x20-\x7e]{1,70}$/.test(boundary)) {
