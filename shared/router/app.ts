@@ -1,6 +1,7 @@
 // The application: controllers found, the table built, and one entry for each kind of server.
 
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
+import type { FormatCheck } from './arguments/declared-schema.ts';
 import { createSchemaCompiler } from './arguments/schema.ts';
 import type { Cors } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
@@ -44,6 +45,9 @@ export interface AppOptions {
   readonly missingVerb?: 405 | 501;
   /** How a text is sent where its method names no media type: JSON (the default), or raw. */
   readonly stringReturn?: 'application/json' | 'text/html';
+  /** Formats of texts beside the known ones: `{ sku: (text) => /^[a-z]{2}-\d{4}$/.test(text) }` is for
+   * `Type.String({ format: 'sku' })`. */
+  readonly formats?: Readonly<Record<string, FormatCheck>>;
   /** Of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
@@ -82,7 +86,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     trees.push(await load(prefix));
   }
   const table = buildTable(trees, {
-    compiler: createSchemaCompiler(),
+    compiler: createSchemaCompiler(options.formats),
     limits,
     guard: options.guard,
     requireGuards: options.requireGuards ?? false,

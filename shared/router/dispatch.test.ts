@@ -116,7 +116,7 @@ test('a text that is longer than allowed is refused before a pattern looks at it
   const before = cpuMs();
   t.deepEqual(
     (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
-    ['must NOT have more than 256 characters'],
+    ['must not have more than 256 characters'],
   );
   t.true(cpuMs() - before < 5_000);
   // Characters outside the basic plane are two units each, and are looked at as well.
@@ -296,7 +296,7 @@ test('problems with several keywords are named at once', async (t) => {
   ]);
 });
 
-test('of a list with very many wrong items the first is named, of a shorter one some more', async (t) => {
+test('of a list with many wrong items twenty are named, however many there are', async (t) => {
   class Files extends Controller {
     static readonly POST = op({
       body: Type.Object({ files: Type.Array(Type.Object({ path: Type.String() })) }),
@@ -309,16 +309,12 @@ test('of a list with very many wrong items the first is named, of a shorter one 
     const answer = await own.send('POST', '/files', { body: { files } });
     return (answer.json as { errors: readonly { name: string; reason: string }[] }).errors;
   };
-  const reason = "must have required property 'path'";
+  const reason = 'must have required properties path';
   t.deepEqual(await namedFor(2), [
     { in: 'body', name: 'files/0', reason },
     { in: 'body', name: 'files/1', reason },
   ] as never);
-  t.is((await namedFor(900)).length, 20);
-  t.deepEqual(
-    (await namedFor(1000)).map(({ name }) => name),
-    ['files/0'],
-  );
+  t.is((await namedFor(1000)).length, 20);
 });
 
 test('there is one instance per request, and defaults are copies', async (t) => {

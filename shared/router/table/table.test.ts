@@ -95,7 +95,7 @@ test('a declaration that cannot be understood stops the start, saying what is wr
   };
   const field = (schema: Type.TSchema) => start({ query: Type.Object({ a: schema }) });
   t.regex(await field(Type.String({ pattern: '(a+)+$' })), /:Odd.GET: the pattern .* linear time/);
-  t.regex(await field(Type.String({ format: 'email' })), /unknown format "email"/);
+  t.regex(await field(Type.String({ format: 'mail' })), /unknown format "mail"; known are date/);
   t.regex(await start({ query: Type.Object({}, { minProperties: 1 }) }), /remove minProperties/);
   const a = Type.Object({ a: Type.String() });
   t.regex(await start({ query: a, body: a }), /keyword a .* declared twice/);

@@ -1,0 +1,42 @@
+import test from 'ava';
+import Type from 'typebox';
+import { createSchemaCompiler } from './schema.ts';
+
+const { compile } = createSchemaCompiler({ sku: (text) => /^[a-z]{2}-[0-9]{4}$/.test(text) });
+
+for (const [format, right, wrong] of [
+  ['date', '2026-01-31', '31.1.2026'],
+  ['date-time', '2026-01-31T10:00:00Z', '2026-01-31 10:00'],
+  ['email', 'ann@example.com', 'ann@'],
+  ['ipv4', '192.0.2.1', '192.0.2.256'],
+  ['ipv6', '2001:db8::1', '2001:db8:::1'],
+  ['uri', 'https://example.com/a?b=c', 'example.com'],
+  ['uuid', '3f2504e0-4f89-41d3-9a0c-0305e82c3301', '3f2504e0'],
+  ['sku', 'ab-1234', 'ab-12'],
+] as const) {
+  test(`the format ${format} is checked`, (t) => {
+    const check = compile(Type.String({ format }));
+    t.deepEqual(check(right), []);
+    t.deepEqual(check(wrong), [{ at: '', reason: `must match format "${format}"` }]);
+  });
+}
+
+test('defaults inside lists and objects are filled in, each time anew', (t) => {
+  const tags = Type.Array(Type.String(), { default: [] });
+  const check = compile(Type.Array(Type.Object({ place: Type.Object({ tags }) })));
+  const [one, other] = [[{ place: {} }], [{ place: {} }]] as unknown as {
+    place: { tags: string[] };
+  }[][];
+  t.deepEqual(check(one), []);
+  one?.[0]?.place.tags.push('mine');
+  t.deepEqual(check(other), []);
+  t.deepEqual(other, [{ place: { tags: [] } }]);
+});
+
+test('a default that may not apply, and a keyword that nobody knows, are refused by name', (t) => {
+  const either = Type.Union([Type.Object({ a: Type.Integer({ default: 1 }) }), Type.Null()]);
+  t.throws(() => compile(either), { message: /default is ignored for a/ });
+  t.throws(() => compile({ type: 'string', maxLenght: 3 } as Type.TSchema), {
+    message: 'unknown keyword "maxLenght"',
+  });
+});
