@@ -177,7 +177,8 @@ export class Default extends AdminController {
 
   async PUT({ yaml, message, allowRemoval, rollout }: Fields<typeof Default.PUT>, domain: string) {
     let isNew = false;
-    const made = await this.change(`put domain ${domain}`, async () => {
+    const why = message === undefined ? '' : `: ${message}`;
+    const made = await this.change(`put domain ${domain}${why}`, async () => {
       const named = this.readDomainName(yaml);
       if (named !== domain) {
         const detail = `the rules are for domain ${named}, not ${domain}`;
