@@ -19,61 +19,60 @@ export interface UnfinishedRequestsDeps {
   readonly timeoutMs: number;
 }
 
-interface Begun {
-  bytes: number;
-  readonly end: (reason: string) => void;
+export function createUnfinishedRequests(deps: UnfinishedRequestsDeps): UnfinishedRequests {
+  const shared: Shared = { ...deps, begun: new Set(), totalBytes: 0 };
+  return { open: (end) => new Request(shared, end) };
 }
 
-export function createUnfinishedRequests({
-  clock,
-  maxBytes,
-  timeoutMs,
-}: UnfinishedRequestsDeps): UnfinishedRequests {
+interface Shared extends UnfinishedRequestsDeps {
   /** The oldest is first. */
-  const requests = new Set<Begun>();
-  let totalBytes = 0;
+  readonly begun: Set<Request>;
+  totalBytes: number;
+}
+
+class Request implements UnfinishedRequest {
+  readonly #shared: Shared;
+  readonly #end: (reason: string) => void;
+  /** 0 while there is none. */
+  #bytes = 0;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(shared: Shared, end: (reason: string) => void) {
+    this.#shared = shared;
+    this.#end = end;
+  }
+
+  holds(bytes: number, isNext: boolean): void {
+    if (this.#bytes > 0 && (isNext || bytes === 0)) this.#forget();
+    if (bytes === 0) return;
+    if (this.#bytes === 0) this.#begin();
+    this.#shared.totalBytes += bytes - this.#bytes;
+    this.#bytes = bytes;
+    this.#relieve();
+  }
+
+  #begin(): void {
+    const { begun, clock, timeoutMs } = this.#shared;
+    begun.add(this);
+    this.#cancelTimer = clock.after(timeoutMs, () =>
+      this.#end(`a request was not complete after ${timeoutMs / 1000} s`),
+    );
+  }
+
+  #forget(): void {
+    this.#shared.begun.delete(this);
+    this.#shared.totalBytes -= this.#bytes;
+    this.#bytes = 0;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
 
   /** The oldest is ended first: trickling bytes gain no time, and a client that sends complete requests is
    * done before others fill the bound. */
-  function relieve(): void {
-    for (const { end } of requests) {
-      if (totalBytes <= maxBytes) return;
-      end('unfinished requests hold too many bytes, and this one is the oldest');
+  #relieve(): void {
+    for (const request of this.#shared.begun) {
+      if (this.#shared.totalBytes <= this.#shared.maxBytes) return;
+      request.#end('unfinished requests hold too many bytes, and this one is the oldest');
     }
   }
-
-  return {
-    open(end) {
-      let request: Begun | undefined;
-      let cancelTimer: (() => void) | undefined;
-
-      function begin(): Begun {
-        const begun = { bytes: 0, end };
-        requests.add(begun);
-        cancelTimer = clock.after(timeoutMs, () =>
-          end(`a request was not complete after ${timeoutMs / 1000} s`),
-        );
-        return begun;
-      }
-
-      function forget(begun: Begun): void {
-        requests.delete(begun);
-        totalBytes -= begun.bytes;
-        request = undefined;
-        cancelTimer?.();
-        cancelTimer = undefined;
-      }
-
-      return {
-        holds(bytes, isNext) {
-          if (request !== undefined && (isNext || bytes === 0)) forget(request);
-          if (bytes === 0) return;
-          request ??= begin();
-          totalBytes += bytes - request.bytes;
-          request.bytes = bytes;
-          relieve();
-        },
-      };
-    },
-  };
 }

@@ -26,6 +26,8 @@ export interface FleetLinkDeps {
   readonly onAnswer: (answer: CountersAnswerMessage) => void;
   /** Called when the link is ended because of the worker's messages. */
   readonly onRefused: (reason: string) => void;
+  /** It is ended from here. Not only when it is closed: the worker may open its next link before. */
+  readonly onFinish: () => void;
   /** Always, as the last. */
   readonly onClose: () => void;
 }
@@ -45,9 +47,14 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
     refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
   );
 
+  function finish(status: GrpcStatus, text: string): void {
+    call.finish(status, text);
+    deps.onFinish();
+  }
+
   function refuse(status: GrpcStatus, text: string): void {
     deps.onRefused(text);
-    call.finish(status, text);
+    finish(status, text);
   }
 
   function take({ hello, report, counters }: FromWorkerMessage): void {
@@ -88,7 +95,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
         take(message);
       },
       onUnfinished: (reason) => refuse(grpcStatus.resourceExhausted, reason),
-      onHalfClose: () => call.finish(grpcStatus.ok, ''),
+      onHalfClose: () => finish(grpcStatus.ok, ''),
       onClose() {
         cancelTimer?.();
         deps.onClose();
@@ -105,6 +112,6 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
         unsent--;
       });
     },
-    finish: call.finish,
+    finish,
   };
 }

@@ -225,19 +225,13 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
           onRefused(reason) {
             reportEnd(reason, member?.hello);
           },
+          onFinish: leave,
           onClose() {
             links.delete(link);
             leave();
           },
         },
-        {
-          ...call,
-          finish(status, text) {
-            call.finish(status, text);
-            // Not only when it is closed: the worker may open its next link before.
-            leave();
-          },
-        },
+        call,
       );
       function reportEnd(reason: string, hello: HelloMessage | undefined): void {
         const who = hello === undefined ? '' : ` of worker '${nameOf(hello)}'`;

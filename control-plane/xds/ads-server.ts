@@ -19,16 +19,16 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
-import { type Connection, createConnection } from './connection.ts';
-import { createDiscoveryStream, type DiscoveryStream } from './discovery-stream.ts';
+import { Connection, type ConnectionDeps } from './connection.ts';
+import { DiscoveryStream, type OpenStream } from './discovery-stream.ts';
 import { createEntrance } from './entrance.ts';
 import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
-import { type CallHandler, type GrpcCall, openCall, refuseCall } from './grpc-call.ts';
+import { type CallDeps, type OpenCall, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
-import { createKeptNames } from './kept-names.ts';
+import { KeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
-import { type DiscoveryMode, noMetrics, type XdsMetrics } from './metrics.ts';
+import { type DiscoveryMode, type DropReason, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
@@ -52,7 +52,7 @@ export interface AdsServerDeps {
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
   readonly metrics?: XdsMetrics;
   /** Methods of other services on this port, by their paths. Who serves them ends their calls before `stop`. */
-  readonly methods?: ReadonlyMap<string, (call: GrpcCall) => CallHandler>;
+  readonly methods?: ReadonlyMap<string, OpenCall>;
 }
 
 export interface AdsServerOptions {
@@ -84,13 +84,13 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
   const events = { info: toEvents(log.info), warning: toEvents(log.warning) };
   const protocols = createProtocols(deps.protos);
-  const streams: Record<DiscoveryMode, Set<DiscoveryStream>> = {
+  const streams: Record<DiscoveryMode, Set<OpenStream>> = {
     sotw: new Set(),
     delta: new Set(),
   };
   const connections = new Map<ServerHttp2Session, Connection>();
   const fanOut = createFanOut(() => [...streams.sotw, ...streams.delta]);
-  const keptNames = createKeptNames(limits.maxKeptBytes);
+  const keptNames = new KeptNames(limits.maxKeptBytes);
   const unfinishedRequests = createUnfinishedRequests({
     clock,
     maxBytes: limits.maxUnfinishedBytes,
@@ -125,7 +125,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   let stopWatching = (): void => {};
 
   const { aggregated, rateLimitConfig } = deps.protos;
-  const methods = new Map<string, (call: GrpcCall) => CallHandler>([
+  const methods = new Map<string, OpenCall>([
     [aggregated.StreamAggregatedResources.path, openStream(protocols.aggregatedSotw)],
     [aggregated.DeltaAggregatedResources.path, openStream(protocols.aggregatedDelta)],
     [rateLimitConfig.StreamRlsConfigs.path, openStream(protocols.dedicatedSotw)],
@@ -135,42 +135,38 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     ],
     ...(deps.methods ?? []),
   ]);
+  const callDeps: CallDeps = {
+    maxMessageBytes: limits.maxRequestBytes,
+    unfinishedRequests,
+    clock,
+    onClose() {
+      calls--;
+    },
+  };
+  const connectionDeps: ConnectionDeps = {
+    clock,
+    limits,
+    onClose: (session) => void connections.delete(session),
+  };
 
-  function openStream<Request extends object>(
-    protocol: DiscoveryProtocol<Request>,
-  ): (call: GrpcCall) => CallHandler {
-    const { mode } = protocol;
-    const open = streams[mode];
-    const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames };
-    return (call) => {
-      const stream = createDiscoveryStream(streamDeps, protocol, call);
-      open.add(stream);
-      metrics.streams(mode, open.size);
-      return {
-        ...stream,
-        onClose(isBroken) {
-          open.delete(stream);
-          metrics.streams(mode, open.size);
-          stream.onClose(isBroken);
-        },
-      };
-    };
+  function openStream<Request extends object>(protocol: DiscoveryProtocol<Request>): OpenCall {
+    const open = streams[protocol.mode];
+    const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
+    return (call) => new DiscoveryStream(streamDeps, protocol, call);
   }
 
   function onSession(session: ServerHttp2Session): void {
-    const onClose = (): void => void connections.delete(session);
-    const connection = createConnection(session, { clock, limits, onClose });
+    const connection = new Connection(session, connectionDeps);
     connections.set(session, connection);
     const { socket } = session;
     session.once('localSettings', () => {
-      connectionLimit.use(socket, connection.use);
+      connectionLimit.use(socket, connection);
       entrance.opened(socket);
     });
   }
 
   function onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const connection = stream.session && connections.get(stream.session as ServerHttp2Session);
-    const peerAddress = toPeerAddress(stream);
     const refuse = (status: GrpcStatus, text: string): void =>
       refuseCall(stream, { status, text, clock });
     const method = methods.get(headers[':path'] ?? '');
@@ -183,56 +179,23 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     } else if (calls >= limits.maxStreams) {
       metrics.dropped('too_many_streams');
       const text = `there are ${calls} streams already`;
-      events.warning.report(`xDS: ${peerAddress} was refused: ${text}`, 'too_many_streams');
+      warnRefused(connection, text, 'too_many_streams');
       refuse(grpcStatus.resourceExhausted, text);
     } else {
       const allowed = authorize?.(headers) ?? { ok: true };
       if (!allowed.ok) {
         metrics.dropped('unauthenticated');
-        const text = `xDS: ${peerAddress} was refused: ${allowed.reason}`;
-        events.warning.report(text, 'unauthenticated');
+        warnRefused(connection, allowed.reason, 'unauthenticated');
         refuse(grpcStatus.unauthenticated, allowed.reason);
         return;
       }
-      admit(stream, { connection, peerAddress, method });
+      calls++;
+      new StreamCall(stream, connection, callDeps, method);
     }
   }
 
-  function admit(
-    stream: ServerHttp2Stream,
-    admission: {
-      readonly connection: Connection;
-      readonly peerAddress: string;
-      readonly method: (call: GrpcCall) => CallHandler;
-    },
-  ): void {
-    const { connection, peerAddress, method } = admission;
-    const { asked, closed, abandon } = connection.openCall();
-    calls++;
-    const maxMessageBytes = limits.maxRequestBytes;
-    const { isBroken } = connection;
-    const callOptions = { peerAddress, maxMessageBytes, unfinishedRequests, isBroken, clock };
-    openCall(stream, callOptions, (call) => {
-      const handler = method({
-        ...call,
-        abort() {
-          call.abort();
-          abandon();
-        },
-      });
-      return {
-        ...handler,
-        onMessage(message) {
-          asked();
-          handler.onMessage(message);
-        },
-        onClose(isBroken) {
-          calls--;
-          closed();
-          handler.onClose(isBroken);
-        },
-      };
-    });
+  function warnRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
+    events.warning.report(`xDS: ${peerAddress} was refused: ${text}`, reason);
   }
 
   async function stopOnce(graceMs: number): Promise<void> {
@@ -243,9 +206,9 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     for (const stream of [...streams.sotw, ...streams.delta]) {
       stream.finish(grpcStatus.unavailable, 'the control plane is stopping');
     }
-    for (const connection of connections.values()) connection.close();
+    for (const connection of connections.values()) connection.goAway();
     const cancelTimer = clock.after(graceMs, () => {
-      for (const connection of [...connections.values()]) connection.destroy();
+      for (const connection of [...connections.values()]) connection.close();
     });
     await closed;
     cancelTimer();
@@ -297,11 +260,4 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
 
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc([+;]|$)/.test(contentType);
-}
-
-function toPeerAddress(stream: ServerHttp2Stream): string {
-  const { remoteAddress = 'unknown', remotePort = 0 } = stream.session?.socket ?? {};
-  return remoteAddress.includes(':')
-    ? `[${remoteAddress}]:${remotePort}`
-    : `${remoteAddress}:${remotePort}`;
 }

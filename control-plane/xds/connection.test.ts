@@ -3,7 +3,7 @@ import { connect, createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createConnection } from './connection.ts';
+import { Connection } from './connection.ts';
 import { defaultLimits } from './limits.ts';
 import { createPatientClock } from './patient-clock.ts';
 
@@ -25,7 +25,7 @@ test('a connection that has ended, but has not said so yet, is not pinged', asyn
   const session = await openSession(t);
   const clock = createManualClock();
   let closed = 0;
-  createConnection(session, { clock, limits: defaultLimits, onClose: () => closed++ });
+  new Connection(session, { clock, limits: defaultLimits, onClose: () => closed++ });
   const end = once(session, 'close');
   session.destroy();
   clock.advance(defaultLimits.keepaliveMs + defaultLimits.keepaliveTimeoutMs);
@@ -37,7 +37,7 @@ test('a connection that has ended, but has not said so yet, is not pinged', asyn
 test('a connection without calls is closed after a period', async (t) => {
   const session = await openSession(t);
   const clock = createManualClock();
-  createConnection(session, { clock, limits: defaultLimits, onClose: () => {} });
+  new Connection(session, { clock, limits: defaultLimits, onClose: () => {} });
   clock.advance(defaultLimits.keepaliveMs - 1);
   t.false(session.closed);
   clock.advance(1);
@@ -52,7 +52,7 @@ test('a client is not closed for an answer that came while the process stood sti
   const clock = createManualClock();
   const limits = { ...defaultLimits, keepaliveMs: 1_000 };
   const deps = { clock: createPatientClock(clock), limits, onClose: () => {} };
-  createConnection(session, deps).openCall();
+  new Connection(session, deps).callOpened();
   clock.advance(limits.keepaliveMs);
   clock.stall(limits.keepaliveTimeoutMs + 1_000);
   t.false(session.destroyed);

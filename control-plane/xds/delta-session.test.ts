@@ -7,7 +7,7 @@ import type {
   DeltaDiscoveryResponseMessage,
 } from '../../shared/wire/discovery-messages.ts';
 import { createResource, createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
-import { createDeltaSession, type DeltaSession } from './delta-session.ts';
+import { DeltaSession } from './delta-session.ts';
 import type { SessionResponse } from './session.ts';
 
 const protos = loadDiscoveryProtos();
@@ -39,7 +39,7 @@ function versionsOf(snapshot: Snapshot): Record<string, string> {
 }
 
 function start(snapshot: Snapshot, request: DeltaDiscoveryRequestMessage = {}) {
-  const session = createDeltaSession();
+  const session = new DeltaSession();
   return { session, ...session.onRequest(request, snapshot) };
 }
 
@@ -255,7 +255,7 @@ test('under "*", a name that is given up without having been asked for is nothin
 });
 
 test('names that were given up count for as long as the client was not told of them', (t) => {
-  const session = createDeltaSession();
+  const session = new DeltaSession();
   session.onRequest({ resourceNamesSubscribe: ['*'] }, undefined);
   for (const names of [
     ['a', 'b'],
@@ -324,7 +324,7 @@ test('whatever the order of events, a client ends with the last snapshot, whethe
   fc.assert(
     fc.property(contents, events, names, (initial, list, wanted) => {
       let snapshot = snapshotOf(initial);
-      let session = createDeltaSession();
+      let session = new DeltaSession();
       let onWire: SessionResponse | undefined;
       let inbox: SessionResponse[] = [];
       const holds = new Map<string, string>();
@@ -356,7 +356,7 @@ test('whatever the order of events, a client ends with the last snapshot, whethe
         put(session.onRequest({ ...request, errorDetail: no }, snapshot).response);
       };
       const connect = (): void => {
-        session = createDeltaSession();
+        session = new DeltaSession();
         onWire = undefined;
         inbox = [];
         const request = {

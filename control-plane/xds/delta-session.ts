@@ -10,15 +10,8 @@ import {
 } from '../snapshot/response-body.ts';
 import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
-import type { Answer, Session, SessionResponse } from './session.ts';
-import {
-  createSelector,
-  type Subscription,
-  toDeltaSubscription,
-  wantsNothing,
-} from './subscription.ts';
-
-export type DeltaSession = Session<DeltaDiscoveryRequestMessage>;
+import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
+import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './subscription.ts';
 
 /** Limit of unanswered responses; a client that does not answer gets no more. */
 const maxUnanswered = 4;
@@ -29,177 +22,199 @@ interface Unanswered {
   readonly names: readonly string[];
 }
 
-export function createDeltaSession(): DeltaSession {
-  const selector = createSelector();
-  let subscription: Subscription | undefined;
-  let newest: Snapshot | undefined;
+export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
+  readonly #selector = new Selector();
+  #subscription: Subscription | undefined;
+  #newest: Snapshot | undefined;
   /** What the client has if it accepts everything that was sent. */
-  let held: HeldResources = noResources;
+  #held: HeldResources = noResources;
   /** Whether the client has what many have: then responses are made once for all. */
-  let isHeldByMany = true;
+  #isHeldByMany = true;
   /** Refused names: whether the client has them is unknown, so the next response includes them. */
-  let doubtful = new Set<string>();
+  #doubtful = new Set<string>();
   /** Names that the client asked for again: it gets the resource or its removal. */
-  let owed = new Set<string>();
+  #owed = new Set<string>();
   /** A client without resources gets one empty response, so that it does not wait. */
-  let owesAnything = false;
-  let unanswered: readonly Unanswered[] = [];
-  let refusedVersion: string | undefined;
-  let sentVersion = '';
-  let nonces = 0;
-  let isSending = false;
+  #owesAnything = false;
+  #unanswered: readonly Unanswered[] = [];
+  #refusedVersion: string | undefined;
+  #sentVersion = '';
+  #nonces = 0;
+  #isSending = false;
 
-  function next(): SessionResponse | undefined {
-    if (isSending || newest === undefined || subscription === undefined) return undefined;
-    if (unanswered.length >= maxUnanswered || wantsNothing(subscription)) return undefined;
-    const wanted = selector.select(newest, subscription);
-    const change = toChange(wanted, subscription.wildcard);
-    held = wanted.resources;
-    isHeldByMany = true;
+  onRequest(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): RequestOutcome {
+    this.#newest = snapshot;
+    const before = this.#subscription;
+    this.#subscription = toDeltaSubscription(before, {
+      subscribe: request.resourceNamesSubscribe ?? [],
+      unsubscribe: request.resourceNamesUnsubscribe ?? [],
+    });
+    if (before === undefined) this.#readFirst(request, snapshot);
+    else this.#readChange(request, before);
+    // Names count whatever the nonce: they are changes, which the client does not repeat.
+    const answer = this.#readAnswer(request, before === undefined);
+    const changesNames = before !== undefined && this.#subscription !== before;
+    return { response: this.#next(), answer, changesNames };
+  }
+
+  onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined {
+    this.#newest = snapshot;
+    return this.#next();
+  }
+
+  onSent(): SessionResponse | undefined {
+    this.#isSending = false;
+    return this.#next();
+  }
+
+  wantedVersion(snapshot: Snapshot): string | undefined {
+    return this.#subscription === undefined
+      ? snapshot.version
+      : this.#selector.versionOf(snapshot, this.#subscription);
+  }
+
+  get wantedNames(): number {
+    // State shared with all clients is not counted for this one.
+    return Math.max(
+      this.#subscription?.names.size ?? 0,
+      this.#isHeldByMany ? 0 : this.#held.size,
+      this.#owed.size,
+      countOthers(this.#doubtful, this.#newest),
+    );
+  }
+
+  get keptBytes(): number {
+    return (
+      toKeptBytes(this.#subscription?.names ?? []) +
+      toKeptBytes(this.#owed) +
+      toKeptBytes(
+        this.#isHeldByMany ? [] : Array.from(this.#held, ([name, { version }]) => name + version),
+      )
+    );
+  }
+
+  #next(): SessionResponse | undefined {
+    if (this.#isSending || this.#newest === undefined || this.#subscription === undefined)
+      return undefined;
+    if (this.#unanswered.length >= maxUnanswered || wantsNothing(this.#subscription))
+      return undefined;
+    const wanted = this.#selector.select(this.#newest, this.#subscription);
+    const change = this.#toChange(wanted, this.#subscription.wildcard);
+    this.#held = wanted.resources;
+    this.#isHeldByMany = true;
     if (change === undefined) return undefined;
-    nonces++;
-    const nonce = String(nonces);
+    this.#nonces++;
+    const nonce = String(this.#nonces);
     const { version } = wanted;
-    doubtful = new Set();
-    owed = new Set();
-    owesAnything = false;
-    sentVersion = version;
-    isSending = true;
-    unanswered = [...unanswered, { nonce, version, names: change.names }];
+    if (this.#doubtful.size > 0) this.#doubtful = new Set();
+    if (this.#owed.size > 0) this.#owed = new Set();
+    this.#owesAnything = false;
+    this.#sentVersion = version;
+    this.#isSending = true;
+    this.#unanswered = [...this.#unanswered, { nonce, version, names: change.names }];
     return { nonce, version, body: change.bytes };
   }
 
   /** Undefined when there is nothing to say. */
-  function toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
-    const isShared = wildcard && isHeldByMany && doubtful.size === 0 && owed.size === 0;
-    if (isShared && held === wanted.resources && !owesAnything) return undefined;
-    let body = isShared ? toSharedDelta(held, wanted) : toDelta(held, wanted, owed);
-    const isNews = body.names.length > 0 || owesAnything;
+  #toChange(wanted: Snapshot, wildcard: boolean): DeltaBody | undefined {
+    const isShared =
+      wildcard && this.#isHeldByMany && this.#doubtful.size === 0 && this.#owed.size === 0;
+    if (isShared && this.#held === wanted.resources && !this.#owesAnything) return undefined;
+    let body = isShared
+      ? toSharedDelta(this.#held, wanted)
+      : toDelta(this.#held, wanted, this.#owed);
+    const isNews = body.names.length > 0 || this.#owesAnything;
     // A refused state is offered again only as part of a different one.
-    const isOtherThanRefused = doubtful.size > 0 && wanted.version !== refusedVersion;
+    const isOtherThanRefused = this.#doubtful.size > 0 && wanted.version !== this.#refusedVersion;
     if (!isNews && !isOtherThanRefused) return undefined;
-    if (doubtful.size > 0) body = toDelta(held, wanted, new Set([...owed, ...doubtful]));
+    if (this.#doubtful.size > 0)
+      body = toDelta(this.#held, wanted, new Set([...this.#owed, ...this.#doubtful]));
     return body;
   }
 
-  function holdAlone(resources: Iterable<readonly [string, { readonly version: string }]>): void {
-    held = new Map(resources);
-    isHeldByMany = false;
+  #holdAlone(resources: Iterable<readonly [string, { readonly version: string }]>): void {
+    this.#held = new Map(resources);
+    this.#isHeldByMany = false;
   }
 
-  function readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
+  #readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
     // In the order of names, as versions are made.
     const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
       a < b ? -1 : 1,
     );
-    owesAnything = initial.length === 0;
-    if (!owesAnything) holdAlone(initial.map(([name, version]) => [name, { version }]));
+    this.#owesAnything = initial.length === 0;
+    if (!this.#owesAnything) this.#holdAlone(initial.map(([name, version]) => [name, { version }]));
     const { resourceNamesSubscribe: names = [] } = request;
-    owed = new Set(names.filter((name) => name !== '*' && !held.has(name)));
-    if (snapshot !== undefined && subscription !== undefined) {
-      const wanted = selector.select(snapshot, subscription);
-      if (isSameContent(held, wanted.resources)) {
-        held = wanted.resources;
-        isHeldByMany = true;
-        sentVersion = wanted.version;
+    for (const name of names) if (name !== '*' && !this.#held.has(name)) this.#owed.add(name);
+    if (snapshot !== undefined && this.#subscription !== undefined) {
+      const wanted = this.#selector.select(snapshot, this.#subscription);
+      if (isSameContent(this.#held, wanted.resources)) {
+        this.#held = wanted.resources;
+        this.#isHeldByMany = true;
+        this.#sentVersion = wanted.version;
       }
     }
   }
 
-  function readChange(request: DeltaDiscoveryRequestMessage, before: Subscription): void {
-    if (subscription === undefined || subscription === before) return;
-    const { wildcard, names } = subscription;
+  #readChange(request: DeltaDiscoveryRequestMessage, before: Subscription): void {
+    if (this.#subscription === undefined || this.#subscription === before) return;
+    const { wildcard, names } = this.#subscription;
     for (const name of request.resourceNamesSubscribe ?? []) {
-      if (name === '*') owesAnything ||= !before.wildcard;
-      else owed.add(name);
+      if (name === '*') this.#owesAnything ||= !before.wildcard;
+      else this.#owed.add(name);
     }
     for (const name of request.resourceNamesUnsubscribe ?? []) {
-      if (!wildcard) owed.delete(name);
+      if (!wildcard) this.#owed.delete(name);
       // Under a wildcard a client that unsubscribes from a name gets the resource again, or its removal;
       // names that it never asked for are ignored.
-      else if (before.names.has(name)) owed.add(name);
+      else if (before.names.has(name)) this.#owed.add(name);
     }
     if (wildcard) return;
-    holdAlone([...held].filter(([name]) => names.has(name)));
-    doubtful = new Set([...doubtful].filter((name) => names.has(name)));
+    this.#holdAlone([...this.#held].filter(([name]) => names.has(name)));
+    this.#doubtful = new Set([...this.#doubtful].filter((name) => names.has(name)));
   }
 
   /** The version of what a client that names resources certainly has: it may have unsubscribed from some
    * since they were sent. Undefined while uncertain, and when everything or nothing is wanted. */
-  function keptVersion(): string | undefined {
-    if (subscription === undefined || subscription.wildcard || wantsNothing(subscription)) {
+  #keptVersion(): string | undefined {
+    if (
+      this.#subscription === undefined ||
+      this.#subscription.wildcard ||
+      wantsNothing(this.#subscription)
+    ) {
       return undefined;
     }
-    return unanswered.length === 0 && doubtful.size === 0 ? toContentVersion(held) : undefined;
+    return this.#unanswered.length === 0 && this.#doubtful.size === 0
+      ? toContentVersion(this.#held)
+      : undefined;
   }
 
-  function readAnswer(request: DeltaDiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
+  #readAnswer(request: DeltaDiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
     const { errorDetail } = request;
     if (isFirst) {
       if (errorDetail != null) {
         const text = errorDetail.message ?? '';
         return { kind: 'refuses', version: undefined, text, holds: '' };
       }
-      return sentVersion === '' ? undefined : { kind: 'holds', version: sentVersion };
+      return this.#sentVersion === '' ? undefined : { kind: 'holds', version: this.#sentVersion };
     }
-    const answered = unanswered.find(({ nonce }) => nonce === request.responseNonce);
+    const answered = this.#unanswered.find(({ nonce }) => nonce === request.responseNonce);
     if (answered === undefined) {
       const givesUp = (request.resourceNamesUnsubscribe ?? []).length > 0;
-      const version = givesUp ? keptVersion() : undefined;
+      const version = givesUp ? this.#keptVersion() : undefined;
       return version === undefined ? undefined : { kind: 'keeps', version };
     }
-    unanswered = unanswered.filter((response) => response !== answered);
-    if (errorDetail == null) return { kind: 'holds', version: keptVersion() ?? answered.version };
-    refusedVersion = answered.version;
+    this.#unanswered = this.#unanswered.filter((response) => response !== answered);
+    if (errorDetail == null)
+      return { kind: 'holds', version: this.#keptVersion() ?? answered.version };
+    this.#refusedVersion = answered.version;
     for (const name of answered.names) {
-      if (subscription?.wildcard || subscription?.names.has(name)) doubtful.add(name);
+      if (this.#subscription?.wildcard || this.#subscription?.names.has(name))
+        this.#doubtful.add(name);
     }
     const text = errorDetail.message ?? '';
     return { kind: 'refuses', version: answered.version, text, holds: '' };
   }
-
-  return {
-    onRequest(request, snapshot) {
-      newest = snapshot;
-      const before = subscription;
-      subscription = toDeltaSubscription(before, {
-        subscribe: request.resourceNamesSubscribe ?? [],
-        unsubscribe: request.resourceNamesUnsubscribe ?? [],
-      });
-      if (before === undefined) readFirst(request, snapshot);
-      else readChange(request, before);
-      // Names count whatever the nonce: they are changes, which the client does not repeat.
-      const answer = readAnswer(request, before === undefined);
-      const changesNames = before !== undefined && subscription !== before;
-      return { response: next(), answer, changesNames };
-    },
-    onSnapshot(snapshot) {
-      newest = snapshot;
-      return next();
-    },
-    onSent() {
-      isSending = false;
-      return next();
-    },
-    wantedVersion: (snapshot) =>
-      subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
-    get wantedNames() {
-      // State shared with all clients is not counted for this one.
-      return Math.max(
-        subscription?.names.size ?? 0,
-        isHeldByMany ? 0 : held.size,
-        owed.size,
-        countOthers(doubtful, newest),
-      );
-    },
-    get keptBytes() {
-      return (
-        toKeptBytes(subscription?.names ?? []) +
-        toKeptBytes(owed) +
-        toKeptBytes(isHeldByMany ? [] : Array.from(held, ([name, { version }]) => name + version))
-      );
-    },
-  };
 }
 
 function countOthers(names: ReadonlySet<string>, snapshot: Snapshot | undefined): number {

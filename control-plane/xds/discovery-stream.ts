@@ -3,15 +3,16 @@
 
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
-import { createTokenBucket } from '../../shared/grpc/token-bucket.ts';
+import { createTokenBucket, type TokenBucket } from '../../shared/grpc/token-bucket.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import type { RepeatedLog } from '../../shared/repeated-log.ts';
 import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toStringField } from '../../shared/wire/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
+import type { Refreshable } from './fan-out.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
-import { type KeptNames, toKeptBytes } from './kept-names.ts';
+import { type KeptNames, type NameKeeper, toKeptBytes } from './kept-names.ts';
 import {
   type AdsLimits,
   bytesPerToken,
@@ -22,7 +23,7 @@ import {
 import type { DropReason, XdsMetrics } from './metrics.ts';
 import { toNodeIdentity } from './node-identity.ts';
 import type { AnyDiscoveryRequest, DiscoveryProtocol } from './protocol.ts';
-import type { Answer, SessionResponse } from './session.ts';
+import type { Answer, Session, SessionResponse } from './session.ts';
 import { toAlreadyConnected } from './worker-name.ts';
 import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
 
@@ -34,11 +35,11 @@ export interface DiscoveryStreamDeps {
   readonly metrics: XdsMetrics;
   readonly limits: AdsLimits;
   readonly keptNames: KeptNames;
+  /** All streams of this protocol that are open. */
+  readonly open: Set<OpenStream>;
 }
 
-export interface DiscoveryStream extends CallHandler {
-  /** The node's snapshot may have changed. */
-  refresh(): void;
+export interface OpenStream extends Refreshable {
   finish(status: GrpcStatus, text: string): void;
 }
 
@@ -46,93 +47,173 @@ export interface DiscoveryStream extends CallHandler {
 const maxShownText = 1_000;
 const maxShownId = 200;
 
-export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
-  deps: DiscoveryStreamDeps,
-  protocol: DiscoveryProtocol<Request>,
-  call: GrpcCall,
-): DiscoveryStream {
-  const { snapshots, events, clock, metrics, limits } = deps;
-  const { mode } = protocol;
-  const session = protocol.createSession();
-  const bucket = createTokenBucket({
-    capacity: limits.requestBurst,
-    perSecond: limits.requestsPerSecond,
-  });
-  let node: NodeIdentity | undefined;
-  let record: WorkerRecord | undefined;
-  let cancelDrainTimer: (() => void) | undefined;
-  let isClosed = false;
-  const keep = deps.keptNames.open(() => {
-    cutOff('too_many_names', 'it keeps the most of the names that are kept for all streams');
-  });
-  let cancelFirstTimer: (() => void) | undefined = clock.after(limits.requestMs, () =>
-    refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
-  );
+export class DiscoveryStream<Request extends AnyDiscoveryRequest>
+  implements CallHandler, Refreshable, NameKeeper
+{
+  readonly #deps: DiscoveryStreamDeps;
+  readonly #protocol: DiscoveryProtocol<Request>;
+  readonly #call: GrpcCall;
+  readonly #session: Session<Request>;
+  readonly #bucket: TokenBucket;
+  #node: NodeIdentity | undefined;
+  #record: WorkerRecord | undefined;
+  #cancelFirstTimer: (() => void) | undefined;
+  #cancelDrainTimer: (() => void) | undefined;
+  #isClosed = false;
 
-  function whoIsIt(): string {
-    if (node === undefined) return call.peerAddress;
-    return `worker '${node.id.slice(0, maxShownId)}' at ${call.peerAddress}`;
+  constructor(deps: DiscoveryStreamDeps, protocol: DiscoveryProtocol<Request>, call: GrpcCall) {
+    this.#deps = deps;
+    this.#protocol = protocol;
+    this.#call = call;
+    this.#session = protocol.createSession();
+    const { limits, clock, open, metrics } = deps;
+    this.#bucket = createTokenBucket({
+      capacity: limits.requestBurst,
+      perSecond: limits.requestsPerSecond,
+    });
+    this.#cancelFirstTimer = clock.after(limits.requestMs, () =>
+      this.#refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
+    );
+    open.add(this);
+    metrics.streams(protocol.mode, open.size);
   }
 
-  function finish(status: GrpcStatus, text: string): void {
-    call.finish(status, text);
+  onMessage(bytes: Buffer): void {
+    this.#cancelFirstTimer?.();
+    this.#cancelFirstTimer = undefined;
+    const request = this.#readRequest(bytes);
+    const node = this.#node;
+    if (request === undefined || node === undefined) return;
+    const typeUrl = request.typeUrl || this.#protocol.impliedTypeUrl;
+    if (typeUrl !== rateLimitConfigTypeUrl) {
+      if (this.#takeTokens(bytes, 1)) this.#passOver(typeUrl ?? '');
+      return;
+    }
+    const isFirst = this.#record === undefined;
+    this.#record ??= this.#join(node);
+    if (this.#record === undefined) return;
+    const { snapshots, keptNames, metrics } = this.#deps;
+    const session = this.#session;
+    const current = snapshots.current(node);
+    const { response, answer, changesNames } = session.onRequest(request, current);
+    if (isFirst || changesNames) keptNames.keep(this, nodeBytes(node) + session.keptBytes);
+    if (this.#isClosed) return;
+    // An acknowledgement costs nothing: there is one per response. Unless it triggers the next response,
+    // which it would answer in the same way.
+    if (!this.#takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
+    if (session.wantedNames > maxNames) {
+      this.#refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
+      return;
+    }
+    // The versions of a first request are about an earlier stream.
+    if (!isFirst && answer?.kind === 'holds') metrics.acked(this.#protocol.mode);
+    if (!isFirst && answer?.kind === 'refuses') metrics.nacked(this.#protocol.mode);
+    this.#recordAnswer(answer, current);
+    this.#send(response);
+  }
+
+  onUnfinished(reason: string): void {
+    this.#refuse('unfinished_request', grpcStatus.resourceExhausted, reason);
+  }
+
+  onHalfClose(): void {
+    this.finish(grpcStatus.ok, '');
+  }
+
+  onClose(isBroken: boolean): void {
+    const { keptNames, open, metrics, events } = this.#deps;
+    const { mode } = this.#protocol;
+    this.#isClosed = true;
+    open.delete(this);
+    metrics.streams(mode, open.size);
+    keptNames.keep(this, 0);
+    this.#cancelFirstTimer?.();
+    this.#cancelDrainTimer?.();
+    if (this.#record === undefined) return;
+    this.#record.left(isBroken ? 'broke' : 'goodbye');
+    events.info.report(`xDS: ${this.#whoIsIt()} left (${mode})`, 'left');
+  }
+
+  /** The node's snapshot may have changed. */
+  refresh(): void {
+    // Without a record no request has asked for anything yet.
+    if (this.#record === undefined || this.#node === undefined) return;
+    this.#send(this.#session.onSnapshot(this.#deps.snapshots.current(this.#node)));
+  }
+
+  finish(status: GrpcStatus, text: string): void {
+    this.#call.finish(status, text);
     // Not only when it is closed: the worker may open its next stream before.
-    record?.left('goodbye');
+    this.#record?.left('goodbye');
   }
 
-  function refuse(reason: DropReason, status: GrpcStatus, text: string): void {
+  keepsMost(): void {
+    this.#cutOff('too_many_names', 'it keeps the most of the names that are kept for all streams');
+  }
+
+  #whoIsIt(): string {
+    const { peerAddress } = this.#call;
+    if (this.#node === undefined) return peerAddress;
+    return `worker '${this.#node.id.slice(0, maxShownId)}' at ${peerAddress}`;
+  }
+
+  #refuse(reason: DropReason, status: GrpcStatus, text: string): void {
+    const { metrics, events } = this.#deps;
     metrics.dropped(reason);
-    events.warning.report(`xDS: the stream of ${whoIsIt()} was ended: ${text}`, reason);
-    finish(status, text);
+    events.warning.report(`xDS: the stream of ${this.#whoIsIt()} was ended: ${text}`, reason);
+    this.finish(status, text);
   }
 
-  function send(response: SessionResponse | undefined): void {
-    if (response === undefined || isClosed) return;
+  #send(response: SessionResponse | undefined): void {
+    if (response === undefined || this.#isClosed) return;
+    const { clock, limits, metrics } = this.#deps;
     const { version, nonce, body } = response;
     const parts = [toStringField(5, nonce), ...body];
     const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-    record?.sent(version);
-    metrics.responseSent(mode, bytes);
-    cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => {
+    this.#record?.sent(version);
+    metrics.responseSent(this.#protocol.mode, bytes);
+    this.#cancelDrainTimer = clock.after(limits.drainTimeoutMs, () => {
       const seconds = limits.drainTimeoutMs / 1000;
-      cutOff('slow_reader', `it did not read a response of ${bytes} bytes in ${seconds} s`);
+      this.#cutOff('slow_reader', `it did not read a response of ${bytes} bytes in ${seconds} s`);
     });
-    call.send(parts, () => {
-      cancelDrainTimer?.();
-      cancelDrainTimer = undefined;
-      send(session.onSent());
+    this.#call.send(parts, () => {
+      this.#cancelDrainTimer?.();
+      this.#cancelDrainTimer = undefined;
+      this.#send(this.#session.onSent());
     });
   }
 
   /** Ends it at once and frees what is held for the stream. */
-  function cutOff(reason: DropReason, text: string): void {
+  #cutOff(reason: DropReason, text: string): void {
+    const { metrics, events } = this.#deps;
     metrics.dropped(reason);
-    events.warning.report(`xDS: ${whoIsIt()} was cut off: ${text}`, reason);
-    isClosed = true;
-    call.abort();
-    record?.left('goodbye');
+    events.warning.report(`xDS: ${this.#whoIsIt()} was cut off: ${text}`, reason);
+    this.#isClosed = true;
+    this.#call.abort();
+    this.#record?.left('goodbye');
   }
 
   /** `current` is the node's snapshot, whatever part of it the client wants. */
-  function recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
+  #recordAnswer(answer: Answer | undefined, current: Snapshot | undefined): void {
     if (answer === undefined) return;
     if (answer.kind !== 'refuses') {
-      record?.acked(answer.version);
+      this.#record?.acked(answer.version);
       return;
     }
     const { version, text, holds } = answer;
-    if (holds !== '') record?.acked(holds);
-    record?.nacked(version, text);
+    if (holds !== '') this.#record?.acked(holds);
+    this.#record?.nacked(version, text);
     const what = version === undefined ? 'a version of an earlier stream' : `version ${version}`;
     const shown = text.length > maxShownText ? `${text.slice(0, maxShownText)}...` : text;
     // Keyed by version: all workers refuse a bad one at once, in the same words. By the version of the
     // whole snapshot, since selections have versions of their own.
     const kind = version === undefined ? 'nack of an earlier stream' : `nack ${current?.version}`;
-    events.warning.report(`xDS: ${whoIsIt()} refused ${what}: ${shown}`, kind);
+    this.#deps.events.warning.report(`xDS: ${this.#whoIsIt()} refused ${what}: ${shown}`, kind);
   }
 
   /** Undefined, with the stream ended, when the bytes are not a request. */
-  function readRequest(bytes: Buffer): Request | undefined {
+  #readRequest(bytes: Buffer): Request | undefined {
+    const protocol = this.#protocol;
     let problem: string | undefined;
     try {
       const request = protocol.decode(bytes);
@@ -142,99 +223,51 @@ export function createDiscoveryStream<Request extends AnyDiscoveryRequest>(
         problem = 'a resource name or a version is too long';
       } else {
         // A stream's node is that of its first request, whatever its type.
-        node ??= toNodeIdentity(request.node);
-        if (node === undefined) problem = 'the node is too large';
-        else if ((toInstance(node)?.length ?? 0) <= maxInstanceLength) return request;
+        this.#node ??= toNodeIdentity(request.node);
+        if (this.#node === undefined) problem = 'the node is too large';
+        else if ((toInstance(this.#node)?.length ?? 0) <= maxInstanceLength) return request;
         else problem = `${instanceKey} in the node's metadata is too long`;
       }
     } catch (error) {
       problem = `malformed request: ${toDecodingProblem(error)}`;
     }
-    refuse('bad_request', grpcStatus.invalidArgument, problem);
+    this.#refuse('bad_request', grpcStatus.invalidArgument, problem);
     return undefined;
   }
 
   /** An aggregated stream may ask for other types too; we have none. */
-  function passOver(typeUrl: string): void {
+  #passOver(typeUrl: string): void {
     const text = `type_url '${typeUrl.slice(0, 200)}' is not served`;
-    if (protocol.impliedTypeUrl === undefined) {
-      events.info.report(`xDS: a request of ${whoIsIt()} stays unanswered: ${text}`, 'other type');
-    } else refuse('bad_request', grpcStatus.invalidArgument, text);
+    if (this.#protocol.impliedTypeUrl === undefined) {
+      const told = `xDS: a request of ${this.#whoIsIt()} stays unanswered: ${text}`;
+      this.#deps.events.info.report(told, 'other type');
+    } else this.#refuse('bad_request', grpcStatus.invalidArgument, text);
   }
 
   /** Undefined, with the stream ended, when the worker is connected already. */
-  function join(who: NodeIdentity): WorkerRecord | undefined {
+  #join(who: NodeIdentity): WorkerRecord | undefined {
+    const { workers, events } = this.#deps;
+    const { mode } = this.#protocol;
     const instance = toInstance(who);
-    const other = instance === undefined ? undefined : deps.workers.findInstance(instance);
+    const other = instance === undefined ? undefined : workers.findInstance(instance);
     if (instance !== undefined && other !== undefined) {
       const text = toAlreadyConnected(instance, other.node.id, other.address);
-      refuse('already_connected', grpcStatus.alreadyExists, text);
+      this.#refuse('already_connected', grpcStatus.alreadyExists, text);
       return undefined;
     }
-    events.info.report(`xDS: ${whoIsIt()} connected (${mode})`, 'connected');
-    return deps.workers.joined(who, call.peerAddress, mode, session.wantedVersion);
+    events.info.report(`xDS: ${this.#whoIsIt()} connected (${mode})`, 'connected');
+    return workers.joined(who, this.#call.peerAddress, mode, (snapshot) =>
+      this.#session.wantedVersion(snapshot),
+    );
   }
 
-  function takeTokens(bytes: Buffer, base: 0 | 1): boolean {
+  #takeTokens(bytes: Buffer, base: 0 | 1): boolean {
     const tokens = base + Math.floor(bytes.length / bytesPerToken);
-    if (bucket.take(tokens, clock.monotonicMs())) return true;
-    refuse('too_many_requests', grpcStatus.resourceExhausted, 'too many requests on this stream');
+    if (this.#bucket.take(tokens, this.#deps.clock.monotonicMs())) return true;
+    const text = 'too many requests on this stream';
+    this.#refuse('too_many_requests', grpcStatus.resourceExhausted, text);
     return false;
   }
-
-  return {
-    onMessage(bytes) {
-      cancelFirstTimer?.();
-      cancelFirstTimer = undefined;
-      const request = readRequest(bytes);
-      if (request === undefined || node === undefined) return;
-      const typeUrl = request.typeUrl || protocol.impliedTypeUrl;
-      if (typeUrl !== rateLimitConfigTypeUrl) {
-        if (takeTokens(bytes, 1)) passOver(typeUrl ?? '');
-        return;
-      }
-      const isFirst = record === undefined;
-      record ??= join(node);
-      if (record === undefined) return;
-      const current = snapshots.current(node);
-      const { response, answer, changesNames } = session.onRequest(request, current);
-      if (isFirst || changesNames) keep(nodeBytes(node) + session.keptBytes);
-      if (isClosed) return;
-      // An acknowledgement costs nothing: there is one per response. Unless it triggers the next response,
-      // which it would answer in the same way.
-      if (!takeTokens(bytes, answer === undefined || changesNames ? 1 : 0)) return;
-      if (session.wantedNames > maxNames) {
-        refuse('bad_request', grpcStatus.resourceExhausted, 'too many resource names');
-        return;
-      }
-      // The versions of a first request are about an earlier stream.
-      if (!isFirst && answer?.kind === 'holds') metrics.acked(mode);
-      if (!isFirst && answer?.kind === 'refuses') metrics.nacked(mode);
-      recordAnswer(answer, current);
-      send(response);
-    },
-    onUnfinished(reason) {
-      refuse('unfinished_request', grpcStatus.resourceExhausted, reason);
-    },
-    onHalfClose() {
-      finish(grpcStatus.ok, '');
-    },
-    onClose(isBroken) {
-      isClosed = true;
-      keep(0);
-      cancelFirstTimer?.();
-      cancelDrainTimer?.();
-      if (record === undefined) return;
-      record.left(isBroken ? 'broke' : 'goodbye');
-      events.info.report(`xDS: ${whoIsIt()} left (${mode})`, 'left');
-    },
-    refresh() {
-      // Without a record no request has asked for anything yet.
-      if (record === undefined || node === undefined) return;
-      send(session.onSnapshot(snapshots.current(node)));
-    },
-    finish,
-  };
 }
 
 function nodeBytes({ id, cluster, metadata }: NodeIdentity): number {

@@ -24,7 +24,7 @@ export function createFetch(
   protocol: SotwProtocol,
   call: GrpcCall,
 ): CallHandler {
-  const cancelTimer = clock.after(limits.drainTimeoutMs, call.abort);
+  const cancelTimer = clock.after(limits.drainTimeoutMs, () => call.abort());
 
   function refuse(status: GrpcStatus, text: string): void {
     call.finish(status, text);

@@ -4,9 +4,10 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../shared/clock.ts';
 import { type Budget, MessageReader, prefixBytes } from '../../shared/grpc/message-reader.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';
-import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
+import type { UnfinishedRequest, UnfinishedRequests } from '../../shared/unfinished-requests.ts';
+import type { Connection } from './connection.ts';
 import { toTrailers } from './grpc-status.ts';
-import { createSliceSender } from './slice-sender.ts';
+import { SliceSender } from './slice-sender.ts';
 
 export interface GrpcCall {
   /** `<host>:<port>` of the peer. */
@@ -19,7 +20,7 @@ export interface GrpcCall {
   /** Ends the call after what was sent before; the client reads status and text. Further calls of
    * `send` and `finish` do nothing. */
   finish(status: GrpcStatus, text: string): void;
-  /** Ends it at once, with what the client has not read. */
+  /** Ends it at once, with what the client has not read; its connection too, unless there is another call on it. */
   abort(): void;
 }
 
@@ -38,13 +39,13 @@ export interface CallHandler {
 
 export type OpenCall = (call: GrpcCall) => CallHandler;
 
-export interface GrpcCallOptions {
-  readonly peerAddress: string;
+/** The same for all calls. */
+export interface CallDeps {
   readonly maxMessageBytes: number;
   readonly unfinishedRequests: UnfinishedRequests;
-  /** Whether the connection has ended without a goodbye of the client. */
-  readonly isBroken: () => boolean;
   readonly clock: Clock;
+  /** After the handler knows it. */
+  readonly onClose: () => void;
 }
 
 const closeTimeoutMs = 5_000;
@@ -77,101 +78,138 @@ function closeLater(stream: ServerHttp2Stream, clock: Clock): () => void {
   return clock.after(closeTimeoutMs, () => stream.close(constants.NGHTTP2_NO_ERROR));
 }
 
-export function openCall(
-  stream: ServerHttp2Stream,
-  { peerAddress, maxMessageBytes, unfinishedRequests, isBroken, clock }: GrpcCallOptions,
-  open: OpenCall,
-): void {
-  const reader = new MessageReader(maxMessageBytes, unfinishedBudget);
-  const sender = createSliceSender(stream, stream.session?.encrypted === true);
-  let isOpen = true;
-  let isBrokenOff = false;
-  let trailers: Record<string, string> = {};
-  stream.on('error', ignoreError);
-  // For what happens once anyway `on` keeps 200 bytes less than `once`, which thousands of streams hold for days.
-  // One that its client has reset by now throws when it is answered.
-  if (!stream.destroyed) stream.respond(responseHeaders, { waitForTrailers: true });
-  stream.on('wantTrailers', () => {
-    stream.sendTrailers(trailers);
-    stream.on('close', closeLater(stream, clock));
-  });
+export class StreamCall implements GrpcCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #connection: Connection;
+  readonly #deps: CallDeps;
+  readonly #reader: MessageReader;
+  readonly #sender: SliceSender;
+  readonly #unfinished: UnfinishedRequest;
+  readonly #handler: CallHandler;
+  #isOpen = true;
+  #hasAsked = false;
+  #isCounted = true;
+  #isBrokenOff = false;
+  #trailers: Record<string, string> = {};
 
-  /** What has come of a request is given up at once: the stream may stay for as long as its client
-   * does not read. */
-  function stopReading(): void {
-    isOpen = false;
-    reader.drop();
-    unfinished.holds(0, false);
+  constructor(stream: ServerHttp2Stream, connection: Connection, deps: CallDeps, open: OpenCall) {
+    this.#stream = stream;
+    this.#connection = connection;
+    this.#deps = deps;
+    this.#reader = new MessageReader(deps.maxMessageBytes, unfinishedBudget);
+    this.#sender = new SliceSender(stream, stream.session?.encrypted === true);
+    connection.callOpened();
+    // For what happens once anyway `on` keeps 200 bytes less than `once`, which thousands of streams hold for days.
+    stream.on('error', ignoreError);
+    // One that its client has reset by now throws when it is answered.
+    if (!stream.destroyed) stream.respond(responseHeaders, { waitForTrailers: true });
+    stream.on('wantTrailers', () => {
+      stream.sendTrailers(this.#trailers);
+      stream.on('close', closeLater(stream, deps.clock));
+    });
+    this.#unfinished = deps.unfinishedRequests.open((reason) => this.#handler.onUnfinished(reason));
+    this.#handler = open(this);
+    stream.on('data', (chunk: Buffer) => this.#take(chunk));
+    stream.on('end', () => this.#halfClose());
+    // At once with a reset by the client, whose connection may end before the stream is closed.
+    stream.on('aborted', () => {
+      this.#isBrokenOff = this.#isOpen && connection.isBroken;
+      this.#stopReading();
+    });
+    stream.on('close', () => this.#close());
   }
 
-  const call: GrpcCall = {
-    peerAddress,
-    send(parts, onSent) {
-      if (!isOpen) return;
-      sender.send([toPrefix(parts), ...parts], () => {
-        if (isOpen) onSent();
-      });
-    },
-    finish(status, text) {
-      if (!isOpen) return;
-      stopReading();
-      trailers = toTrailers(status, text);
-      sender.end();
-      // What still comes in is read and dropped, else the end of the stream would never be seen.
-      stream.resume();
-    },
-    abort() {
-      stopReading();
-      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    },
-  };
+  get peerAddress(): string {
+    return this.#connection.peerAddress;
+  }
+
+  send(parts: readonly Buffer[], onSent: () => void): void {
+    if (!this.#isOpen) return;
+    this.#sender.send([toPrefix(parts), ...parts], () => {
+      if (this.#isOpen) onSent();
+    });
+  }
+
+  finish(status: GrpcStatus, text: string): void {
+    if (!this.#isOpen) return;
+    this.#stopReading();
+    this.#trailers = toTrailers(status, text);
+    this.#sender.end();
+    // What still comes in is read and dropped, else the end of the stream would never be seen.
+    this.#stream.resume();
+  }
+
+  abort(): void {
+    this.#stopReading();
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#uncount();
+    this.#connection.closeUnlessCalled();
+  }
+
+  #take(chunk: Buffer): void {
+    if (!this.#isOpen) return;
+    const reader = this.#reader;
+    reader.add(chunk, 0, chunk.length);
+    const isNext = this.#takeMessages();
+    if (!this.#isOpen) return;
+    if (reader.remaining === 0) reader.drop();
+    this.#unfinished.holds(reader.heldBytes, isNext);
+  }
 
   /** True when there was one. */
-  function takeMessages(): boolean {
+  #takeMessages(): boolean {
+    const { maxMessageBytes } = this.#deps;
     let isNext = false;
-    while (isOpen) {
-      const next = reader.next();
+    while (this.#isOpen) {
+      const next = this.#reader.next();
       if (next.kind === 'incomplete') break;
       isNext = true;
       if (next.kind === 'too-large') {
         const text = `received message larger than max (${next.length} vs. ${maxMessageBytes})`;
-        call.finish(grpcStatus.resourceExhausted, text);
+        this.finish(grpcStatus.resourceExhausted, text);
       } else if (next.flag !== 0) {
-        call.finish(grpcStatus.unimplemented, 'compressed requests are not supported');
-      } else handler.onMessage(next.bytes);
+        this.finish(grpcStatus.unimplemented, 'compressed requests are not supported');
+      } else {
+        this.#connection.callAsked(!this.#hasAsked);
+        this.#hasAsked = true;
+        this.#handler.onMessage(next.bytes);
+      }
     }
     return isNext;
   }
 
-  const unfinished = unfinishedRequests.open((reason) => handler.onUnfinished(reason));
-  const handler = open(call);
-  stream.on('data', (chunk: Buffer) => {
-    if (!isOpen) return;
-    reader.add(chunk, 0, chunk.length);
-    const isNext = takeMessages();
-    if (!isOpen) return;
-    if (reader.remaining === 0) reader.drop();
-    unfinished.holds(reader.heldBytes, isNext);
-  });
-  stream.on('end', () => {
-    if (!isOpen) return;
-    if (reader.remaining === 0) handler.onHalfClose();
-    else call.finish(grpcStatus.internal, 'the request ended within a message');
-  });
-  // At once with a reset by the client, whose connection may end before the stream is closed.
-  stream.on('aborted', () => {
-    isBrokenOff = isOpen && isBroken();
-    stopReading();
-  });
-  stream.on('close', () => {
-    stopReading();
-    handler.onClose(isBrokenOff);
-  });
+  #halfClose(): void {
+    if (!this.#isOpen) return;
+    if (this.#reader.remaining === 0) this.#handler.onHalfClose();
+    else this.finish(grpcStatus.internal, 'the request ended within a message');
+  }
+
+  /** What has come of a request is given up at once: the stream may stay for as long as its client
+   * does not read. */
+  #stopReading(): void {
+    this.#isOpen = false;
+    this.#reader.drop();
+    this.#unfinished.holds(0, false);
+  }
+
+  /** It does not keep its connection any longer. */
+  #uncount(): void {
+    if (this.#isCounted) this.#connection.callClosed(this.#hasAsked);
+    this.#isCounted = false;
+  }
+
+  #close(): void {
+    this.#stopReading();
+    this.#uncount();
+    this.#deps.onClose();
+    this.#handler.onClose(this.#isBrokenOff);
+  }
 }
 
 /** Length of the message, and that it is not compressed. */
 function toPrefix(parts: readonly Buffer[]): Buffer {
-  const prefix = Buffer.alloc(prefixBytes);
+  const prefix = Buffer.allocUnsafe(prefixBytes);
+  prefix[0] = 0;
   prefix.writeUInt32BE(
     parts.reduce((sum, part) => sum + part.length, 0),
     1,

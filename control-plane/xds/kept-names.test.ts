@@ -1,11 +1,14 @@
 // Who has to go when streams keep too much together.
 import test from 'ava';
-import { createKeptNames } from './kept-names.ts';
+import { KeptNames } from './kept-names.ts';
 
 test('beyond the total those that keep the most go, until it is kept', (t) => {
-  const names = createKeptNames(100);
+  const names = new KeptNames(100);
   const gone: string[] = [];
-  const open = (name: string) => names.open(() => gone.push(name));
+  const open = (name: string) => {
+    const keeper = { keepsMost: () => void gone.push(name) };
+    return (bytes: number) => names.keep(keeper, bytes);
+  };
   const [modest, greedy, greedier] = [open('modest'), open('greedy'), open('greedier')];
   modest(10);
   greedy(40);

@@ -1,49 +1,50 @@
 // Bounds what is kept for open streams: the names that they ask for or say they have, and their nodes, all
 // together in bytes. A stream that wants everything keeps next to nothing.
 
-export interface KeptNames {
-  /** For one stream; `end` is called when it has to close, and must free what it keeps. */
-  open(end: () => void): (bytes: number) => void;
+/** A stream. */
+export interface NameKeeper {
+  /** It has to close, and must free what it keeps. */
+  keepsMost(): void;
 }
 
 /** Overhead of a string and its entries in sets and maps. */
 const bytesPerName = 128;
 
-export function createKeptNames(maxBytes: number): KeptNames {
-  const streams = new Map<() => void, number>();
-  let totalBytes = 0;
+export class KeptNames {
+  readonly #maxBytes: number;
+  readonly #keepers = new Map<NameKeeper, number>();
+  #totalBytes = 0;
 
-  function set(end: () => void, bytes: number): void {
-    totalBytes += bytes - (streams.get(end) ?? 0);
-    if (bytes > 0) streams.set(end, bytes);
-    else streams.delete(end);
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
-  function findLargest(): (() => void) | undefined {
-    let largest: (() => void) | undefined;
+  /** So many from now on. Beyond the bound those that keep most are closed, so that greedy streams never displace a
+   * modest one. */
+  keep(keeper: NameKeeper, bytes: number): void {
+    this.#set(keeper, bytes);
+    while (this.#totalBytes > this.#maxBytes) {
+      const largest = this.#findLargest();
+      if (largest === undefined) return;
+      this.#set(largest, 0);
+      largest.keepsMost();
+    }
+  }
+
+  #set(keeper: NameKeeper, bytes: number): void {
+    this.#totalBytes += bytes - (this.#keepers.get(keeper) ?? 0);
+    if (bytes > 0) this.#keepers.set(keeper, bytes);
+    else this.#keepers.delete(keeper);
+  }
+
+  #findLargest(): NameKeeper | undefined {
+    let largest: NameKeeper | undefined;
     let most = 0;
-    for (const [end, bytes] of streams) {
-      if (bytes > most) [largest, most] = [end, bytes];
+    for (const [keeper, bytes] of this.#keepers) {
+      if (bytes > most) [largest, most] = [keeper, bytes];
     }
     return largest;
   }
-
-  /** The stream that keeps most is closed, so that greedy streams never displace a modest one. */
-  function relieve(): void {
-    while (totalBytes > maxBytes) {
-      const end = findLargest();
-      if (end === undefined) return;
-      set(end, 0);
-      end();
-    }
-  }
-
-  return {
-    open: (end) => (bytes) => {
-      set(end, bytes);
-      relieve();
-    },
-  };
 }
 
 /** Approximate bytes of these texts. */

@@ -5,10 +5,10 @@ import type {
   DiscoveryRequestMessage,
   NodeMessage,
 } from '../../shared/wire/discovery-messages.ts';
-import { createDeltaSession } from './delta-session.ts';
+import { DeltaSession } from './delta-session.ts';
 import type { DiscoveryMode } from './metrics.ts';
 import type { Session } from './session.ts';
-import { createSotwSession } from './sotw-session.ts';
+import { SotwSession } from './sotw-session.ts';
 
 export interface DiscoveryProtocol<Request> {
   readonly mode: DiscoveryMode;
@@ -39,7 +39,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
   const aggregatedSotw: SotwProtocol = {
     mode: 'sotw',
     decode: aggregated.StreamAggregatedResources.requestDeserialize,
-    createSession: createSotwSession,
+    createSession: () => new SotwSession(),
     namesIn: ({ resourceNames = [], versionInfo = '' }) => [...resourceNames, versionInfo],
     impliedTypeUrl: undefined,
   };
@@ -48,7 +48,7 @@ export function createProtocols({ aggregated }: DiscoveryProtos): DiscoveryProto
     aggregatedDelta: {
       mode: 'delta',
       decode: aggregated.DeltaAggregatedResources.requestDeserialize,
-      createSession: createDeltaSession,
+      createSession: () => new DeltaSession(),
       namesIn: ({ resourceNamesSubscribe = [], initialResourceVersions }) => [
         ...resourceNamesSubscribe,
         ...Object.entries(initialResourceVersions ?? {}).flat(),

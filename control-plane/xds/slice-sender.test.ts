@@ -1,7 +1,7 @@
 // Messages go out in order and one at a time, in slices where they are encrypted.
 import { Writable } from 'node:stream';
 import test from 'ava';
-import { createSliceSender } from './slice-sender.ts';
+import { SliceSender } from './slice-sender.ts';
 
 /** A stream whose reader takes what is written only when told to. */
 function createSlowStream() {
@@ -41,7 +41,7 @@ function createSlowStream() {
 
 test('an encrypted message is handed on in slices, and is sent when the last one is taken', async (t) => {
   const slow = createSlowStream();
-  const sender = createSliceSender(slow.stream, true);
+  const sender = new SliceSender(slow.stream, true);
   const parts = [Buffer.alloc(5, 1), Buffer.alloc(150_000, 2), Buffer.of(), Buffer.alloc(7, 3)];
   let sent = 0;
   sender.send(parts, () => sent++);
@@ -59,7 +59,7 @@ test('an encrypted message is handed on in slices, and is sent when the last one
 
 test('a message that is not encrypted is handed on as a whole', async (t) => {
   const slow = createSlowStream();
-  const sender = createSliceSender(slow.stream, false);
+  const sender = new SliceSender(slow.stream, false);
   const parts = [Buffer.alloc(5, 1), Buffer.alloc(1_000_000, 2)];
   let sent = 0;
   sender.send(parts, () => sent++);
@@ -71,7 +71,7 @@ test('a message that is not encrypted is handed on as a whole', async (t) => {
 
 test('a message given when one is sent follows it, and the end comes after both', async (t) => {
   const slow = createSlowStream();
-  const sender = createSliceSender(slow.stream, false);
+  const sender = new SliceSender(slow.stream, false);
   const order: string[] = [];
   sender.send([Buffer.from('one')], () => {
     order.push('one');

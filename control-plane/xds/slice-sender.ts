@@ -4,78 +4,88 @@
 // costs as much as a small message. Slices refer to the message's bytes.
 import type { Writable } from 'node:stream';
 
-export interface SliceSender {
-  /** `onSent` is called when the last slice has been taken by the network, and never if it is not. */
-  send(parts: readonly Buffer[], onSent: () => void): void;
-  /** Ends the stream after what was given to `send`. */
-  end(): void;
-}
-
 interface Message {
   readonly parts: readonly Buffer[];
   readonly onSent: () => void;
+  next: Message | undefined;
 }
 
 const encryptedSliceBytes = 64 * 1024;
 
-export function createSliceSender(stream: Writable, isEncrypted: boolean): SliceSender {
-  const sliceBytes = isEncrypted ? encryptedSliceBytes : Number.POSITIVE_INFINITY;
-  const waiting: Message[] = [];
-  let isEnding = false;
-  let isWriting = false;
+export class SliceSender {
+  readonly #stream: Writable;
+  readonly #sliceBytes: number;
+  /** The one that is being written, and the last of those that follow it. */
+  #first: Message | undefined;
+  #last: Message | undefined;
   /** Where in the first message the next slice begins. */
-  let part = 0;
-  let at = 0;
+  #part = 0;
+  #at = 0;
+  #isEnding = false;
+  #isWriting = false;
 
-  /** The next slice of the message, and how far that gets. */
-  function takeSlice({ parts }: Message): Buffer[] {
+  constructor(stream: Writable, isEncrypted: boolean) {
+    this.#stream = stream;
+    this.#sliceBytes = isEncrypted ? encryptedSliceBytes : Number.POSITIVE_INFINITY;
+  }
+
+  /** `onSent` is called when the last slice has been taken by the network, and never if it is not. */
+  send(parts: readonly Buffer[], onSent: () => void): void {
+    const message: Message = { parts, onSent, next: undefined };
+    if (this.#last === undefined) this.#first = message;
+    else this.#last.next = message;
+    this.#last = message;
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** Ends the stream after what was given to `send`. */
+  end(): void {
+    this.#isEnding = true;
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  #writeNext(): void {
+    const message = this.#first;
+    if (message === undefined) {
+      if (this.#isEnding) this.#stream.end();
+      this.#isEnding = false;
+      return;
+    }
+    this.#isWriting = true;
+    const slice = this.#takeSlice(message);
+    this.#stream.cork();
+    for (let index = 0; index < slice.length - 1; index++) this.#stream.write(slice[index]);
+    this.#stream.write(slice.at(-1) ?? '', (error) => this.#onWritten(message, error));
+    this.#stream.uncork();
+  }
+
+  #onWritten(message: Message, error: Error | null | undefined): void {
+    this.#isWriting = false;
+    if (error != null) return;
+    if (this.#part === message.parts.length) {
+      this.#first = message.next;
+      if (this.#first === undefined) this.#last = undefined;
+      this.#part = 0;
+      message.onSent();
+    }
+    // What was told may have written already.
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** The next slice of the message; afterwards the place is behind it. */
+  #takeSlice({ parts }: Message): Buffer[] {
     const slice: Buffer[] = [];
-    let room = sliceBytes;
-    for (let bytes = parts[part]; bytes !== undefined && room > 0; bytes = parts[part]) {
-      const piece = bytes.subarray(at, at + room);
+    let room = this.#sliceBytes;
+    for (let bytes = parts[this.#part]; bytes && room > 0; bytes = parts[this.#part]) {
+      const isWhole = this.#at === 0 && bytes.length <= room;
+      const piece = isWhole ? bytes : bytes.subarray(this.#at, this.#at + room);
       if (piece.length > 0) slice.push(piece);
       room -= piece.length;
-      at += piece.length;
-      if (at < bytes.length) break;
-      part++;
-      at = 0;
+      this.#at += piece.length;
+      if (this.#at < bytes.length) break;
+      this.#part++;
+      this.#at = 0;
     }
     return slice;
   }
-
-  function writeNext(): void {
-    const message = waiting[0];
-    if (message === undefined) {
-      if (isEnding) stream.end();
-      isEnding = false;
-      return;
-    }
-    isWriting = true;
-    const slice = takeSlice(message);
-    stream.cork();
-    for (const piece of slice.slice(0, -1)) stream.write(piece);
-    stream.write(slice.at(-1) ?? '', (error) => {
-      isWriting = false;
-      if (error != null) return;
-      if (part === message.parts.length) {
-        waiting.shift();
-        part = 0;
-        message.onSent();
-      }
-      // What was told may have written already.
-      if (!isWriting) writeNext();
-    });
-    stream.uncork();
-  }
-
-  return {
-    send(parts, onSent) {
-      waiting.push({ parts, onSent });
-      if (!isWriting) writeNext();
-    },
-    end() {
-      isEnding = true;
-      if (!isWriting) writeNext();
-    },
-  };
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
 import { createResource, createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SessionResponse } from './session.ts';
-import { createSotwSession } from './sotw-session.ts';
+import { SotwSession } from './sotw-session.ts';
 
 function snapshotOf(contents: Readonly<Record<string, string>>): Snapshot {
   return createSnapshot(
@@ -18,7 +18,7 @@ const first = snapshotOf({ a: '1', b: '1' });
 const second = snapshotOf({ a: '2', b: '1' });
 
 function start(request: DiscoveryRequestMessage = {}, snapshot: Snapshot = first) {
-  const session = createSotwSession();
+  const session = new SotwSession();
   const outcome = session.onRequest(request, snapshot);
   return { session, ...outcome };
 }
@@ -69,7 +69,7 @@ test('an empty snapshot is a response with no resources', (t) => {
 });
 
 test('without a snapshot the request waits for one', (t) => {
-  const session = createSotwSession();
+  const session = new SotwSession();
   t.is(session.onRequest({}, undefined).response, undefined);
   t.is(session.onSnapshot(first)?.version, first.version);
 });
@@ -243,7 +243,7 @@ test('a subscription changed before the first response counts, with the nonce of
 
 test('the exchange of the reference client: all, NACK with code 0, an old nonce on a new stream', (t) => {
   const bad = second;
-  const before = createSotwSession();
+  const before = new SotwSession();
   const one = sent(before.onRequest({ versionInfo: '', responseNonce: '' }, first).response);
   before.onSent();
   before.onRequest(accept(one), first);
@@ -258,7 +258,7 @@ test('the exchange of the reference client: all, NACK with code 0, an old nonce 
   });
   t.is(nack.response, undefined);
 
-  const after = createSotwSession();
+  const after = new SotwSession();
   const resumed = { versionInfo: one.version, responseNonce: two.nonce };
   t.is(after.onRequest(resumed, first).response, undefined);
 });
@@ -277,7 +277,7 @@ test('whatever the order of events, a client ends with the last snapshot and get
   fc.assert(
     fc.property(contents, events, (initial, list) => {
       let snapshot = snapshotOf(initial);
-      let session = createSotwSession();
+      let session = new SotwSession();
       let onWire: SessionResponse | undefined;
       const inbox: SessionResponse[] = [];
       let holds = '';
@@ -312,7 +312,7 @@ test('whatever the order of events, a client ends with the last snapshot and get
         } else if (event.kind === 'sent') send();
         else if (event.kind === 'answer') answer(event.refuses);
         else {
-          session = createSotwSession();
+          session = new SotwSession();
           onWire = undefined;
           inbox.length = 0;
           lastSent = holds;

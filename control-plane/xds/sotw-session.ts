@@ -4,51 +4,94 @@ import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messag
 import { toSelectedBody, toWholeBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
-import type { Answer, Session, SessionResponse } from './session.ts';
-import {
-  createSelector,
-  type Subscription,
-  toSotwSubscription,
-  wantsNothing,
-} from './subscription.ts';
+import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
+import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './subscription.ts';
 
-export type SotwSession = Session<DiscoveryRequestMessage>;
-
-export function createSotwSession(): SotwSession {
-  const selector = createSelector();
-  let subscription: Subscription | undefined;
-  let newest: Snapshot | undefined;
+export class SotwSession implements Session<DiscoveryRequestMessage> {
+  readonly #selector = new Selector();
+  #subscription: Subscription | undefined;
+  #newest: Snapshot | undefined;
   /** The version the client last reported, or was sent since: nothing is sent twice. */
-  let lastVersion = '';
-  let lastNonce = 0;
-  let isAnswered = true;
-  let isSending = false;
+  #lastVersion = '';
+  #lastNonce = 0;
+  #isAnswered = true;
+  #isSending = false;
   /** Existing names were added: they are sent even if the content was sent before. */
-  let owes = false;
+  #owes = false;
 
-  function next(): SessionResponse | undefined {
-    if (isSending || newest === undefined || subscription === undefined) return undefined;
+  onRequest(request: DiscoveryRequestMessage, snapshot: Snapshot | undefined): RequestOutcome {
+    this.#newest = snapshot;
+    const before = this.#subscription;
+    const { responseNonce = '' } = request;
+    const isFirst = before === undefined;
+    // A request that answers an earlier response is out of date as a whole: the answer to the last one
+    // follows, with the names wanted then. The first request of a stream is never out of date, nor any
+    // before the first response: clients may continue with the nonce of their last stream (behaviour:
+    // refusals-and-nonces).
+    const isStale =
+      this.#lastNonce > 0 && responseNonce !== '' && responseNonce !== String(this.#lastNonce);
+    if (isStale) return { response: undefined, answer: undefined, changesNames: false };
+    const subscription = toSotwSubscription(before, request.resourceNames ?? []);
+    this.#subscription = subscription;
+    if (isFirst) this.#lastVersion = request.versionInfo ?? '';
+    else if (snapshot !== undefined && hasNewNames(before, subscription, snapshot)) {
+      this.#owes = true;
+    }
+    const answer = this.#readAnswer(request, isFirst);
+    return { response: this.#next(), answer, changesNames: !isFirst && subscription !== before };
+  }
+
+  onSnapshot(snapshot: Snapshot | undefined): SessionResponse | undefined {
+    this.#newest = snapshot;
+    return this.#next();
+  }
+
+  onSent(): SessionResponse | undefined {
+    this.#isSending = false;
+    return this.#next();
+  }
+
+  wantedVersion(snapshot: Snapshot): string | undefined {
+    return this.#subscription === undefined
+      ? snapshot.version
+      : this.#selector.versionOf(snapshot, this.#subscription);
+  }
+
+  get wantedNames(): number {
+    return this.#subscription?.names.size ?? 0;
+  }
+
+  get keptBytes(): number {
+    return toKeptBytes(this.#subscription?.names ?? []);
+  }
+
+  #next(): SessionResponse | undefined {
+    const newest = this.#newest;
+    const subscription = this.#subscription;
+    if (this.#isSending || newest === undefined || subscription === undefined) return undefined;
     if (wantsNothing(subscription)) return undefined;
-    const wanted = selector.select(newest, subscription);
+    const wanted = this.#selector.select(newest, subscription);
     // Also true of a refused version, so that it is never offered again.
-    if (wanted.version === lastVersion && !owes) return undefined;
-    lastVersion = wanted.version;
-    lastNonce++;
-    isAnswered = false;
-    isSending = true;
-    owes = false;
+    if (wanted.version === this.#lastVersion && !this.#owes) return undefined;
+    this.#lastVersion = wanted.version;
+    this.#lastNonce++;
+    this.#isAnswered = false;
+    this.#isSending = true;
+    this.#owes = false;
     return {
-      nonce: String(lastNonce),
+      nonce: String(this.#lastNonce),
       version: wanted.version,
       body: subscription.wildcard ? toWholeBody(wanted) : toSelectedBody(wanted),
     };
   }
 
   /** Undefined when the request answers nothing. */
-  function readAnswer(request: DiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
+  #readAnswer(request: DiscoveryRequestMessage, isFirst: boolean): Answer | undefined {
     const { versionInfo = '', errorDetail } = request;
-    const isReply = !isFirst && !isAnswered && request.responseNonce === String(lastNonce);
-    if (isReply) isAnswered = true;
+    const lastVersion = this.#lastVersion;
+    const isReply =
+      !isFirst && !this.#isAnswered && request.responseNonce === String(this.#lastNonce);
+    if (isReply) this.#isAnswered = true;
     if (isFirst || isReply) {
       // Its presence counts: the reference's client refuses with code 0 (behaviour: refusals-and-nonces).
       if (errorDetail != null) {
@@ -61,42 +104,6 @@ export function createSotwSession(): SotwSession {
     }
     return undefined;
   }
-
-  return {
-    onRequest(request, snapshot) {
-      newest = snapshot;
-      const before = subscription;
-      const { responseNonce = '' } = request;
-      const isFirst = before === undefined;
-      // A request that answers an earlier response is out of date as a whole: the answer to the last one
-      // follows, with the names wanted then. The first request of a stream is never out of date, nor any
-      // before the first response: clients may continue with the nonce of their last stream (behaviour:
-      // refusals-and-nonces).
-      const isStale = lastNonce > 0 && responseNonce !== '' && responseNonce !== String(lastNonce);
-      if (isStale) return { response: undefined, answer: undefined, changesNames: false };
-      subscription = toSotwSubscription(before, request.resourceNames ?? []);
-      if (isFirst) lastVersion = request.versionInfo ?? '';
-      else if (snapshot !== undefined && hasNewNames(before, subscription, snapshot)) owes = true;
-      const answer = readAnswer(request, isFirst);
-      return { response: next(), answer, changesNames: !isFirst && subscription !== before };
-    },
-    onSnapshot(snapshot) {
-      newest = snapshot;
-      return next();
-    },
-    onSent() {
-      isSending = false;
-      return next();
-    },
-    wantedVersion: (snapshot) =>
-      subscription === undefined ? snapshot.version : selector.versionOf(snapshot, subscription),
-    get wantedNames() {
-      return subscription?.names.size ?? 0;
-    },
-    get keptBytes() {
-      return toKeptBytes(subscription?.names ?? []);
-    },
-  };
 }
 
 function hasNewNames(before: Subscription, after: Subscription, snapshot: Snapshot): boolean {

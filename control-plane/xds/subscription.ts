@@ -43,7 +43,7 @@ export function toDeltaSubscription(
   before: Subscription | undefined,
   { subscribe, unsubscribe }: DeltaChange,
 ): Subscription {
-  if (before !== undefined && subscribe.length === 0 && unsubscribe.length === 0) return before;
+  if (subscribe.length === 0 && unsubscribe.length === 0) return before ?? everything;
   const names = new Set(before?.names);
   let wildcard = before?.wildcard ?? subscribe.length === 0;
   for (const name of subscribe) {
@@ -62,50 +62,35 @@ export function wantsNothing({ wildcard, names }: Subscription): boolean {
   return !wildcard && names.size === 0;
 }
 
-/** The wanted part of the snapshot, under a version of its own, which changes elsewhere do not affect. The
- * snapshot itself when everything is wanted. */
-function selectWanted(snapshot: Snapshot, { wildcard, names }: Subscription): Snapshot {
-  if (wildcard) return snapshot;
-  const wanted = [];
-  for (const name of names) {
-    const resource = snapshot.resources.get(name);
-    if (resource !== undefined) wanted.push(resource);
-  }
-  return createSnapshot(wanted);
-}
-
-export interface Selector {
-  /** As `selectWanted`. */
-  select(snapshot: Snapshot, subscription: Subscription): Snapshot;
-  /** The version of the wanted part; undefined when nothing is wanted. Makes no selection when called again
-   * for the same snapshot. */
-  versionOf(snapshot: Snapshot, subscription: Subscription): string | undefined;
-}
-
 /** For one client: remembers the version of its last selection, but not the selection. */
-export function createSelector(): Selector {
-  let from: Snapshot | undefined;
-  let by: Subscription | undefined;
-  let lastVersion = '';
+export class Selector {
+  #from: Snapshot | undefined;
+  #by: Subscription | undefined;
+  #lastVersion = '';
 
-  function select(snapshot: Snapshot, subscription: Subscription): Snapshot {
+  /** The wanted part of the snapshot, under a version of its own, which changes elsewhere do not affect. The
+   * snapshot itself when everything is wanted. */
+  select(snapshot: Snapshot, subscription: Subscription): Snapshot {
     if (subscription.wildcard) return snapshot;
-    const wanted = selectWanted(snapshot, subscription);
-    from = snapshot;
-    by = subscription;
-    lastVersion = wanted.version;
+    const wanted = createSnapshot(
+      Array.from(subscription.names, (name) => snapshot.resources.get(name)).filter(
+        (resource) => resource !== undefined,
+      ),
+    );
+    this.#from = snapshot;
+    this.#by = subscription;
+    this.#lastVersion = wanted.version;
     return wanted;
   }
 
-  return {
-    select,
-    versionOf(snapshot, subscription) {
-      if (subscription.wildcard) return snapshot.version;
-      if (wantsNothing(subscription)) return undefined;
-      const isKnown = from === snapshot && by === subscription;
-      return isKnown ? lastVersion : select(snapshot, subscription).version;
-    },
-  };
+  /** The version of the wanted part; undefined when nothing is wanted. Makes no selection when called again
+   * for the same snapshot. */
+  versionOf(snapshot: Snapshot, subscription: Subscription): string | undefined {
+    if (subscription.wildcard) return snapshot.version;
+    if (wantsNothing(subscription)) return undefined;
+    const isKnown = this.#from === snapshot && this.#by === subscription;
+    return isKnown ? this.#lastVersion : this.select(snapshot, subscription).version;
+  }
 }
 
 function isSame({ names }: Subscription, given: readonly string[]): boolean {

@@ -92,67 +92,100 @@ export function toInstance({ metadata }: NodeIdentity): string | undefined {
 }
 
 export function createWorkerRegistry(clock: Pick<Clock, 'wallMs' | 'monotonicMs'>): WorkerRegistry {
-  const { wallMs } = clock;
-  /** In the order of arrival. */
-  const workers = new Map<WorkerRecord, ConnectedWorker>();
-  /** The newest of each identity. */
-  const newest = new Map<string, WorkerRecord>();
-  /** Those that left last are at the end. */
-  let vanished: VanishedWorker[] = [];
+  return new Registry(clock);
+}
 
-  return {
-    list: () => [...workers.values()],
-    vanished() {
-      const sinceMs = clock.monotonicMs() - vanishedMs;
-      vanished = vanished.filter(({ goneAtMs }) => goneAtMs > sinceMs);
-      return vanished;
-    },
-    findInstance(instance) {
-      const record = newest.get(toInstanceIdentity(instance));
-      return record && workers.get(record);
-    },
-    joined(node, address, mode, wantedVersion) {
-      const instance = toInstance(node);
-      const identity = toIdentity({ node, instance });
-      let worker: ConnectedWorker = {
-        node,
-        instance,
-        address,
-        mode,
-        sinceMs: wallMs(),
-        sent: undefined,
-        acked: undefined,
-        nacked: undefined,
-        wantedVersion,
-      };
-      const update = (change: Partial<ConnectedWorker>): void => {
-        if (!workers.has(record)) return;
-        worker = { ...worker, ...change };
-        workers.set(record, worker);
-      };
-      const record: WorkerRecord = {
-        sent: (version) => update({ sent: { version, atMs: wallMs() } }),
-        acked: (version) => update({ acked: { version, atMs: wallMs() }, nacked: undefined }),
-        nacked: (version, text) =>
-          update({ nacked: { version, text: toShortCopy(text), atMs: wallMs() } }),
-        left(how) {
-          if (!workers.delete(record)) return;
-          // Another one: it came back before its old connection was found broken.
-          const other = newest.get(identity);
-          if (other === record) newest.delete(identity);
-          else if (other !== undefined) return;
-          if (how === 'goodbye') return;
-          const { acked } = worker;
-          vanished.push({ node, instance, address, acked, goneAtMs: clock.monotonicMs() });
-          if (vanished.length > maxVanished) vanished.shift();
-        },
-      };
-      workers.set(record, worker);
-      newest.set(identity, record);
-      vanished = vanished.filter((gone) => toIdentity(gone) !== identity);
-      return record;
-    },
-  };
+class Registry implements WorkerRegistry {
+  readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>;
+  /** In the order of arrival. */
+  readonly records = new Set<Connected>();
+  /** The newest of each identity. */
+  readonly newest = new Map<string, Connected>();
+  /** Those that left last are at the end. */
+  gone: VanishedWorker[] = [];
+
+  constructor(clock: Pick<Clock, 'wallMs' | 'monotonicMs'>) {
+    this.clock = clock;
+  }
+
+  list(): readonly ConnectedWorker[] {
+    return Array.from(this.records, ({ worker }) => worker);
+  }
+
+  vanished(): readonly VanishedWorker[] {
+    const sinceMs = this.clock.monotonicMs() - vanishedMs;
+    this.gone = this.gone.filter(({ goneAtMs }) => goneAtMs > sinceMs);
+    return this.gone;
+  }
+
+  findInstance(instance: string): ConnectedWorker | undefined {
+    return this.newest.get(toInstanceIdentity(instance))?.worker;
+  }
+
+  joined(
+    node: NodeIdentity,
+    address: string,
+    mode: DiscoveryMode,
+    wantedVersion: WantedVersion,
+  ): WorkerRecord {
+    const record = new Connected(this, {
+      node,
+      instance: toInstance(node),
+      address,
+      mode,
+      sinceMs: this.clock.wallMs(),
+      sent: undefined,
+      acked: undefined,
+      nacked: undefined,
+      wantedVersion,
+    });
+    const identity = toIdentity(record.worker);
+    this.records.add(record);
+    this.newest.set(identity, record);
+    if (this.gone.length > 0) this.gone = this.gone.filter((each) => toIdentity(each) !== identity);
+    return record;
+  }
+}
+
+class Connected implements WorkerRecord {
+  worker: ConnectedWorker;
+  readonly #registry: Registry;
+
+  constructor(registry: Registry, worker: ConnectedWorker) {
+    this.#registry = registry;
+    this.worker = worker;
+  }
+
+  sent(version: string): void {
+    this.worker = { ...this.worker, sent: this.#now(version) };
+  }
+
+  acked(version: string): void {
+    this.worker = { ...this.worker, acked: this.#now(version), nacked: undefined };
+  }
+
+  nacked(version: string | undefined, text: string): void {
+    const atMs = this.#registry.clock.wallMs();
+    this.worker = { ...this.worker, nacked: { version, text: toShortCopy(text), atMs } };
+  }
+
+  left(how: Leaving): void {
+    const { records, newest, gone, clock } = this.#registry;
+    if (!records.delete(this)) return;
+    const identity = toIdentity(this.worker);
+    // Another one: it came back before its old connection was found broken.
+    const other = newest.get(identity);
+    if (other === this) newest.delete(identity);
+    else if (other !== undefined) return;
+    if (how === 'goodbye') return;
+    const { node, instance, address, acked } = this.worker;
+    gone.push({ node, instance, address, acked, goneAtMs: clock.monotonicMs() });
+    if (gone.length > maxVanished) gone.shift();
+  }
+
+  #now(version: string): VersionAt {
+    return { version, atMs: this.#registry.clock.wallMs() };
+  }
 }
 
 /** A substring would keep the whole text alive, which may be megabytes. */

@@ -62,6 +62,7 @@ async function startListener(t: ExecutionContext, limit = 0) {
               onReport: (report) => void reports.push(report),
               onAnswer() {},
               onRefused: (reason) => t.fail(reason),
+              onFinish() {},
               onClose() {},
             },
             call,
