@@ -21,7 +21,8 @@ export interface ControllerContext {
  * `DISCONNECT` are called for what follows.
  */
 export class Controller<State extends object = object> {
-  /** True on the class itself (not inherited): the class is not routed. */
+  /** True: the class is not routed, nor are its subclasses, unless they say `false`; a base for them is declared
+   * `private: boolean = true`. */
   static readonly private?: boolean;
   /** Run before the body is read, after those of the application, of enclosing classes and of base classes: none
    * of these is replaced. `open()` where everybody may call. */

@@ -45,14 +45,22 @@ class Ticks extends Controller {
 }
 
 class Hidden extends Controller {
-  static override readonly private = true;
+  static override readonly private: boolean = true;
   GET() {}
+}
+
+class Silent extends Hidden {}
+
+class Shown extends Hidden {
+  static override readonly private = false;
 }
 
 type Modules = {
   readonly '': {
     Ticks: typeof Ticks;
     Hidden: typeof Hidden;
+    Silent: typeof Silent;
+    Shown: typeof Shown;
     Sums: typeof Sums;
   };
 } & {
@@ -68,6 +76,9 @@ async function callWrongly(): Promise<void> {
   await api.notes.DELETE();
   // @ts-expect-error a private class is not served
   await api.Hidden.GET();
+  // @ts-expect-error nor is its subclass that does not say otherwise
+  await api.Silent.GET();
+  await api.Shown.GET();
   // @ts-expect-error Default is served at the path of its module
   await api.notes.Default.GET();
   // @ts-expect-error no such field
@@ -108,5 +119,5 @@ async function callWrongly(): Promise<void> {
 }
 
 test('each wrong use of a client is refused by the compiler', (t) => {
-  t.is(callWrongly.toString().match(/@ts-expect-error/g)?.length, 18);
+  t.is(callWrongly.toString().match(/@ts-expect-error/g)?.length, 19);
 });

@@ -98,15 +98,18 @@ type DeclaredCall<Declared> =
     ? (...args: CallArgs<Spec>) => Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>
     : never;
 
-/** Names of classes that are not private. */
+/** Names of classes that are not private. `boolean` is what a private class writes whose subclasses may say
+ * otherwise, and `false` what these say. */
 type RoutedName<Holder, Name extends keyof Holder> = Name extends
   | `_${string}`
   | `${string}Controller`
   | 'prototype'
   ? never
   : Holder[Name] extends AnyClass
-    ? Holder[Name] extends { readonly private: true }
-      ? never
+    ? Holder[Name] extends { readonly private: boolean }
+      ? Holder[Name] extends { readonly private: false }
+        ? Name
+        : never
       : Name
     : never;
 

@@ -12,15 +12,15 @@ export function classNameOf(exported: string, value: unknown): string {
   return value.name === 'default' || value.name === '' ? 'Default' : value.name;
 }
 
-/** Whether a value belongs in the table: a controller, or a class that contains one. The nested classes of
- * a private class are private too. */
+/** Whether a value belongs in the table: a controller, or a class that contains one. Private with a private class
+ * are its nested classes, and its subclasses that do not say otherwise. */
 export function isRouted(
   name: string,
   value: unknown,
   within: readonly object[] = [],
 ): value is ControllerClass {
   if (typeof value !== 'function' || isPrivateName(name) || within.includes(value)) return false;
-  if (Object.hasOwn(value, 'private') && Reflect.get(value, 'private') === true) return false;
+  if (Reflect.get(value, 'private') === true) return false;
   if (isController(value)) return true;
   const inside = [...within, value];
   return ownEntries(value).some(([key, inner]) => isRouted(key, inner, inside));

@@ -226,9 +226,9 @@ test('looking for controllers runs no getter of a class, and ends at classes tha
   t.is((await client.send('GET', '/left/right/left')).status, 404);
 });
 
-test('private is not inherited, and what is private takes its nested classes along', async (t) => {
+test('what is private takes its subclasses and nested classes along, unless one says otherwise', async (t) => {
   class Hidden extends Controller {
-    static override readonly private = true;
+    static override readonly private: boolean = true;
     static readonly Inner = class extends Controller {
       GET() {}
     };
@@ -236,15 +236,22 @@ test('private is not inherited, and what is private takes its nested classes alo
       return 'inherited';
     }
   }
-  class Shown extends Hidden {}
+  class Silent extends Hidden {}
+  class Shown extends Hidden {
+    static override readonly private = false;
+  }
+  class Below extends Shown {}
   const client = await createTestClient({
-    '': { Hidden, Shown },
+    '': { Hidden, Silent, Shown, Below },
     _m: { Quota },
     'a._b': { Quota },
   });
   t.is((await client.send('GET', '/hidden')).status, 404);
   t.is((await client.send('GET', '/hidden/inner')).status, 404);
+  t.is((await client.send('GET', '/silent')).status, 404);
+  t.is((await client.send('GET', '/silent/inner')).status, 404);
   t.is((await client.send('GET', '/shown')).json, 'inherited');
+  t.is((await client.send('GET', '/below')).json, 'inherited');
   t.is((await client.send('GET', '/m/quota')).status, 404);
   t.is((await client.send('GET', '/a/b/quota')).status, 404);
 });
