@@ -83,6 +83,12 @@ class Cookies extends Controller {
   }
 }
 
+class Whatever extends Controller {
+  ANY() {
+    return [...this.request.headers];
+  }
+}
+
 /** Registers the suite's tests. */
 export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   const behaviour = (
@@ -93,7 +99,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   ) => {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
-        loadModules: () => new Map([['', { Echo, Markup, Stream, Guarded, Cookies }]]),
+        loadModules: () => new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever }]]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
         // Most of them have no guard.
@@ -267,6 +273,28 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       ];
     },
     [200, 415, 415, 404, 401, 501],
+  );
+
+  behaviour(
+    'TRACE is refused where ANY answers too, and nothing of the request is sent back',
+    async ({ port }) => {
+      const answers: unknown[] = [];
+      for (const path of ['/echo', '/whatever']) {
+        const sent = httpRequest({
+          port,
+          path,
+          method: 'TRACE',
+          headers: { cookie: 'id=s3cret' },
+        });
+        const { status, headers, text } = await readResponse(sent.end());
+        answers.push([status, headers.allow, text.includes('s3cret')]);
+      }
+      return answers;
+    },
+    [
+      [405, 'GET, HEAD, OPTIONS, POST', false],
+      [405, 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT', false],
+    ],
   );
 
   if (!('peer-address' in skip)) {
