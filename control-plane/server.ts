@@ -315,8 +315,11 @@ async function removeLeftovers({ config, stateDirectory }: ControlPlaneSettings)
 
 /** '' or such as `rules/`. */
 function toRepositoryFolder({ config }: ControlPlaneSettings): string {
-  const path = config.kind === 'git' ? config.path.replaceAll(/^\/+|\/+$/g, '') : '';
-  return path === '' || path === '.' ? '' : `${path.replace(/^\.\//, '')}/`;
+  const parts = config.kind === 'git' ? config.path.split('/') : [];
+  return parts
+    .filter((part) => part !== '' && part !== '.')
+    .map((part) => `${part}/`)
+    .join('');
 }
 
 function createEncoder() {

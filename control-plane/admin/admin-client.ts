@@ -137,6 +137,13 @@ const untrusted: ReadonlySet<unknown> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
 ]);
 
+/** What an answer that is no TLS leads to. */
+const notTls = new Set<unknown>([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'EPROTO',
+]);
+
 function hintOf(error: unknown, protocol: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (untrusted.has(code)) {
@@ -145,7 +152,7 @@ function hintOf(error: unknown, protocol: string): string {
   if (code === 'ECONNRESET' && protocol === 'http:') {
     return 'it may have TLS: write https:// in --admin-url (or RATELANE_ADMIN_URL)';
   }
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG') {
+  if (protocol === 'https:' && notTls.has(code)) {
     return 'it may have no TLS: write http:// in --admin-url (or RATELANE_ADMIN_URL)';
   }
   return otherHint;

@@ -27,7 +27,7 @@ import {
   planChangeOf,
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
-import { createFindLift } from './lifted.ts';
+import { createFindLift, listEndedLifts } from './lifted.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
@@ -132,10 +132,16 @@ export class AdminController extends Controller {
       await this.endTrial(request, `undone by ${entry.who}: ${message}`, entry.who);
       const author = { name: entry.who, email: '' };
       const made = await makeChange(this.api, { ...request, author, message });
+      const ended = request.isUndo === true ? this.listEndedLifts(made) : [];
+      if (ended.length > 0) entry.what += `; lifts that end with it: ${ended.join(', ')}`;
       entry.before = made.before.id;
       entry.after = made.after.id;
       return made;
     });
+  }
+
+  protected listEndedLifts({ documentsBefore, documentsAfter }: MadeChange): string[] {
+    return listEndedLifts(documentsBefore, documentsAfter, this.api.clock.wallMs());
   }
 
   /** The store may take long, or refuse: that keeps no revision that is undone with the workers on trial. */

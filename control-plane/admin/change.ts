@@ -4,6 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findRemoval } from '../snapshot/removal-guard.ts';
@@ -64,6 +65,8 @@ export interface MadeChange {
   readonly before: Revision;
   readonly after: Revision;
   readonly warnings: readonly Problem[];
+  readonly documentsBefore: readonly RuleDocument[];
+  readonly documentsAfter: readonly RuleDocument[];
 }
 
 /** What a change would make of the files. */
@@ -71,6 +74,7 @@ export interface PlannedChange {
   readonly before: Revision;
   readonly change: Change;
   readonly after: Pick<Revision, 'files' | 'problems'>;
+  readonly known: Examination;
   readonly examined: Examination;
 }
 
@@ -123,7 +127,7 @@ export function judgeChange(
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
-  return { before, change, after, examined, refused };
+  return { before, change, after, known, examined, refused };
 }
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
@@ -136,7 +140,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   const { author } = request;
   const message = toMessage(request);
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const { before, change, examined } = await planChange(deps, request);
+    const { before, change, known, examined } = await planChange(deps, request);
     const refused = refusedByPolicy(deps, examined, { author: author.name, message });
     if (refused.length > 0) throw new InvalidRules(refused);
     const result = await store.write(change, {
@@ -145,7 +149,15 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
       author,
       message,
     });
-    if (result.ok) return { before, after: result.revision, warnings: examined.problems };
+    if (result.ok) {
+      return {
+        before,
+        after: result.revision,
+        warnings: examined.problems,
+        documentsBefore: known.documents,
+        documentsAfter: examined.documents,
+      };
+    }
     if (result.reason === 'refused') throw new InvalidRules(result.problems);
     if (result.reason === 'busy') break;
   }

@@ -2,7 +2,7 @@ import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
-import { createFindLift } from './lifted.ts';
+import { createFindLift, listEndedLifts } from './lifted.ts';
 import { rowsOf } from './rule-rows.ts';
 
 const sixMs = Date.parse('2026-11-24T18:00:00Z');
@@ -68,4 +68,12 @@ test('the rows of rules say when they end, or one above them, and have none that
       'shop.tenant_a.path_/ 2026-11-24T19:00:00Z',
     ],
   );
+});
+
+test('what ends with a change are the lifts that its rules have no more, and not those over by then', (t) => {
+  const namesAt = (after: typeof documents, nowMs: number) =>
+    listEndedLifts(documents, after, nowMs);
+  t.deepEqual(namesAt([], sixMs - hourMs), ['shop user_ada', 'shop tenant_a path_/']);
+  t.deepEqual(namesAt(documents, sixMs - hourMs), []);
+  t.deepEqual(namesAt([], sixMs), ['shop tenant_a path_/']);
 });

@@ -19,14 +19,38 @@ export function createFindLift(documents: readonly RuleDocument[], nowMs: number
   const current = documentsAt(documents, nowMs);
   const before = known.get(current);
   if (before !== undefined) return before;
-  const ends = new Map<string, number>();
-  for (const { domain, descriptors } of current) addLifts(ends, descriptors, [domain], undefined);
+  const ends = toLifts(current, nowMs);
   const find: FindLift = (domain, entries) =>
     ends.get(
       JSON.stringify([domain, ...entries.map(({ key, value }) => toCompositeKey(key, value))]),
     );
   known.set(current, find);
   return find;
+}
+
+/** What is said of lifts in one sentence. */
+const maxNamed = 10;
+
+/** Those of the documents `before` that are not in `after`, the first ten, for people: such as `shop user_ada`. */
+export function listEndedLifts(
+  before: readonly RuleDocument[],
+  after: readonly RuleDocument[],
+  nowMs: number,
+): string[] {
+  const left = toLifts(after, nowMs);
+  return [...toLifts(before, nowMs).keys()]
+    .filter((chain) => !left.has(chain))
+    .slice(0, maxNamed)
+    .map((chain) => (JSON.parse(chain) as string[]).join(' '));
+}
+
+/** When each ends, by domain and composite keys as JSON. */
+function toLifts(documents: readonly RuleDocument[], nowMs: number): Map<string, number> {
+  const ends = new Map<string, number>();
+  for (const { domain, descriptors } of documentsAt(documents, nowMs)) {
+    addLifts(ends, descriptors, [domain], undefined);
+  }
+  return ends;
 }
 
 /** `endMs`: of the rules above. */

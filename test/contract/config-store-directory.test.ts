@@ -22,6 +22,8 @@ testConfigStore(test, {
           options: { directory, stateDirectory: join(folder.path, state) },
           log,
           clock: systemClock,
+          // On a busy machine a writer may hold the lock for long.
+          timing: { lockWait: 60_000 },
           ...(bounds && { bounds }),
         });
         t.teardown(() => store.close());

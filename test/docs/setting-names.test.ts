@@ -18,7 +18,12 @@ const known = new Set([
     toRows(table).flatMap(({ setting }) => setting.names),
   ),
   // Of commands.
-  ...['RATELANE_ADMIN_URL', 'RATELANE_ADMIN_TOKEN', 'RATELANE_ADMIN_TOKEN_FILE'],
+  ...[
+    'RATELANE_ADMIN_URL',
+    'RATELANE_ADMIN_CA',
+    'RATELANE_ADMIN_TOKEN',
+    'RATELANE_ADMIN_TOKEN_FILE',
+  ],
   // Words, not settings.
   ...[
     'OVER_LIMIT',

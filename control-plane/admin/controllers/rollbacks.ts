@@ -7,7 +7,17 @@ import { type Revision, toShortId } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { InvalidRules, toReplacement } from '../change.ts';
 import { refusedRules } from '../problem-json.ts';
-import { revisionJson, toRevisionJson } from '../revision-json.ts';
+import { revisionFields, toRevisionJson } from '../revision-json.ts';
+
+const rollbackJson = Type.Object(
+  {
+    ...revisionFields,
+    endedLifts: Type.Array(Type.String(), {
+      description: 'Lifts that were made since, and end with it: domain and rule of the first ten',
+    }),
+  },
+  { title: 'Rollback' },
+);
 
 export class Default extends AdminController {
   static readonly POST = op({
@@ -25,7 +35,7 @@ export class Default extends AdminController {
       allowRemoval,
       rollout,
     }),
-    returns: { 200: revisionJson, 201: revisionJson },
+    returns: { 200: rollbackJson, 201: rollbackJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
@@ -50,6 +60,6 @@ export class Default extends AdminController {
       };
     });
     this.response.status = made.after.id === made.before.id ? 200 : 201;
-    return toRevisionJson(made.after);
+    return { ...toRevisionJson(made.after), endedLifts: this.listEndedLifts(made) };
   }
 }

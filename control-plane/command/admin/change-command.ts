@@ -130,6 +130,11 @@ export async function sendChange(
   const revision = value as RevisionJson;
   const text = status === 201 ? `revision ${revision.id} was made` : 'nothing had to be changed';
   if (!options.json) io.write(`${text}\n`);
+  // Older control planes do not say it.
+  const { endedLifts = [] } = value as { readonly endedLifts?: readonly string[] };
+  if (endedLifts.length > 0) {
+    io.writeError(`warning: lifts ended with it: ${escapeText(endedLifts.join(', '))}\n`);
+  }
   const { minWorkers, timeout } = options;
   const question = { revision: revision.id, minWorkers };
   const fleet = options.wait ? await askFleet([opened.client], question, timeout, io) : undefined;

@@ -8,7 +8,7 @@ export interface SourcePlace {
 
 /** Without a line, what the template says behind `#` is left out. */
 export function toSourceUrl(template: string, { file, line, revision }: SourcePlace): string {
-  const known = line === null ? template.replace(/#.*$/, '') : template;
+  const known = line === null ? (template.split('#', 1)[0] ?? '') : template;
   const texts: Readonly<Record<string, string>> = {
     file: file.split('/').map(encodeURIComponent).join('/'),
     line: String(line ?? 1),

@@ -1,30 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { cpuMs } from '../../../test/support/cpu-time.ts';
+import { allKeys, readExpectedText } from '../../../test/support/expected-text.ts';
 import { plainShape } from '../limit-shape.ts';
 import { isError } from '../problem/problem.ts';
 import { formatProblems } from '../problem/problem-text.ts';
-import { keysAt, type Place, ruleKeys } from '../rule-keys.ts';
+import { ruleKeys } from '../rule-keys.ts';
 import { buildRuleSet } from '../rule-set.ts';
-import { listOf } from '../yaml/map-reader.ts';
 import { parseRuleDocument } from './document.ts';
 
-const places = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
-const allKeys = new Set(places.flatMap(keysAt));
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
 
-/** Each `.yaml` of a folder with the text beside it, in which `{keys of PLACE}` are those of the table. */
+/** Each `.yaml` of a folder with the text beside it. */
 function readFixtures(folder: string): { file: string; yaml: string; expected: string }[] {
   const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
   return names.sort().map((file) => ({
     file,
     yaml: readFileSync(new URL(`${folder}/${file}`, fixtures), 'utf8'),
-    expected: readFileSync(
-      new URL(`${folder}/${file.replace(/yaml$/, 'txt')}`, fixtures),
-      'utf8',
-    ).replaceAll(/\{keys of (.*?)\}/g, (_, place: string) =>
-      listOf(place === 'all places' ? [...allKeys] : keysAt(place as Place)),
-    ),
+    expected: readExpectedText(new URL(`${folder}/${file}`, fixtures)),
   }));
 }
 

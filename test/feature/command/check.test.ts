@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
+import { readExpectedText } from '../../support/expected-text.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/', import.meta.url));
@@ -17,7 +18,7 @@ const badFiles = readdirSync(badFolder).filter(
 for (const name of badFiles) {
   test(`check tells what is wrong with ${name}, at the right line and column`, async (t) => {
     const file = join(badFolder, name);
-    const expected = readFileSync(file.replace(/yaml$/, 'txt'), 'utf8').replaceAll(name, file);
+    const expected = readExpectedText(file).replaceAll(name, file);
     const { code, out } = await runInProcess(['check', file]);
     t.is(code, 1);
     const lines = out.split('\n');

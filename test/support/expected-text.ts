@@ -1,0 +1,21 @@
+// The texts that stand beside fixtures of rules. `{keys of PLACE}` in them are those of the table, so that a new key
+// changes no text in which it plays no part.
+import { readFileSync } from 'node:fs';
+import { keysAt, type Place } from '../../shared/rules/rule-keys.ts';
+import { listOf } from '../../shared/rules/yaml/map-reader.ts';
+
+const places = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
+export const allKeys: ReadonlySet<string> = new Set(places.flatMap(keysAt));
+
+/** `path`: of the fixture, which ends in `.yaml`. */
+export function readExpectedText(path: string | URL): string {
+  const text = readFileSync(
+    typeof path === 'string'
+      ? path.replace(/yaml$/, 'txt')
+      : new URL(path.href.replace(/yaml$/, 'txt')),
+    'utf8',
+  );
+  return text.replaceAll(/\{keys of (.*?)\}/g, (_, place: string) =>
+    listOf(place === 'all places' ? [...allKeys] : keysAt(place as Place)),
+  );
+}
