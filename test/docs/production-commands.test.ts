@@ -38,7 +38,8 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
   const redis = await startRedisServer({ args: ['--requirepass', redisPassword] });
   t.teardown(redis.stop);
   const repository = createGitRepository(t);
-  repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  const first = repository.push({ 'shop.yaml': ruleText('shop', 1) });
+  repository.push({ 'shop.yaml': ruleText('shop', 2) });
   const folder = mkdtempSync(join(tmpdir(), 'ratelane-production-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   symlinkSync(join(project, 'compose'), join(folder, 'compose'));
@@ -74,7 +75,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
     ).catch((error) => t.fail(`${error.message}\n${ended()}`));
   }
   for (const command of onKubernetes.filter((each) => !makesSecrets(each))) {
-    await succeeds(t, standIns, release.place(command));
+    await succeeds(t, standIns, release.place(command).replace('480771aaa5a7', first));
   }
 
   const [xds, admin, http, grpc, debug, metrics] = await Promise.all(

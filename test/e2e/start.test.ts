@@ -109,7 +109,7 @@ test('the printed commands give what is printed beside them', async (t) => {
   );
   const paste = async (command: string | undefined) =>
     (await run('sh', ['-c', command ?? 'false'], { cwd: folder })).stdout;
-  const [one, three, stats, change, again, status] = commands;
+  const [one, three, stats, change, again, status, , undo] = commands;
   const first = await paste(one);
   t.regex(first, /^HTTP\/1\.1 200 /);
   t.regex(first, /"limitRemaining":2/);
@@ -122,6 +122,13 @@ test('the printed commands give what is printed beside them', async (t) => {
   t.regex(
     await paste(status?.replace('npm run -s control-plane --', 'node control-plane/main.ts')),
     /in force/,
+  );
+
+  await paste(undo);
+  t.is(
+    await readFile(rulesFile, 'utf8'),
+    rules.replace('unit: minute', 'unit: year'),
+    'what other commands of the README need',
   );
 
   child.kill('SIGTERM');
