@@ -172,6 +172,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
           ? noBody
           : await bodies.readBody(given, {
               taken: binder.takesBody,
+              raw: route.op?.spec.raw === true,
               xml: route.xml ? deps.xml : undefined,
               limits: route.limits,
             });

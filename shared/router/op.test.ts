@@ -27,6 +27,13 @@ test('a declaration types the arguments of its method', (t) => {
   t.true(fields && args && queryAlone);
 });
 
+test('a raw body stands behind the fields, and has none of its own', (t) => {
+  const raw = op({ raw: true, path: [Type.Integer()], query: Type.Object({ a: Type.String() }) });
+  const args: Same<Args<typeof raw>, [fields: Fields<typeof raw>, body: Uint8Array, number]> = true;
+  t.true(args);
+  t.throws(() => op({ raw: true, body: Type.Object({}) }), { message: /a raw body is not parsed/ });
+});
+
 test('a declaration is told from what looks like one', (t) => {
   t.true(isOp(declared));
   t.false(isOp({ ...JSON.parse(JSON.stringify(declared)) }));

@@ -19,6 +19,9 @@ export interface OpSpec {
   /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
    * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. */
   readonly body?: Type.TObject | StandardObject;
+  /** The body is not parsed, whatever its type: its bytes as they came, such as a signature covers, are the method's
+   * argument behind the fields, a `Uint8Array` of at most `limits.bodyBytes`. Not beside `body`. */
+  readonly raw?: true;
   /** Aliases of keywords: from the parameter's name to its other names. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; for descriptions. */
@@ -98,6 +101,9 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
   }
+  if (spec.raw && spec.body !== undefined) {
+    throw new TypeError('op: a raw body is not parsed, and has no fields');
+  }
   const fields: { query?: Type.TObject; body?: Type.TObject } = {};
   const standard: StandardFields[] = [];
   for (const where of ['query', 'body'] as const) {
@@ -146,6 +152,7 @@ export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecAr
 
 type SpecArgs<Spec extends OpSpec> = [
   fields: Fields<Op<Spec>>,
+  ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
   ...Positionals<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
 ];

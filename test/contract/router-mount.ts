@@ -1,5 +1,6 @@
 // What every mount of the convention router does with real connections, beyond the routing cases:
 // the suite is called once for each kind of server, with what that server cannot do.
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -89,6 +90,22 @@ class Whatever extends Controller {
   }
 }
 
+const hookKey = 'key';
+const hookBytes = 16;
+
+class Hook extends Controller {
+  static readonly POST = op(
+    { raw: true, query: Type.Object({ from: Type.String() }), limits: { bodyBytes: hookBytes } },
+    function (this: Hook, { from }, body) {
+      return { from, signature: sign(body), bytes: body.length };
+    },
+  );
+}
+
+function sign(body: Uint8Array): string {
+  return createHmac('sha256', hookKey).update(body).digest('hex');
+}
+
 /** Registers the suite's tests. */
 export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   const behaviour = (
@@ -99,7 +116,8 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   ) => {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
-        loadModules: () => new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever }]]),
+        loadModules: () =>
+          new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever, Hook }]]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
         // Most of them have no guard.
@@ -273,6 +291,52 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       ];
     },
     [200, 415, 415, 404, 401, 501],
+  );
+
+  behaviour(
+    'a raw body arrives byte for byte, whatever its type, so that its signature can be checked',
+    async ({ port }) => {
+      const wrong: string[] = [];
+      for (const type of [
+        'application/json',
+        'application/x-www-form-urlencoded',
+        'text/odd; charset',
+        '',
+      ]) {
+        for (const body of [' {"a": 1}\n', 'a=1&a=%zz', '\xff\0', '']) {
+          const bytes = Buffer.from(body, 'latin1');
+          const headers = { 'content-length': bytes.length, ...(type && { 'content-type': type }) };
+          const path = '/hook?from=a';
+          const sent = httpRequest({ port, path, method: 'POST', headers }).end(bytes);
+          const { text } = await readResponse(sent);
+          const expected = { from: 'a', signature: sign(bytes), bytes: bytes.length };
+          if (text !== JSON.stringify(expected)) wrong.push(`${type} ${body}: ${text}`);
+        }
+      }
+      return wrong;
+    },
+    [],
+  );
+
+  behaviour(
+    'a raw body over the limit of its method is 413: before a byte of it has come where its length is announced',
+    async ({ port }) => {
+      const ask = async (headers: Record<string, string | number>, body: string) => {
+        const sent = httpRequest({ port, path: '/hook?from=a', method: 'POST', headers });
+        sent.on('error', () => {});
+        if (body === '') sent.flushHeaders();
+        else sent.write(body);
+        const { status } = await readResponse(sent);
+        sent.destroy();
+        return status;
+      };
+      return [
+        await ask({ 'content-length': hookBytes + 1 }, ''),
+        await ask({ 'content-length': hookBytes }, 'x'.repeat(hookBytes)),
+        await ask({ 'transfer-encoding': 'chunked' }, 'x'.repeat(hookBytes + 1)),
+      ];
+    },
+    [413, 200, 413],
   );
 
   behaviour(

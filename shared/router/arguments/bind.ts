@@ -19,6 +19,8 @@ export interface BodyArguments {
   readonly from: Origin;
   /** Of the whole body. */
   readonly bytes: number;
+  /** The body as it came, of a method that takes it so. */
+  readonly raw?: Uint8Array;
 }
 
 export interface Binder {
@@ -66,6 +68,7 @@ export function compileBinder(
     makeDefault: toDefault({ ...keyword.schema }),
   }));
   const standard = declared?.standard ?? [];
+  const takesRaw = declared?.spec.raw === true;
   const known = new Set(byName.keys());
   for (const { keyword } of path) if (keyword !== undefined) known.add(keyword);
   // A part that cannot come by keyword must be present, with all before it.
@@ -189,7 +192,7 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
-    takesBody: rest !== undefined || known.size > 0 || others !== undefined,
+    takesBody: takesRaw || rest !== undefined || known.size > 0 || others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
@@ -200,6 +203,7 @@ export function compileBinder(
       const sent: Given = { query, body: body.keywords, ofBody };
       const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
       const args: unknown[] = [undefined];
+      if (takesRaw) args.push(body.raw ?? new Uint8Array());
       bindPath(args, parts, given, problems);
       bindRest(args, { parts, values: body.positionals, ofBody }, problems);
       const fields = bindKeywords(given, problems);

@@ -38,6 +38,26 @@ class Openapi_json extends Controller {
 
 type Operation = Record<string, unknown> & { operationId: string; parameters: object[] };
 
+test('a raw body is described by the types that are declared for it, else as any', async (t) => {
+  class Hooks extends Controller {
+    static readonly POST = op({ raw: true });
+    static readonly PUT = op({ raw: true, otherBodies: { 'application/json': Type.Object({}) } });
+    POST() {}
+    PUT() {}
+  }
+  const { app } = await createTestClient({ '': { Hooks } });
+  const { paths } = app.describe() as unknown as {
+    paths: Record<string, Record<string, Operation>>;
+  };
+  const { post, put } = paths['/hooks'] as Record<'post' | 'put', Operation>;
+  t.deepEqual(post['requestBody'], { required: true, content: { '*/*': { schema: {} } } });
+  t.deepEqual(Object.keys((put['requestBody'] as { content: object }).content), [
+    'application/json',
+  ]);
+  const statuses = Object.keys(post['responses'] as object);
+  t.deepEqual([statuses.includes('413'), statuses.includes('415')], [true, false]);
+});
+
 test('optional, shared, rest and file parameters are described, and ANY stands for what is missing', async (t) => {
   const client = await createTestClient({ '': { Files, Openapi_json } });
   const { json } = await client.send('GET', '/openapi.json');

@@ -128,10 +128,13 @@ function toOperation(
   const query = [shownQuery, takesBody ? undefined : taken].flatMap((object) =>
     toParameters(object, 'query'),
   );
-  const body =
+  const parsed =
     takesBody && taken !== undefined
       ? toRequestBody(taken, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
       : undefined;
+  const body = spec.raw
+    ? { required: true, content: toContent(spec.otherBodies ?? { '*/*': {} }) }
+    : parsed;
   const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
   const security = Object.fromEntries(
     route.guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
@@ -142,7 +145,8 @@ function toOperation(
     ...(isGuarded ? [401, 403] : []),
     ...[404, 405],
     ...(route.negotiated ? [406] : []),
-    ...(body === undefined ? [] : [413, 415]),
+    ...(body === undefined ? [] : [413]),
+    ...(parsed === undefined ? [] : [415]),
     500,
   ];
   return {
@@ -202,12 +206,15 @@ function toRequestBody(
     required: required.length > 0,
     content: Object.fromEntries([
       ...types.filter(([kind]) => bodyKinds.includes(kind)).map(([, type]) => [type, { schema }]),
-      ...Object.entries(otherBodies).map(([type, other]) => [
-        type,
-        { schema: toDescribedSchema(other) },
-      ]),
+      ...Object.entries(toContent(otherBodies)),
     ]),
   };
+}
+
+function toContent(schemas: Readonly<Record<string, Type.TSchema>>): Json {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([type, schema]) => [type, { schema: toDescribedSchema(schema) }]),
+  );
 }
 
 function toFailures(failures: OpSpec['failures'] = {}): Json {

@@ -24,6 +24,8 @@ export interface BodyReader {
 export interface BodyReading {
   /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
   readonly taken: boolean;
+  /** Whether it takes the bytes as they came. */
+  readonly raw: boolean;
   /** Of the method. */
   readonly limits: Limits;
   /** Where XML is allowed. */
@@ -43,7 +45,7 @@ const maxUntakenBytes = 8 * 1024;
 export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
   const withXml = [...accepted, 'xml'];
   return {
-    async readBody({ headers, body }, { taken, xml, limits }) {
+    async readBody({ headers, body }, { taken, raw, xml, limits }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
@@ -53,6 +55,7 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       await undefined;
       const bytes = takeArrived(body, maxBytes) ?? (await readBytes(body, { maxBytes, timeoutMs }));
       if (bytes.length === 0) return noBody;
+      if (raw) return { ...noBody, raw: bytes, bytes: bytes.length };
       const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
       const encoding = headers.get('content-encoding') ?? 'identity';

@@ -226,6 +226,15 @@ test('looking for controllers runs no getter of a class, and ends at classes tha
   t.is((await client.send('GET', '/left/right/left')).status, 404);
 });
 
+test('a message of a WebSocket cannot be declared raw', async (t) => {
+  class Room extends Controller {
+    static readonly MESSAGE = op({ raw: true });
+    CONNECT() {}
+    MESSAGE() {}
+  }
+  t.is(await whyNotStart({ '': { Room } }), ':Room.CONNECT: a message is never raw');
+});
+
 test('what is private takes its subclasses and nested classes along, unless one says otherwise', async (t) => {
   class Hidden extends Controller {
     static override readonly private: boolean = true;

@@ -374,6 +374,7 @@ function warnOfDefaults(
 function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
+  if (isOp(declared) && declared.spec.raw) throw new TypeError('a message is never raw');
   return {
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, options)
