@@ -30,7 +30,9 @@ export function mergeStatus(
   const known = answers.flatMap(({ status }) => status ?? []);
   const count = (state: keyof StatusJson['workers']) =>
     known.reduce((sum, { workers }) => sum + workers[state], 0);
-  const agreements = mergeAgreements(known.flatMap((each) => each.agreements));
+  const agreements = mergeAgreements(
+    known.flatMap((each) => each.agreements ?? each.disagreements),
+  );
   const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
   return {
     ...own,

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { Value } from 'typebox/value';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import {
@@ -9,8 +10,9 @@ import {
 } from '../snapshot/snapshot.ts';
 import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
+import { mergeStatus } from './merged-status.ts';
 import { toReachText } from './rollout-json.ts';
-import { toStatusJson } from './status-report.ts';
+import { statusJson, toStatusJson } from './status-report.ts';
 import type { WorkerSnapshots } from './worker-json.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -438,4 +440,21 @@ test('a trial that changes nothing for a worker leaves it in force', (t) => {
   const { workers, fleet } = statusOf({ ...onTrial, trial }, [workerOf('c')], rollout, {}, same);
   t.like(workers, { inForce: 1, onTrial: 0 });
   t.like(fleet?.workers[0], { revision: r1.id, gets: r1.id });
+});
+
+test('the answer of an older control plane, which tells disagreements alone, is understood', (t) => {
+  const { agreements: _, ...older } = statusOf(stateOf());
+  const disagreement = {
+    group: 'default',
+    count: 2,
+    agreements: ['aa', 'bb'].map((agreement) => ({
+      agreement,
+      workers: 1,
+      example: { id: agreement, address: '10.0.0.1:1' },
+    })),
+  };
+  const answer = { ...older, disagreements: [disagreement] };
+  t.true(Value.Check(statusJson, answer));
+  const merged = mergeStatus(statusOf(stateOf()), [{ url: 'peer', value: answer }], undefined);
+  t.like(merged.disagreements[0], { group: 'default', count: 2 });
 });

@@ -134,8 +134,8 @@ export const statusJson = Type.Object(
     ),
     /** Workers that cannot enforce fields of `leftOut`, by domain. */
     unenforced: Type.Array(unenforcedJson),
-    /** Of each node group. */
-    agreements: Type.Array(agreementsJson),
+    /** Of each node group; an older control plane tells disagreements alone. */
+    agreements: Type.Optional(Type.Array(agreementsJson)),
     /** Node groups whose workers count differently because of their settings. */
     disagreements: Type.Array(agreementsJson),
   },
