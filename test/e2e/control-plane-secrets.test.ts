@@ -35,6 +35,7 @@ const covered = [
   '--notify-url',
   '--notify-secret-file',
   '--commit-status-token-file',
+  '--source-url',
 ];
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
@@ -321,9 +322,11 @@ test.serial('starts that fail, and a defect', async (t) => {
   };
   const crash = 'setTimeout(() => { throw new Error("a defect"); }, 1500)';
   const address = `http://x:${encodeURIComponent(run.make('--git'))}@127.0.0.1:1/r.git`;
+  const sourceUrl = `https://x:${encodeURIComponent(run.make('--source-url'))}@git/{file}`;
   const starts: [ControlPlaneOptions, RegExp][] = [
     [{ flags: [...directory, '--git', address], env: secretEnv }, /give one of them/],
     [{ flags: ['--git', address.replace('http:', 'ftp:')] }, /protocol is 'ftp'/],
+    [{ flags: [...directory, '--source-url', sourceUrl] }, /it has a name or a password/],
     [{ flags: ['--git', address.replace('http:', 'ssh:')] }, /ssh takes no password/],
     [{ flags: ['--git', `${address.slice(0, -20)}@:x/ `] }, /it has a space/],
     [
