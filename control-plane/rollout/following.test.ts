@@ -98,6 +98,31 @@ test('what came into force elsewhere is looked for every five seconds until it i
   t.is(counted.reads, reads, 'what is there is not read again');
 });
 
+test('what is held back by those that know what it would remove is served by nobody', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  const nothing = { ...revisionOf(8, 'start anew\n\nRollout: now\nAllow-Removal: yes'), files: [] };
+  fleet.store.publish(nothing);
+  await fleet.pass(5);
+  t.is(fleet.planes.get('b')?.cache.state().inForce?.revision.id, nothing.id);
+  fleet.standStill('b');
+  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
+  await fleet.pass(3);
+  const removal = { ...revisionOf(9), files: [] };
+  fleet.store.publish(removal);
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  await fleet.pass(10);
+  const stateOf = (name: string) => fleet.planes.get(name)?.cache.state();
+  for (const name of ['a', 'b']) {
+    t.is(stateOf(name)?.inForce?.revision.id, revisionOf(2).id, name);
+    t.like(stateOf(name)?.newest, { isHeldBack: true, revision: { id: removal.id } }, name);
+  }
+  await fleet.planes.get('b')?.rollout.approve(removal.id, 'it is meant', 'ann');
+  await fleet.pass(10);
+  for (const name of ['a', 'b']) t.is(stateOf(name)?.newest?.isHeldBack, false, name);
+});
+
 test('what is held back or taken back is examined again only where something else is known of it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish({ ...revisionOf(9), files: [] });

@@ -9,6 +9,7 @@ import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
 import {
+  heldBackOf,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
@@ -155,7 +156,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     if (wanted === undefined || keeper.trouble !== undefined) return;
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
     // Its author wants it in place of what is on record, which follows.
-    const isNewest = inForce?.revision.id === newest?.revision.id;
+    const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
     // Unless it is in steps, or was, which this control plane took for what it served already.
     const isTried = record.rollout?.revision === inForce?.revision.id;
     if (inForce?.isAtOnce && !isTried && (isNewest || deps.isUnwritten(inForce.content))) return;
@@ -176,7 +177,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   /** Something else is known of the newest revision: at any control plane somebody has approved it where it is held
-   * back, or it was taken back where it still counts as good here; or it could not be examined yet. */
+   * back, or it was taken back or is held back where it still counts as good here; or it could not be examined yet. */
   function reconsider(record: RolloutRecord): void {
     const { newest } = snapshots.state();
     if (newest === undefined) snapshots.reconsider();
@@ -184,8 +185,10 @@ export function createFollowing(deps: FollowingDeps): Following {
     const { content, isHeldBack, valid, saidBefore } = newest;
     const revision = newest.revision.id;
     const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
-    const isOver = takenBackOf(record, { revision, content, saidBefore }) !== undefined;
-    if (isHeldBack ? isApproved : valid && isOver) snapshots.reconsider();
+    const word =
+      takenBackOf(record, { revision, content, saidBefore }) ??
+      heldBackOf(record, { revision, content, saidBefore });
+    if (isHeldBack ? isApproved : valid && word !== undefined) snapshots.reconsider();
   }
 
   return {

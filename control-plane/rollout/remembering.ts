@@ -81,6 +81,10 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (!newest?.isHeldBack || newest.content === undefined) return false;
     const { content, revision, problems } = newest;
     if (verdictOf(record, revision.id, content) !== undefined) return false;
+    // What it would remove is judged by what everybody has: here that is still to come.
+    const [known] = record.inForce;
+    if (known !== undefined && inForce !== undefined && known.content !== inForce.content)
+      return false;
     const reason = problems.find(({ rule }) => rule === 'large-removal')?.message ?? 'held back';
     const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
     void write((before) => {

@@ -22,7 +22,7 @@ import { createLastGood } from './last-good.ts';
 import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
-import { type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
+import { heldBackBy, type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
@@ -165,7 +165,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const { built } = outcome;
     const goesBack = isBack(whole, built);
     const takenBack = findTakenBack(now, built);
-    const problem = takenBack ?? findGuarded(whole, built);
+    const problem = takenBack ?? findGuarded(now, built);
     const policy = judgeByPolicy(findBefore()?.built, built, {
       author: whole.author,
       message: whole.message,
@@ -243,17 +243,27 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return inForce ? { id: inForce.revision.id, built: inForce.built } : servedBefore;
   }
 
-  function findGuarded(whole: Revision, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
+  function findGuarded(now: Newest, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
+    const { whole } = now;
+    const isApproved = memory.verdictOf(whole.id, content)?.outcome === 'approved';
+    if (mayRemove(whole) || isApproved) return undefined;
+    const heldBack = findHeldBack(now);
+    if (heldBack !== undefined) {
+      return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
+    }
     const before = findBefore();
-    const verdict = memory.verdictOf(whole.id, content);
-    if (deps.allowsRemoval || verdict?.outcome === 'approved' || before?.id === whole.id)
-      return undefined;
-    if (saysTrailer(whole, allowRemovalTrailer)) return undefined;
-    if (before !== undefined) return findRemoval(before.built.ruleSet, ruleSet);
-    // What it would remove is not known here any more, but that it was held back for it is.
-    return verdict?.outcome === 'held_back' && memory.inForce?.content !== content
-      ? problemOf('error', 'large-removal', '(all files)', verdict.reason)
-      : undefined;
+    if (before === undefined || before.id === whole.id) return undefined;
+    return findRemoval(before.built.ruleSet, ruleSet);
+  }
+
+  function mayRemove(whole: Revision): boolean {
+    return deps.allowsRemoval || saysTrailer(whole, allowRemovalTrailer);
+  }
+
+  /** By those that know what it would remove, also where that is not known here, or not any more. */
+  function findHeldBack({ whole, content, saidBefore }: Newest): Said | undefined {
+    if (content === undefined || memory.inForce?.content === content) return undefined;
+    return heldBackBy(memory.verdictOf(whole.id, content), saidBefore);
   }
 
   /** What changes nothing for anybody has nothing to try. */
@@ -459,9 +469,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         apply(unexamined);
         return;
       }
-      const { inForce, trial } = served.now;
-      const settled = [inForce?.revision.id, trial?.revision.id];
-      if (newest !== undefined && !settled.includes(newest.whole.id)) take(newest.whole);
+      if (newest === undefined || newest.whole.id === served.now.trial?.revision.id) return;
+      const { whole } = newest;
+      const isHeldBack = !mayRemove(whole) && findHeldBack(newest) !== undefined;
+      if (whole.id !== served.now.inForce?.revision.id || isHeldBack) take(whole);
     },
     followTrial(revision) {
       const outcome = build(revision);

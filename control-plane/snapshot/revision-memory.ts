@@ -24,6 +24,21 @@ export function takenBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,
 ): Word | undefined {
-  const isNews = !isDeepStrictEqual(said, saidBefore);
-  return said?.outcome === 'taken_back' && isNews ? said : undefined;
+  return newWord('taken_back', said, saidBefore);
+}
+
+/** The word that holds this try back. */
+export function heldBackBy<Word extends Said>(
+  said: Word | undefined,
+  saidBefore: Said | undefined,
+): Word | undefined {
+  return newWord('held_back', said, saidBefore);
+}
+
+function newWord<Word extends Said>(
+  outcome: Said['outcome'],
+  said: Word | undefined,
+  saidBefore: Said | undefined,
+): Word | undefined {
+  return said?.outcome === outcome && !isDeepStrictEqual(said, saidBefore) ? said : undefined;
 }
