@@ -8,14 +8,7 @@ import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
-import {
-  heldBackOf,
-  openRolloutOf,
-  type RolloutOnRecord,
-  type RolloutRecord,
-  takenBackOf,
-  verdictOf,
-} from './record.ts';
+import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, takenBackOf } from './record.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
@@ -176,21 +169,6 @@ export function createFollowing(deps: FollowingDeps): Following {
     );
   }
 
-  /** Something else is known of the newest revision: at any control plane somebody has approved it where it is held
-   * back, or it was taken back or is held back where it still counts as good here; or it could not be examined yet. */
-  function reconsider(record: RolloutRecord): void {
-    const { newest } = snapshots.state();
-    if (newest === undefined) snapshots.reconsider();
-    if (newest?.content === undefined) return;
-    const { content, isHeldBack, valid, saidBefore } = newest;
-    const revision = newest.revision.id;
-    const isApproved = verdictOf(record, revision, content)?.outcome === 'approved';
-    const word =
-      takenBackOf(record, { revision, content, saidBefore }) ??
-      heldBackOf(record, { revision, content, saidBefore });
-    if (isHeldBack ? isApproved : valid && word !== undefined) snapshots.reconsider();
-  }
-
   return {
     get running() {
       return running;
@@ -214,7 +192,7 @@ export function createFollowing(deps: FollowingDeps): Following {
         else if (open !== undefined && !trial?.supersedes) seek(open);
         catchUp(record);
       }
-      reconsider(record);
+      snapshots.reconsider();
     },
   };
 }

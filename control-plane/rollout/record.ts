@@ -2,7 +2,7 @@
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
-import { heldBackBy, takenBackBy } from '../snapshot/revision-memory.ts';
+import { takenBackBy } from '../snapshot/revision-memory.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { mergeOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
@@ -128,15 +128,6 @@ export function takenBackOf(
   }: Pick<TrialState, 'content' | 'saidBefore'> & { readonly revision: string },
 ): Verdict | undefined {
   return takenBackBy(verdictOf(record, revision, content), saidBefore);
-}
-
-/** Who holds it back, other than in an earlier try; undefined where everybody has its content. */
-export function heldBackOf(
-  record: RolloutRecord,
-  { revision, content, saidBefore }: Parameters<typeof takenBackOf>[1],
-): Verdict | undefined {
-  if (record.inForce[0]?.content === content) return undefined;
-  return heldBackBy(verdictOf(record, revision, content), saidBefore);
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {

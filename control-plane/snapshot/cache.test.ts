@@ -626,6 +626,18 @@ test('where removals are allowed nothing is held back', async (t) => {
   t.is(tell(), 'z in force');
 });
 
+test('where removals are allowed what others hold back is judged once, and waits for its turn', async (t) => {
+  const { publish, tell, memory, cache, log } = await startCache(t, { allowsRemoval: true });
+  publish('b');
+  publish('z');
+  const said = log.lines.length;
+  memory.verdicts.set('z', { revision: 'z', outcome: 'held_back', reason: 'it removes all' });
+  cache.reconsider();
+  cache.reconsider();
+  t.is(tell(), 'a in force, b on trial, z waits');
+  t.deepEqual(log.lines.slice(said), []);
+});
+
 test('an approval of what is held back brings it on, once', async (t) => {
   const { publish, tell, memory, cache } = await startCache(t, { rollsOut: false });
   publish('z');

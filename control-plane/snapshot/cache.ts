@@ -47,7 +47,8 @@ export interface SnapshotCache
   /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
    * Returns the end of that. */
   onNewest(listener: () => void): () => void;
-  /** Looks at the newest revision again: somebody has approved it, or taken it back, or the memory has been read. */
+  /** Looks at the newest revision again where something else is known of it than before: it was approved or taken back,
+   * it is held back, or the memory has been read. */
   reconsider(): void;
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
    * unless it is invalid here. */
@@ -164,7 +165,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
     const { built } = outcome;
     const goesBack = isBack(whole, built);
-    const takenBack = findTakenBack(now, built);
+    const takenBack = findTakenBack(now);
     const problem = takenBack ?? findGuarded(now, built);
     const policy = judgeByPolicy(findBefore()?.built, built, {
       author: whole.author,
@@ -229,10 +230,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return said?.revision === id && !seen.has(id) ? undefined : said;
   }
 
-  function findTakenBack(
-    { whole, saidBefore }: Newest,
-    { content }: BuiltSnapshots,
-  ): Problem | undefined {
+  function findTakenBack({ whole, content, saidBefore }: Newest): Problem | undefined {
+    if (content === undefined) return undefined;
     const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore);
     return word && toTakenBack(word.reason);
   }
@@ -245,8 +244,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   function findGuarded(now: Newest, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
     const { whole } = now;
-    const isApproved = memory.verdictOf(whole.id, content)?.outcome === 'approved';
-    if (mayRemove(whole) || isApproved) return undefined;
+    if (mayRemove(whole) || isApproved(whole, content)) return undefined;
     const heldBack = findHeldBack(now);
     if (heldBack !== undefined) {
       return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
@@ -254,6 +252,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const before = findBefore();
     if (before === undefined || before.id === whole.id) return undefined;
     return findRemoval(before.built.ruleSet, ruleSet);
+  }
+
+  function isApproved({ id }: Revision, content: string): boolean {
+    return memory.verdictOf(id, content)?.outcome === 'approved';
   }
 
   function mayRemove(whole: Revision): boolean {
@@ -264,6 +266,18 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   function findHeldBack({ whole, content, saidBefore }: Newest): Said | undefined {
     if (content === undefined || memory.inForce?.content === content) return undefined;
     return heldBackBy(memory.verdictOf(whole.id, content), saidBefore);
+  }
+
+  /** Whether other words count of it now than those by which it was judged. Those about what is on trial are for
+   * whoever follows the rollout. */
+  function isToBeJudgedAgain(now: Newest): boolean {
+    const { whole, content, isHeldBack, invalidSinceMs } = now;
+    const { inForce, trial } = served.now;
+    if (content === undefined || whole.id === trial?.revision.id) return false;
+    if (isHeldBack) return isApproved(whole, content);
+    if (invalidSinceMs !== undefined) return false;
+    const isTakenBack = whole.id !== inForce?.revision.id && findTakenBack(now) !== undefined;
+    return isTakenBack || (!mayRemove(whole) && findHeldBack(now) !== undefined);
   }
 
   /** What changes nothing for anybody has nothing to try. */
@@ -469,10 +483,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         apply(unexamined);
         return;
       }
-      if (newest === undefined || newest.whole.id === served.now.trial?.revision.id) return;
-      const { whole } = newest;
-      const isHeldBack = !mayRemove(whole) && findHeldBack(newest) !== undefined;
-      if (whole.id !== served.now.inForce?.revision.id || isHeldBack) take(whole);
+      if (newest !== undefined && isToBeJudgedAgain(newest)) take(newest.whole);
     },
     followTrial(revision) {
       const outcome = build(revision);
