@@ -111,7 +111,6 @@ function send(
 ): Promise<void> | undefined {
   // One without a body is complete as well, which the parser has not said where the answer is there at once.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
-  endUnread(request, response);
   response.writeHead(status, headers as string[]);
   if (!isWhole(body)) {
     trackAnswer(request, response);
