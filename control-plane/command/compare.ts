@@ -1,11 +1,11 @@
 // `compare`: asks two services the same recorded requests, and prints what they answer differently.
 import { isAbsolute } from 'node:path';
+import type { ChannelCredentials } from '@grpc/grpc-js';
 import { toCountText } from '../../shared/count-text.ts';
 import type { RecordedDecision } from '../../shared/decision-record.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { AnswerDifference } from '../comparison/answer-difference.ts';
-import type { ServiceAddress } from '../comparison/asked-service.ts';
 import type { Comparison } from '../comparison/comparison.ts';
 import {
   openRecordedDecisions,
@@ -17,8 +17,8 @@ import {
   describeExitCodes,
   exitCodes,
 } from './command-frame.ts';
-import type { TlsOptions } from './grpc-credentials.ts';
 import { startProgress } from './progress.ts';
+import type { TlsOptions } from './tls-options.ts';
 
 interface CompareOptions extends TlsOptions {
   readonly reference: GivenAddress;
@@ -28,8 +28,12 @@ interface CompareOptions extends TlsOptions {
   readonly json?: boolean;
 }
 
-/** `text`: as it was written. */
-type GivenAddress = ServiceAddress & { readonly text: string };
+interface GivenAddress {
+  /** As it was written. */
+  readonly text: string;
+  readonly target: string;
+  readonly isTls: boolean;
+}
 
 export const addCompare: AddCommand = (program, frame) => {
   const command = program
@@ -101,14 +105,13 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
   const { reference, candidate, replay, speed, json = false } = options;
   const opened = await openRecordedDecisions(replay);
   if (!opened.ok) return fail(`--replay ${opened.message}`);
-  const { readCredentials } = await import('./grpc-credentials.ts');
-  const secure = await readCredentials(options);
-  if (typeof secure === 'string') return fail(secure);
+  const tls = await readTls(options);
+  if (typeof tls === 'string') return fail(tls);
   const { createAskedService } = await import('../comparison/asked-service.ts');
   const { compareServices } = await import('../comparison/comparison.ts');
   const services = {
-    reference: createAskedService(reference, secure),
-    candidate: createAskedService(candidate, secure),
+    reference: createAskedService(reference.target, reference.isTls ? tls : undefined),
+    candidate: createAskedService(candidate.target, candidate.isTls ? tls : undefined),
   };
   const stopping = new AbortController();
   const stop = () => stopping.abort();
@@ -149,6 +152,23 @@ async function compare({ io, finish, fail }: CommandFrame, options: CompareOptio
     process.off('SIGINT', stop).off('SIGTERM', stop);
     for (const service of Object.values(services)) service.close();
   }
+}
+
+/** Undefined where no service is asked over TLS; a text for people where the options cannot be used. */
+async function readTls({
+  reference,
+  candidate,
+  ca,
+  cert,
+  key,
+}: CompareOptions): Promise<ChannelCredentials | string | undefined> {
+  if (reference.isTls || candidate.isTls) {
+    const { readCredentials } = await import('./grpc-credentials.ts');
+    return readCredentials({ ca, cert, key });
+  }
+  return ca === undefined && cert === undefined && key === undefined
+    ? undefined
+    : '--ca, --cert and --key are for a service with TLS: write its address as tls://host:port';
 }
 
 /** Why the comparison says less than it should. */

@@ -24,19 +24,14 @@ export interface AskedService {
 
 const deadlineMs = 5_000;
 
-export interface ServiceAddress {
-  /** As gRPC names it: host:port, or unix:PATH. */
-  readonly target: string;
-  readonly isTls: boolean;
-}
-
+/** `target` as gRPC names it: host:port, or unix:PATH. Without `tls` in plain text. */
 export function createAskedService(
-  { target, isTls }: ServiceAddress,
-  tls: ChannelCredentials,
+  target: string,
+  tls: ChannelCredentials | undefined,
 ): AskedService {
   const method = loadProtos().rateLimitService.ShouldRateLimit;
   // Else both services would share a connection where they have one address.
-  const client = new Client(target, isTls ? tls : credentials.createInsecure(), {
+  const client = new Client(target, tls ?? credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
   });
   const deadline = () => Date.now() + deadlineMs;

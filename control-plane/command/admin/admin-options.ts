@@ -2,8 +2,9 @@
 import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
-import { readTlsFiles, withTrustedAuthorities } from '../../../shared/tls.ts';
+import { withTrustedAuthorities } from '../../../shared/tls.ts';
 import { type AdminClient, createAdminClient } from '../../admin/admin-client.ts';
+import { readTlsOptions, type TlsOptions } from '../tls-options.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
 
 export interface AdminOptions extends AccessOptions {
@@ -11,11 +12,8 @@ export interface AdminOptions extends AccessOptions {
 }
 
 /** Credentials, and trusted authorities. */
-export interface AccessOptions {
+export interface AccessOptions extends TlsOptions {
   readonly tokenFile?: string;
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
 }
 
 const defaultUrl = 'http://127.0.0.1:18001';
@@ -61,13 +59,9 @@ export async function openAdminClient(
       `the admin URL ${shown} cannot be used; write http://host:port or https://host:port`,
     );
   }
-  if ((options.cert === undefined) !== (options.key === undefined)) {
-    return bad('--cert and --key go together');
-  }
-  const tls = await readTlsFiles({
+  const tls = await readTlsOptions({
+    ...options,
     ca: options.ca ?? environment['RATELANE_ADMIN_CA'],
-    cert: options.cert,
-    key: options.key,
   });
   if (!tls.ok) return bad(tls.problem);
   const token = await readToken(options, environment);

@@ -176,6 +176,9 @@ test('a worker and itself answer the same over TLS and on a unix socket', async 
   const half = await compare(...addresses, ...authority, ...identity.slice(0, 2));
   t.is(half.code, 2);
   t.regex(half.err, /--cert and --key go together/);
+  const unused = await compare(path, `unix:${socket}`, `localhost:${port}`, ...authority);
+  t.is(unused.code, 2);
+  t.regex(unused.err, /are for a service with TLS: write its address as tls:\/\/host:port/);
   const plain = await compare(path, `unix:worker.sock`, `unix:${socket}`);
   t.is(plain.code, 2);
   t.regex(plain.err, /'unix:worker.sock': write the whole path, such as unix:\/run\/ratelane.sock/);
