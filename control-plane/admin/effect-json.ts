@@ -123,7 +123,7 @@ const mostEstimated = 20;
 const longestSeconds = 120;
 
 async function estimate(input: EffectInput, notes: readonly string[]): Promise<EffectJson> {
-  const { domain, before, after, changes, clock } = input;
+  const { domain, before, after, changes, clock, signal } = input;
   const top = await input.readTop();
   if (top.workers === 0) {
     return {
@@ -144,6 +144,7 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
       before: createRulesInTime(before, options),
       after: createRulesInTime(after, options),
       nowMs,
+      signal,
     }),
   );
   const passed = findPassed(top, before, changes);
