@@ -89,6 +89,11 @@ export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
   return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
 }
 
+/** A text of an error of TLS without what Node adds: how its own command line would trust an authority. */
+export function withoutNodeAdvice(text: string): string {
+  return text.replace(/; if the root CA is installed locally.*/s, '');
+}
+
 export interface TlsWatchDeps {
   readonly files: TlsFiles;
   /** The material in use when the watch begins. */

@@ -3,6 +3,7 @@ import { request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { SecureContext } from 'node:tls';
 import { errorText } from '../../shared/errors.ts';
+import { withoutNodeAdvice } from '../../shared/tls.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 
 export interface AdminCall {
@@ -161,6 +162,5 @@ function hintOf(error: unknown, protocol: string): string {
 function toReason(error: unknown): string {
   // Several addresses of one name fail together, and their error has no text of its own.
   if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
-  // Node adds how its own command line would trust an authority.
-  return errorText(error).replace(/; if the root CA is installed locally.*/s, '');
+  return withoutNodeAdvice(errorText(error));
 }

@@ -119,8 +119,12 @@ export class AdminController extends Controller {
     return this.fromStore(this.api.store.readRevision(id));
   }
 
-  /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. */
-  protected change(asked: string, prepare: () => Promise<PreparedChange>): Promise<MadeChange> {
+  /** Makes the change and writes the audit log in every case: `prepare` has everything that may refuse it. `endedLifts` is of
+   * an undo. */
+  protected change(
+    asked: string,
+    prepare: () => Promise<PreparedChange>,
+  ): Promise<MadeChange & { readonly endedLifts: string[] }> {
     return this.audited(asked, async (entry) => {
       const request = await prepare();
       if (request.rollout === 'now' && request.message === undefined) {
@@ -132,16 +136,15 @@ export class AdminController extends Controller {
       await this.endTrial(request, `undone by ${entry.who}: ${message}`, entry.who);
       const author = { name: entry.who, email: '' };
       const made = await makeChange(this.api, { ...request, author, message });
-      const ended = request.isUndo === true ? this.listEndedLifts(made) : [];
-      if (ended.length > 0) entry.what += `; lifts that end with it: ${ended.join(', ')}`;
+      const { documentsBefore, documentsAfter } = made;
+      const nowMs = this.api.clock.wallMs();
+      const endedLifts =
+        request.isUndo === true ? listEndedLifts(documentsBefore, documentsAfter, nowMs) : [];
+      if (endedLifts.length > 0) entry.what += `; lifts that end with it: ${endedLifts.join(', ')}`;
       entry.before = made.before.id;
       entry.after = made.after.id;
-      return made;
+      return { ...made, endedLifts };
     });
-  }
-
-  protected listEndedLifts({ documentsBefore, documentsAfter }: MadeChange): string[] {
-    return listEndedLifts(documentsBefore, documentsAfter, this.api.clock.wallMs());
   }
 
   /** The store may take long, or refuse: that keeps no revision that is undone with the workers on trial. */

@@ -10,6 +10,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { errorText } from '../../shared/errors.ts';
+import { withoutNodeAdvice } from '../../shared/tls.ts';
 import { withoutEnding } from '../../shared/trim-end.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitResponseMessage } from '../../shared/wire/rate-limit-messages.ts';
@@ -75,10 +76,8 @@ function call(
 function toRequestError(error: ServiceError | null, ask: ClientArguments): string {
   const code = error?.code ?? status.UNKNOWN;
   // grpc-js ends some texts with an empty heading.
-  const text = withoutEnding(error?.details ?? 'no response', 'Resolution note:').replace(
-    /; if the root CA is installed locally.*/s,
-    '',
-  );
+  const details = withoutEnding(error?.details ?? 'no response', 'Resolution note:');
+  const text = withoutNodeAdvice(details);
   const message = `request error: rpc error: code = ${toCodeName(code)} desc = ${text}`;
   const hint = findHint(code, text, ask);
   return hint === undefined ? message : `${message}\n${hint}`;

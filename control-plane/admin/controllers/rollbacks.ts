@@ -60,6 +60,6 @@ export class Default extends AdminController {
       };
     });
     this.response.status = made.after.id === made.before.id ? 200 : 201;
-    return { ...toRevisionJson(made.after), endedLifts: this.listEndedLifts(made) };
+    return { ...toRevisionJson(made.after), endedLifts: made.endedLifts };
   }
 }
