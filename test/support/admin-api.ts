@@ -23,7 +23,7 @@ import { createDirectoryStore } from '../../control-plane/store/directory-store.
 import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
 import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createMemoryText, createSimulatedText } from './record-texts.ts';
@@ -51,6 +51,8 @@ export interface AdminApiOptions {
   readonly port?: number;
   /** In the form of their file; without them none are asked for. */
   readonly tokens?: string;
+  /** In place of the system's. */
+  readonly clock?: Clock;
   readonly verifyWebhook: (
     call: Parameters<typeof verifyWebhook>[0],
   ) => Promise<ReturnType<typeof verifyWebhook>>;
@@ -63,7 +65,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   for (const [name, text] of Object.entries(api.files)) rules.write(name, text);
   const options = { mergeDomains: false, maxResponseBytes: api.maxResponseBytes };
   const log = createRecordedLog();
-  const clock = systemClock;
+  const clock = api.clock ?? systemClock;
   const store =
     api.store ??
     createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
