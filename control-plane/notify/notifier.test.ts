@@ -7,11 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
-import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
 import type { Notification } from './notification.ts';
-import { createNotifier, maxWaiting, tries } from './notifier.ts';
+import { createNotifier, maxWaiting, retries } from './notifier.ts';
 import { toTargets } from './targets.ts';
 
 interface Call {
@@ -52,7 +51,6 @@ async function start(t: ExecutionContext, ...statuses: readonly number[]) {
   writeFileSync(secretFile, 'the-shared-secret\n');
   writeFileSync(tokenFile, 'the-host-token\n');
   const log = createRecordedLog();
-  const clock = createManualClock();
   const ends: string[] = [];
   const origin = `http://127.0.0.1:${port}`;
   const create = (kind: 'url' | 'status') =>
@@ -68,26 +66,20 @@ async function start(t: ExecutionContext, ...statuses: readonly number[]) {
       }),
       onEnd: (target, delivery) => ends.push(`${target} ${delivery}`),
       log,
-      clock,
+      retries: { ...retries, minTimeout: 1, maxTimeout: 5 },
     });
   t.teardown(() => {
     server.close();
     server.closeAllConnections();
   });
   const said = () => log.lines.map((line) => line.replaceAll(origin, 'ORIGIN'));
-  /** Lets the pauses pass, one at a time. */
-  const passUntil = (what: string, isSo: () => boolean) =>
-    eventually(what, () => {
-      clock.advance(1_000);
-      return isSo();
-    });
-  return { calls, create, ends, said, passUntil, clock, secretFile, server };
+  return { calls, create, ends, said, secretFile, server };
 }
 
 test('a notification is posted as JSON, with a signature that its receiver can verify', async (t) => {
-  const { calls, create, ends, said, passUntil } = await start(t);
+  const { calls, create, ends, said } = await start(t);
   create('url').tell(notificationOf('abc'));
-  await passUntil('it arrives', () => ends.length === 1);
+  await eventually('it arrives', () => ends.length === 1);
   const [call] = calls;
   t.is(call?.path, '/hooks/the-secret-path');
   t.deepEqual(JSON.parse(call?.body ?? ''), notificationOf('abc'));
@@ -104,10 +96,10 @@ test('a notification is posted as JSON, with a signature that its receiver can v
 });
 
 test('a commit gets its status, with the beginning of the reason and a link', async (t) => {
-  const { calls, create, ends, passUntil } = await start(t);
+  const { calls, create, ends } = await start(t);
   const reason = 'x'.repeat(200);
   create('status').tell({ ...notificationOf('abc'), reason });
-  await passUntil('it arrives', () => ends.length === 1);
+  await eventually('it arrives', () => ends.length === 1);
   const [call] = calls;
   t.is(call?.path, '/repos/acme/limits/statuses/abc');
   t.is(call?.headers.authorization, 'Bearer the-host-token');
@@ -120,9 +112,9 @@ test('a commit gets its status, with the beginning of the reason and a link', as
 });
 
 test('a target that is away is tried again, said to be away once, and once that it is back', async (t) => {
-  const { calls, create, ends, said, passUntil } = await start(t, 503, 429, 500);
+  const { calls, create, ends, said } = await start(t, 503, 429, 500);
   create('url').tell(notificationOf('abc'));
-  await passUntil('it arrives', () => ends.length === 1);
+  await eventually('it arrives', () => ends.length === 1);
   t.deepEqual(
     calls.map(({ headers }) => headers['x-ratelane-delivery']),
     Array(4).fill('delivery-abc'),
@@ -135,28 +127,28 @@ test('a target that is away is tried again, said to be away once, and once that 
 });
 
 test('tries end: after six of them, and at once where another one is of no use', async (t) => {
-  const away = await start(t, ...Array(tries).fill(503), 401, 302);
+  const away = await start(t, ...Array(retries.retries + 1).fill(503), 401, 302);
   const notifier = away.create('url');
   for (const id of ['1', '2', '3', '4']) notifier.tell(notificationOf(id));
-  await away.passUntil('all have ended', () => away.ends.length === 4);
-  t.is(away.calls.length, tries + 3);
+  await eventually('all have ended', () => away.ends.length === 4);
+  t.is(away.calls.length, retries.retries + 1 + 3);
   t.false(away.calls.some(({ path }) => path === '/elsewhere'));
   t.deepEqual(away.ends, ['url failed', 'url failed', 'url failed', 'url delivered']);
   t.is(away.said().length, 2, 'said once, and once when it is over');
 });
 
 test('a server that is gone or silent and a secret that cannot be read are said without the secret or the path', async (t) => {
-  const { create, said, passUntil, secretFile, server } = await start(t);
+  const { create, said, secretFile, server } = await start(t);
   server.close();
   server.closeAllConnections();
   const gone = create('url');
   gone.tell(notificationOf('abc'));
-  await passUntil('it is said', () => said().length === 1);
+  await eventually('it is said', () => said().length === 1);
   gone.stop();
   writeFileSync(secretFile, '');
   const unread = create('url');
   unread.tell(notificationOf('abc'));
-  await passUntil('it is said', () => said().length === 2);
+  await eventually('it is said', () => said().length === 2);
   unread.stop();
   t.regex(said()[0] ?? '', /takes none \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)/);
   t.regex(said()[1] ?? '', /takes none \(--notify-secret-file: \S+secret does not hold a secret\)/);

@@ -1,7 +1,6 @@
 // Delivers notifications: one after the other to each target, with bounded tries and a bounded line. Nobody waits for it.
 import { setMaxListeners } from 'node:events';
-import { backoffDelayMs } from '../../shared/backoff.ts';
-import type { Clock } from '../../shared/clock.ts';
+import pRetry, { type Options as Retries } from 'p-retry';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Notification } from './notification.ts';
@@ -21,24 +20,30 @@ export interface NotifierDeps {
   readonly targets: readonly NotifyTarget[];
   readonly onEnd: (target: NotifyTarget['name'], delivery: Delivery) => void;
   readonly log: Log;
-  readonly clock: Clock;
+  /** In place of `retries`. */
+  readonly retries?: Pick<Retries, keyof typeof retries>;
 }
 
 /** Of each target. */
 export const maxWaiting = 100;
-export const tries = 6;
+/** After 1, 4, 16, 60 and 60 seconds. */
+export const retries = { retries: 5, minTimeout: 1_000, factor: 4, maxTimeout: 60_000 };
 const answerMs = 10_000;
-/** 1, 4, 16, 60 and 60 seconds. */
-const backoff = { initialMs: 1_000, maxMs: 60_000, multiplier: 4, random: undefined };
 /** Statuses of a target that may take it later; with others it never will. */
 const passing = (status: number) => status >= 500 || status === 408 || status === 429;
 
-type Attempt =
-  | { readonly ok: true }
-  /** `isFinal`: another try is of no use. */
-  | { readonly ok: false; readonly reason: string; readonly isFinal: boolean };
+/** Why a target did not take a notification, in words. */
+class Refusal extends Error {
+  readonly isFinal: boolean;
 
-export function createNotifier({ targets, onEnd, log, clock }: NotifierDeps): Notifier {
+  /** `isFinal`: another try is of no use. */
+  constructor(reason: string, isFinal: boolean) {
+    super(reason);
+    this.isFinal = isFinal;
+  }
+}
+
+export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): Notifier {
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
   const lines = targets.map(createLine);
@@ -57,29 +62,32 @@ export function createNotifier({ targets, onEnd, log, clock }: NotifierDeps): No
       }
     }
 
-    async function deliver(notification: Notification): Promise<boolean> {
-      for (let failures = 0; failures < tries; failures++) {
-        if (failures > 0) await pause(backoffDelayMs(backoff, failures - 1));
-        if (stopped.signal.aborted) return false;
-        const attempt = await send(target, notification);
-        if (stopped.signal.aborted) return false;
-        note(attempt);
-        if (attempt.ok) return true;
-        if (attempt.isFinal) return false;
-      }
-      return false;
+    function deliver(notification: Notification): Promise<boolean> {
+      const options: Retries = {
+        ...(deps.retries ?? retries),
+        signal: stopped.signal,
+        onFailedAttempt: ({ error }) => noteRefusal(error.message),
+        shouldRetry: ({ error }) => !(error instanceof Refusal && error.isFinal),
+      };
+      return pRetry(() => send(target, notification), options).then(
+        () => {
+          if (isAway) log.notice(`Notifications: ${target.shown} takes them again`);
+          isAway = false;
+          return true;
+        },
+        // Why is said by then.
+        () => false,
+      );
     }
 
-    /** Said once, and once when it is over. */
-    function note(attempt: Attempt): void {
-      if (!attempt.ok && !isAway) {
+    /** Said once, until the target takes one. */
+    function noteRefusal(reason: string): void {
+      if (!isAway) {
         log.warning(
-          `Notifications: ${target.shown} takes none (${attempt.reason}); each is tried ${tries} times at most`,
+          `Notifications: ${target.shown} takes none (${reason}); each is tried ${retries.retries + 1} times at most`,
         );
-      } else if (attempt.ok && isAway) {
-        log.notice(`Notifications: ${target.shown} takes them again`);
       }
-      isAway = !attempt.ok;
+      isAway = true;
     }
 
     return (notification) => {
@@ -96,7 +104,8 @@ export function createNotifier({ targets, onEnd, log, clock }: NotifierDeps): No
     };
   }
 
-  async function send(target: NotifyTarget, notification: Notification): Promise<Attempt> {
+  /** Rejects with a Refusal. */
+  async function send(target: NotifyTarget, notification: Notification): Promise<void> {
     try {
       const { url, headers, body } = await target.toRequest(notification);
       const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(answerMs)]);
@@ -105,22 +114,10 @@ export function createNotifier({ targets, onEnd, log, clock }: NotifierDeps): No
       const response = await fetch(url, init);
       const { ok, status } = response;
       await response.body?.cancel();
-      if (ok) return { ok };
-      return { ok, reason: `it answers HTTP ${status}`, isFinal: !passing(status) };
+      if (!ok) throw new Refusal(`it answers HTTP ${status}`, !passing(status));
     } catch (error) {
-      return { ok: false, reason: reasonOf(error), isFinal: false };
+      throw error instanceof Refusal ? error : new Refusal(reasonOf(error), false);
     }
-  }
-
-  function pause(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.after(ms, resolve);
-    const end = () => {
-      cancel();
-      resolve();
-    };
-    stopped.signal.addEventListener('abort', end, { once: true });
-    return promise.finally(() => stopped.signal.removeEventListener('abort', end));
   }
 
   return {
