@@ -38,6 +38,7 @@ import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
 import { createPeers } from './peers/peers.ts';
 import { tellNews } from './peers/tell-news.ts';
+import { watchWorkers } from './peers/watch-workers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
@@ -275,7 +276,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await snapshots.start();
       open.push({ close: markRevisions(snapshots, marks, servedBefore) });
       if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
-        open.push({ close: tellNews({ store, peers, tokenFile: settings.peersTokenFile }) });
+        const shared = { peers, tokenFile: settings.peersTokenFile };
+        open.push({ close: tellNews({ ...shared, store }) });
+        open.push({ close: watchWorkers({ ...shared, clock }) });
       }
       rollout.start();
       keptHour.start();

@@ -13,7 +13,7 @@ import {
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
-import { itselfStatus, type PeerAnswer, type PeerCall } from '../peers/peers.ts';
+import { itselfStatus, type PeerAnswer, type PeerCall, type PeerWorkers } from '../peers/peers.ts';
 import type { Revision } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -212,14 +212,14 @@ export class AdminController extends Controller {
     schema: Schema,
     peer: string | undefined,
     asked: Pick<PeerCall, 'body' | 'timeoutMs'> = {},
-    countWorkers?: (answer: Static<Schema>) => number,
+    listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]> {
     this.refuseItself(peer);
     const { peers } = this.api;
     if (peers === undefined || peer !== undefined) return Promise.resolve([]);
     const token = readCredentials(this.request.headers.get('authorization') ?? undefined, 'bearer');
     const method = asked.body === undefined ? 'GET' : 'POST';
-    return peers.ask({ method, path, ...asked }, schema, token, countWorkers);
+    return peers.ask({ method, path, ...asked }, schema, token, listWorkers);
   }
 
   /** Throws 409 when the control plane has asked itself. */

@@ -1,9 +1,14 @@
 // The status of a fleet with several control planes, from the status of each. Pure.
 import { toCountText } from '../../shared/count-text.ts';
-import type { PeerAnswer } from '../peers/peers.ts';
+import type { PeerAnswer, PeerWorkers } from '../peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
-import { maxWaitingFor, type StatusJson } from './status-report.ts';
+import {
+  listInstances,
+  maxWaitingFor,
+  type StatusJson,
+  withoutInstances,
+} from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 import { nameTogether } from './worker-json.ts';
@@ -11,23 +16,25 @@ import { nameTogether } from './worker-json.ts';
 /** In texts. */
 const self = 'this control plane';
 
-/** Workers are those of all control planes; store and revision in force are this one's. Without an answer
- * of one, the verdict is `not_known`, never `in_force`. */
+/** Workers are those of all control planes; store and revision in force are this one's. Without an answer of one the
+ * verdict is `not_known`, unless each worker that it had is at another one now (behaviour: workers-of-a-lost-peer). */
 export function mergeStatus(
   own: StatusJson,
   peers: readonly PeerAnswer<StatusJson>[],
   revision: string | undefined,
 ): StatusJson {
-  const answers: Answer[] = [
+  const known = [own, ...peers.flatMap(({ value }) => value ?? [])];
+  const present = new Set(known.flatMap((status) => listInstances(status) ?? []));
+  const planes: readonly Plane[] = [
     { url: self, status: own },
     ...peers.map((peer) =>
       peer.value === undefined
-        ? { url: peer.url, error: toUnknown(peer.url, peer.error, peer.last) }
+        ? { url: peer.url, ...toSilent(peer, present) }
         : { url: peer.url, status: peer.value },
     ),
   ];
+  const answers = planes.filter(({ isMissed }) => isMissed !== false);
   const { verdict, text } = judgeAnswers(answers, { revision, minWorkers: 0 });
-  const known = answers.flatMap(({ status }) => status ?? []);
   const count = (state: keyof StatusJson['workers']) =>
     known.reduce((sum, { workers }) => sum + workers[state], 0);
   const agreements = mergeAgreements(
@@ -35,7 +42,7 @@ export function mergeStatus(
   );
   const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
   return {
-    ...own,
+    ...withoutInstances(own),
     verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
@@ -54,7 +61,7 @@ export function mergeStatus(
     unenforced: known.flatMap(({ unenforced }) => unenforced),
     agreements,
     disagreements: findDisagreements(agreements),
-    controlPlanes: answers.map(({ url, status, error }) => ({
+    controlPlanes: planes.map(({ url, status, error }) => ({
       url: url === self ? 'this' : url,
       connected: status?.workers.connected ?? null,
       inForce: status?.inForce?.id ?? null,
@@ -71,9 +78,26 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
   return rollouts.find(({ leader }) => leader?.isThis) ?? rollouts[0] ?? null;
 }
 
-function toUnknown(url: string, reason: string, last: number | undefined): string {
-  const whom = last === undefined ? 'its workers' : toCountText(last, 'worker');
-  return `peer ${url} gives no answer (${reason}), so it is unknown for ${whom}`;
+/** `isMissed`: whether one that does not answer may have workers that are at no other control plane. */
+type Plane = Answer & { readonly isMissed?: boolean };
+
+function toSilent(
+  { url, error, last }: { url: string; error: string; last: PeerWorkers | undefined },
+  present: ReadonlySet<string | null>,
+): { readonly error: string; readonly isMissed: boolean } {
+  const text = `peer ${url} gives no answer (${error})`;
+  if (last === undefined)
+    return { error: `${text}, so it is unknown for its workers`, isMissed: true };
+  // Nobody knows of a worker without an instance whether it is the same one.
+  const missed = last.filter((instance) => instance === null || !present.has(instance)).length;
+  const had = toCountText(last.length, 'worker');
+  if (missed === 0) {
+    const where =
+      last.length === 0 ? 'it had no workers' : `its ${had} came to other control planes`;
+    return { error: `${text}; ${where}`, isMissed: false };
+  }
+  const whom = missed === last.length ? had : `${missed} of its ${had}`;
+  return { error: `${text}, so it is unknown for ${whom}`, isMissed: true };
 }
 
 function isFound(asked: StatusJson['asked']): boolean {

@@ -8,6 +8,7 @@ import { orNull } from '../../shared/or-null.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
+import type { PeerWorkers } from '../peers/peers.ts';
 import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
@@ -99,6 +100,8 @@ export const statusJson = Type.Object(
       /** Their connection broke in the last hour, and they have not come back. */
       gone: Type.Integer(),
     }),
+    /** Of each connected worker, null for one that names none; only in the answer to a peer. */
+    instances: Type.Optional(Type.Array(orNull(Type.String()))),
     /** The workers one by one, of the same moment; null unless they were asked for. */
     fleet: orNull(fleetJson),
     /** Of all workers that report; null when none does. */
@@ -129,6 +132,7 @@ export const statusJson = Type.Object(
         trial: orNull(Type.String()),
         /** As `memory.problem`. */
         memoryProblem: orNull(Type.String()),
+        /** Why it does not answer, and what became of its workers. */
         error: orNull(Type.String()),
       }),
     ),
@@ -205,6 +209,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       error: store.lastError ?? null,
     },
     workers: counts,
+    instances: workers.map(({ instance }) => instance),
     fleet: sources.tellsFleet
       ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
       : null,
@@ -222,6 +227,16 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     agreements,
     disagreements: findDisagreements(agreements),
   };
+}
+
+/** Undefined for a control plane that is older and tells none. */
+export function listInstances({ instances }: StatusJson): PeerWorkers | undefined {
+  return instances;
+}
+
+/** For everybody but a peer. */
+export function withoutInstances({ instances: _, ...status }: StatusJson): StatusJson {
+  return status;
 }
 
 /** What an earlier process kept is stale at once, even while the store is fine. */

@@ -102,6 +102,16 @@ const cases: readonly Case[] = [
     ['pending', 'not_known', 'not known: the admin API at http://b cannot be reached'],
   ],
   [
+    'one of several does not answer, and a rollout stands still',
+    [silent, a({ verdict: 'pending', text: 'it stands still' })],
+    {},
+    [
+      'pending',
+      'not_known',
+      'not known: the admin API at http://b cannot be reached; http://a: it stands still',
+    ],
+  ],
+  [
     'one of several does not answer, and another says that the newest is invalid',
     [silent, a({ verdict: 'invalid' })],
     {},

@@ -75,20 +75,22 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     };
   }
   const silent = answers.find(({ error }) => error !== undefined);
+  const unsettled = known.filter(({ status }, index) => isUnsettled(status) || !isMeant(index));
+  const late =
+    unsettled.find(({ status }) => status.verdict === 'refused') ??
+    unsettled.find(({ status }) => speaksForAll(status)) ??
+    unsettled[0];
   if (silent !== undefined) {
-    const more = difference === undefined ? '' : `; ${difference}`;
-    return { ...pending(`not known: ${silent.error}${more}`), verdict: 'not_known' };
+    // What the others wait for goes on, or stands still, all the same.
+    const more = difference ?? (late && say(late, late.status.text));
+    const text = `not known: ${silent.error}${more === undefined ? '' : `; ${more}`}`;
+    return { ...pending(text), verdict: 'not_known' };
   }
   if (places.every((place) => place === 'missing')) {
     const text = `no such revision: ${revision}`;
     return { outcome: 'no_such_revision', verdict: 'no_such_revision', text };
   }
   if (difference !== undefined) return pending(difference);
-  const unsettled = known.filter(({ status }, index) => isUnsettled(status) || !isMeant(index));
-  const late =
-    unsettled.find(({ status }) => status.verdict === 'refused') ??
-    unsettled.find(({ status }) => speaksForAll(status)) ??
-    unsettled[0];
   if (late !== undefined) {
     const { verdict, text } = late.status;
     const place = placeOf(late.status, revision);

@@ -20,9 +20,12 @@ export type PeerAnswer<Content> =
       readonly url: string;
       readonly value?: undefined;
       readonly error: string;
-      /** How many workers its last answer spoke of; undefined where that is not known. */
-      readonly last: number | undefined;
+      /** The workers that its last answer spoke of; undefined where that is not known. */
+      readonly last: PeerWorkers | undefined;
     };
+
+/** The instance of each worker; null for one that names none. */
+export type PeerWorkers = readonly (string | null)[];
 
 export type PeerCall = Pick<AdminCall, 'method' | 'path' | 'body' | 'timeoutMs'>;
 
@@ -30,13 +33,14 @@ export interface Peers {
   /** Id of this process: one of a name's addresses is its own. */
   readonly id: string;
   /** Asks every peer at once, for at most two seconds or as long as the call says, with the caller's own token. The
-   * answers match the schema, in the order of the addresses, without this control plane. `countWorkers`: how many
-   * workers an answer speaks of, to be remembered for the time when there is none. Never rejects. */
+   * answers match the schema, in the order of the addresses, without this control plane. `listWorkers`: the
+   * workers that an answer speaks of, to be remembered for the time when there is none; undefined leaves those of
+   * before. Never rejects. */
   ask<Schema extends TSchema>(
     call: PeerCall,
     schema: Schema,
     token: string | undefined,
-    countWorkers?: (answer: Static<Schema>) => number,
+    listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
   /** For questions from now on; see `PeersSettings`. */
   replaceTls(material: TlsMaterial): void;
@@ -67,8 +71,8 @@ interface PeerAddress {
   readonly url: URL;
   /** The name that its certificate has to be for, where that is not the URL's host. */
   readonly serverName: string | undefined;
-  /** How many workers its last answer spoke of, with those of the other addresses of its source. */
-  readonly workerCounts: Map<string, number>;
+  /** The workers that its last answer spoke of, with those of the other addresses of its source. */
+  readonly lastWorkers: Map<string, PeerWorkers>;
 }
 
 type Addresses =
@@ -77,7 +81,7 @@ type Addresses =
 
 export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersDeps): Peers {
   const id = randomUUID();
-  const known = sources.map((source) => ({ source, workerCounts: new Map<string, number>() }));
+  const known = sources.map((source) => ({ source, lastWorkers: new Map<string, PeerWorkers>() }));
   let tls: TlsMaterial = { ca: undefined, cert: undefined, key: undefined };
   let secureContext: SecureContext | undefined;
 
@@ -92,10 +96,10 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
   /** A name is looked up each time: pods come and go. */
   async function findAddresses({
     source,
-    workerCounts,
+    lastWorkers,
   }: (typeof known)[number]): Promise<Addresses> {
     if (source.kind === 'url') {
-      return { ok: true, addresses: [{ url: source.url, serverName: undefined, workerCounts }] };
+      return { ok: true, addresses: [{ url: source.url, serverName: undefined, lastWorkers }] };
     }
     const { host, port } = source;
     // A certificate has an address among its addresses, and a name without the dot at its end.
@@ -104,10 +108,10 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
       const found = await unlessAborted(lookup(host), AbortSignal.timeout(answerMs));
       const addresses = found.map(({ address, family }) => {
         const url = new URL(`${dnsProtocol}//${family === 6 ? `[${address}]` : address}:${port}`);
-        return { url, serverName, workerCounts };
+        return { url, serverName, lastWorkers };
       });
       const hrefs = new Set(addresses.map(({ url }) => url.href));
-      for (const href of workerCounts.keys()) if (!hrefs.has(href)) workerCounts.delete(href);
+      for (const href of lastWorkers.keys()) if (!hrefs.has(href)) lastWorkers.delete(href);
       return { ok: true, addresses };
     } catch (error) {
       return { ok: false, url: `dns:${host}:${port}`, error: errorText(error) };
@@ -116,8 +120,8 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
 
   return {
     id,
-    async ask({ method, path, body, timeoutMs = answerMs }, schema, token, countWorkers) {
-      const askOne = async ({ url, serverName, workerCounts }: PeerAddress) => {
+    async ask({ method, path, body, timeoutMs = answerMs }, schema, token, listWorkers) {
+      const askOne = async ({ url, serverName, lastWorkers }: PeerAddress) => {
         const client = createAdminClient({
           url,
           token,
@@ -126,14 +130,15 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
         });
         const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
         const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
-        const last = workerCounts.get(url.href);
+        const last = lastWorkers.get(url.href);
         const fail = (error: string) => ({ url: client.url, error, last });
         if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
         const { status, value } = result.answer;
         if (status === itselfStatus) return undefined;
         if (status !== 200) return fail(`HTTP ${status}`);
         if (!Value.Check(schema, value)) return fail('what it answers is not of this version');
-        if (countWorkers !== undefined) workerCounts.set(url.href, countWorkers(value));
+        const listed = listWorkers?.(value);
+        if (listed !== undefined) lastWorkers.set(url.href, listed);
         return { url: client.url, value };
       };
       const found = await Promise.all(known.map(findAddresses));

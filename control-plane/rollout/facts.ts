@@ -1,6 +1,5 @@
 // What control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
-import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { Counted } from '../fleet/fleet.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
@@ -168,11 +167,9 @@ export function toPeerFacts(
   const gone: GoneFacts[] = [];
   let unknown: string | undefined;
   let lacks = false;
-  for (const { url, value, error, ...rest } of answers) {
+  for (const { url, value, error } of answers) {
     if (value === undefined) {
-      const last = 'last' in rest ? rest.last : undefined;
-      const whom = last === undefined ? 'its workers' : `its ${toCountText(last, 'worker')}`;
-      unknown ??= `waits for peer ${url}, which gives no answer (${error}): it is unknown for ${whom}`;
+      unknown ??= `waits for peer ${url}, which gives no answer (${error})`;
       continue;
     }
     lacks ||= value.record === contentId && value.lacks === true;

@@ -9,7 +9,7 @@ import type { ControlPlaneSettings } from '../settings.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
 import { type OpenStoreDeps, openSharedText } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { factsJson, type RolloutFacts } from './facts.ts';
+import { factsJson } from './facts.ts';
 import type { Outcomes } from './outcomes.ts';
 import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
@@ -98,7 +98,6 @@ function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {
       return [{ url: 'any', error: token.message, last: undefined }];
     }
     const path = `/rollouts/workers?record=${encodeURIComponent(record)}`;
-    const countWorkers = ({ workers }: RolloutFacts) => workers.length;
-    return peers.ask({ method: 'GET', path }, factsJson, token?.value, countWorkers);
+    return peers.ask({ method: 'GET', path }, factsJson, token?.value);
   };
 }

@@ -8,7 +8,14 @@ import { type FleetJson, fleetJson, mergeFleets } from '../fleet-json.ts';
 import { toLinksJson } from '../link-json.ts';
 import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
-import { type AskedJson, type StatusJson, statusJson, toStatusJson } from '../status-report.ts';
+import {
+  type AskedJson,
+  listInstances,
+  type StatusJson,
+  statusJson,
+  toStatusJson,
+  withoutInstances,
+} from '../status-report.ts';
 import { createFindFigures } from '../traffic-json.ts';
 import { toWorkersJson, workerStateJson } from '../worker-json.ts';
 
@@ -126,11 +133,12 @@ export class Status extends AdminController {
     const query = revision === undefined ? '' : `&revision=${encodeURIComponent(revision)}`;
     // A peer follows its store by itself: a look could take longer than is waited for it.
     const path = `/status?look=false&workers=${workers}${query}`;
-    const count = (status: StatusJson) => status.workers.connected;
-    const answers = await this.askPeers(path, statusJson, peer, {}, count);
+    const answers = await this.askPeers(path, statusJson, peer, {}, listInstances);
     const own = await this.toOwn(look, revision, workers);
-    if (this.api.peers === undefined || peer !== undefined) return own;
-    return mergeStatus(own, answers, revision);
+    if (peer !== undefined) return own;
+    return this.api.peers === undefined
+      ? withoutInstances(own)
+      : mergeStatus(own, answers, revision);
   }
 
   private async toOwn(

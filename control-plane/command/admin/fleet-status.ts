@@ -126,10 +126,11 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
   const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
   const memory = answers.flatMap(toMemoryTexts);
+  const away = known.flatMap(toAwayTexts);
   const foreseen = known.flatMap(({ rolloutWarning }) =>
     rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
   );
-  for (const warning of new Set([...warnings, ...unenforced, ...memory, ...foreseen])) {
+  for (const warning of new Set([...warnings, ...unenforced, ...away, ...memory, ...foreseen])) {
     io.writeError(warning);
   }
   if (outcome === 'refused') {
@@ -164,6 +165,17 @@ function toWarning({ group, count, agreements }: AgreementsJson): string {
   const where = group === null ? '' : ` of node group '${group}'`;
   const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
   return `warning: ${escapeText(text)}\n`;
+}
+
+/** Peers without an answer, where the verdict does not say so. */
+function toAwayTexts({ verdict, controlPlanes }: StatusJson): string[] {
+  if (verdict === 'not_known') return [];
+  // An older control plane names none.
+  return (controlPlanes ?? []).flatMap(({ error }) =>
+    error === null
+      ? []
+      : `warning: ${escapeText(error)}; where it is gone for good, take it out of --peers\n`,
+  );
 }
 
 /** What the control plane that was asked, and each of its peers, may forget. */

@@ -3,10 +3,14 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { statusJson } from '../../../control-plane/admin/status-report.ts';
 import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
+import { createPeers } from '../../../control-plane/peers/peers.ts';
+import { watchWorkers } from '../../../control-plane/peers/watch-workers.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { freePort } from '../../support/free-port.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 
 const files = {
   'a.yaml': 'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n',
@@ -131,21 +135,76 @@ test('a peer that does not answer is named, and the status is not known', async 
   t.is(run.code, 3);
 });
 
-test('how many workers a peer had is said when it is away', async (t) => {
-  const alone = await startPlane(t, []);
-  const body = await statusOf(alone);
-  let isAway = false;
-  const flaky = await serve(t, (_request, response) => {
-    if (isAway) response.statusCode = 503;
+/** A peer that has workers with these instances until one says otherwise; without any it is away. */
+async function serveInstances(t: ExecutionContext, first: readonly (string | null)[]) {
+  const body = await statusOf(await startPlane(t, []));
+  let instances: readonly (string | null)[] | undefined = first;
+  const url = await serve(t, (_request, response) => {
+    if (instances === undefined) response.statusCode = 503;
     response.setHeader('content-type', 'application/json');
-    response.end(
-      JSON.stringify({ ...body, workers: { ...body.workers, connected: 12, inForce: 12 } }),
-    );
+    const count = instances?.length ?? 0;
+    const workers = { ...body.workers, connected: count, inForce: count };
+    response.end(JSON.stringify({ ...body, verdict: 'in_force', workers, instances }));
   });
-  const asked = await startPlane(t, [peer(flaky)]);
-  t.is((await statusOf(asked)).workers.connected, 12);
-  isAway = true;
-  t.regex((await statusOf(asked)).text, /\(HTTP 503\), so it is unknown for 12 workers$/);
+  return {
+    url,
+    become(next: readonly (string | null)[] | undefined) {
+      instances = next;
+    },
+  };
+}
+
+test('a peer that is away leaves unknown those of its workers that are at no other control plane', async (t) => {
+  const lost = await serveInstances(t, ['a', 'b', 'c', null]);
+  const other = await serveInstances(t, ['d']);
+  const asked = await startPlane(t, [peer(lost.url), peer(other.url)]);
+  t.is((await statusOf(asked)).workers.connected, 5);
+  lost.become(undefined);
+  const away = `not known: peer ${lost.url} gives no answer (HTTP 503), so it is unknown for`;
+  t.is((await statusOf(asked)).text, `${away} 4 workers`);
+  // Of a worker that names no instance nobody knows whether it is the same one.
+  other.become(['d', 'a', 'c', null]);
+  t.is((await statusOf(asked)).text, `${away} 2 of its 4 workers`);
+});
+
+test('a peer that is gone for good is a warning where all of its workers came to others', async (t) => {
+  const lost = await serveInstances(t, ['a', 'b']);
+  const other = await serveInstances(t, ['c']);
+  const asked = await startPlane(t, [peer(lost.url), peer(other.url)]);
+  await statusOf(asked);
+  lost.become(undefined);
+  other.become(['a', 'b', 'c']);
+  const run = await runInProcess(['status', '--admin-url', asked, '--wait', '--timeout', '1m']);
+  t.is(run.code, 0, run.err);
+  t.regex(run.out, /^revision \w{12} is in force on all 3 connected workers\n/);
+  t.true(
+    run.err.endsWith(
+      `warning: peer ${lost.url} gives no answer (HTTP 503); its 2 workers came to other control planes; where it is gone for good, take it out of --peers\n`,
+    ),
+    run.err,
+  );
+  t.false('instances' in (await statusOf(asked)), 'they are for peers');
+});
+
+test('a peer that has just been lost is remembered with its workers, whoever asks first', async (t) => {
+  const lost = await serveInstances(t, ['a']);
+  const other = await serveInstances(t, ['a']);
+  const clock = createManualClock();
+  const peers = createPeers({
+    sources: [lost.url, other.url].map(peer),
+    dnsProtocol: 'http:',
+  });
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const ask: typeof peers.ask = async (...question) => {
+    const answers = await peers.ask(...question);
+    resolve();
+    return answers;
+  };
+  t.teardown(watchWorkers({ peers: { ...peers, ask }, tokenFile: undefined, clock }));
+  await asked;
+  lost.become(undefined);
+  const answers = await peers.ask({ method: 'GET', path: '/status' }, statusJson, undefined);
+  t.deepEqual(answers[0], { url: lost.url, error: 'HTTP 503', last: ['a'] });
 });
 
 /** What is said of each peer that is not there. */
