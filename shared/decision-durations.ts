@@ -1,4 +1,4 @@
-// The buckets in which the durations of decisions are counted, by workers and by who reads what they report.
+// The buckets in which the durations of decisions and of calls of the store are counted, by workers and by who reads what they report.
 
 /** Upper bounds in seconds: most decisions take a tenth of a millisecond, or one way to the store. A bucket
  * without a bound follows. */
@@ -6,3 +6,19 @@ export const decisionDurationBounds: readonly number[] = [
   ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005],
   ...[0.01, 0.025, 0.05, 0.1, 0.25, 1],
 ];
+
+/** The bound in milliseconds within which 99 of 100 are, from the counts of each bucket alone, which are added up over
+ * `all`; undefined without any, infinite beyond the last bound. */
+export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {
+  const sums = Array.from({ length: decisionDurationBounds.length + 1 }, (_, index) =>
+    all.reduce((sum, durations) => sum + (durations[index] ?? 0), 0),
+  );
+  const total = sums.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return undefined;
+  let passed = 0;
+  const index = sums.findIndex((count) => {
+    passed += count;
+    return passed >= 0.99 * total;
+  });
+  return (decisionDurationBounds[index] ?? Number.POSITIVE_INFINITY) * 1000;
+}

@@ -20,6 +20,7 @@ import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
 import { createHealth } from './health.ts';
 import { createDebugServer } from './listen/debug.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
+import { createRecentStoreCalls } from './metrics/store-calls.ts';
 import type { Metrics } from './metrics.ts';
 import { createFileSource } from './rules-source/file-source.ts';
 import { createLoadRules } from './rules-source/load-rules.ts';
@@ -89,6 +90,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     portsWait: !settings.config.forceStart,
   });
   const unmatched = createUnmatched(metrics);
+  const storeCalls = createRecentStoreCalls(metrics.storeCallDurations, clock);
   const parsingThread = createParsingThread({ log, clock });
   const { tokenFile } = settings.xds;
   const readToken = tokenFile === '' ? undefined : createReadToken(tokenFile, log);
@@ -164,6 +166,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           ...(link === undefined ? [] : [link.describe()]),
           unmatched.summarize(),
           ...serving.describe(),
+          ...storeCalls.describe(),
           `agreement: ${agreement.hash}, the same on all workers that count together`,
           ...agreement.parts.map((part) => `  ${part}`),
         ],
@@ -227,6 +230,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     },
     async stop() {
       ruleEnds.close();
+      storeCalls.close();
       await Promise.all([serving.stop(stopGraceMs), source.close(), parsingThread.close()]);
       await recording?.file.stop(recordingGraceMs);
       // Last, for its report of the end.

@@ -17,6 +17,7 @@ function linkOf(nodeId: string, instance: string, rate = 0, problem?: string): L
     nearLimitHits: 0,
     noMatch: 0,
     withoutStore: 0,
+    storeDurations: [],
   };
   const totals = toTotals({ ...none, durations: [] });
   return {

@@ -1,10 +1,10 @@
 // What the workers report of their traffic, as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
-import { decisionDurationBounds } from '../../shared/decision-durations.ts';
+import { decisionDurationBounds, findP99Ms } from '../../shared/decision-durations.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
-import { findP99Ms, type WorkerFigures } from '../fleet/worker-figures.ts';
+import type { WorkerFigures } from '../fleet/worker-figures.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 
@@ -49,6 +49,16 @@ const storeTrouble = {
       description: 'Those that answer so, or that do not reach a server of their store',
     }),
   ),
+  storeCalls: Type.Optional(
+    orNull(
+      Type.Object(
+        { p99Ms: rates.p99Ms, p99AboveMs: rates.p99AboveMs },
+        {
+          description: 'How long 99 of 100 calls of the store took, which the decisions waited for',
+        },
+      ),
+    ),
+  ),
 };
 
 export const trafficJson = Type.Object(
@@ -71,6 +81,7 @@ export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | nu
     workersWithoutStore: all.filter(
       ({ withoutStorePerSecond, store }) => withoutStorePerSecond > 0 || store.serversAway > 0,
     ).length,
+    storeCalls: toP99(all.map(({ storeDurations }) => storeDurations)),
   };
 }
 
@@ -116,19 +127,28 @@ export function createFindFigures(
 export function mergeTraffic(all: readonly (TrafficJson | null | undefined)[]): TrafficJson | null {
   const known = all.filter((each) => each != null);
   if (known.length === 0) return null;
-  const sum = (field: Exclude<keyof TrafficJson, 'p99Ms' | 'p99AboveMs'>) =>
+  const sum = (field: Exclude<keyof TrafficJson, keyof P99 | 'storeCalls'>) =>
     round(known.reduce((total, each) => total + (each[field] ?? 0), 0));
-  const slowest = known.flatMap(({ p99Ms }) => p99Ms ?? []);
-  const above = known.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
   return {
     workers: sum('workers'),
     decisionsPerSecond: sum('decisionsPerSecond'),
     overLimitPerSecond: sum('overLimitPerSecond'),
     errorsPerSecond: sum('errorsPerSecond'),
-    p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
-    p99AboveMs: above[0] ?? null,
+    ...findSlowest(known),
     withoutStorePerSecond: sum('withoutStorePerSecond'),
     workersWithoutStore: sum('workersWithoutStore'),
+    storeCalls: findSlowest(known.flatMap(({ storeCalls }) => storeCalls ?? [])),
+  };
+}
+
+type P99 = Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>;
+
+function findSlowest(all: readonly P99[]): P99 {
+  const slowest = all.flatMap(({ p99Ms }) => p99Ms ?? []);
+  const above = all.flatMap(({ p99AboveMs }) => p99AboveMs ?? []);
+  return {
+    p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
+    p99AboveMs: above[0] ?? null,
   };
 }
 
@@ -145,17 +165,21 @@ export function toStoreTroubleText({
     : `${who} do not reach a server of their store`;
 }
 
-/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 0.5 ms (3 workers report)`. */
+/** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 100 ms, of calls of the store at most 50 ms (3 workers report)`. */
 export function toTrafficText(traffic: TrafficJson): string {
   const { decisionsPerSecond, overLimitPerSecond, errorsPerSecond, workers } = traffic;
   const errors = errorsPerSecond === 0 ? 'no errors' : `${errorsPerSecond} errors/s`;
   const p99 = toP99Text(traffic);
+  const storeP99 = traffic.storeCalls ? toP99Text(traffic.storeCalls) : '';
+  const times =
+    (p99 === '' ? '' : `, p99 ${p99}`) +
+    (storeP99 === '' ? '' : `, of calls of the store ${storeP99}`);
   const who = `${toCountText(workers, 'worker')} ${workers === 1 ? 'reports' : 'report'}`;
-  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${p99 === '' ? '' : `, p99 ${p99}`} (${who})`;
+  return `${decisionsPerSecond} decisions/s, ${overLimitPerSecond} over limit/s, ${errors}${times} (${who})`;
 }
 
 /** Such as `at most 0.5 ms`; '' without decisions. An older control plane tells no edge that was passed. */
-function toP99Text({ p99Ms, p99AboveMs }: Pick<TrafficJson, 'p99Ms' | 'p99AboveMs'>): string {
+function toP99Text({ p99Ms, p99AboveMs }: P99): string {
   if (p99AboveMs != null) return `above ${p99AboveMs} ms`;
   return p99Ms === null ? '' : `at most ${p99Ms} ms`;
 }
@@ -163,14 +187,19 @@ function toP99Text({ p99Ms, p99AboveMs }: Pick<TrafficJson, 'p99Ms' | 'p99AboveM
 function toRates(all: readonly WorkerFigures[]) {
   const sum = (field: 'decisionsPerSecond' | 'overLimitPerSecond' | 'errorsPerSecond') =>
     round(all.reduce((total, each) => total + each[field], 0));
-  const p99Ms = findP99Ms(all.map(({ durations }) => durations));
   return {
     decisionsPerSecond: sum('decisionsPerSecond'),
     overLimitPerSecond: sum('overLimitPerSecond'),
     errorsPerSecond: sum('errorsPerSecond'),
-    p99Ms: p99Ms === Number.POSITIVE_INFINITY ? null : (p99Ms ?? null),
-    p99AboveMs: p99Ms === Number.POSITIVE_INFINITY ? lastEdgeMs : null,
+    ...toP99(all.map(({ durations }) => durations)),
   };
+}
+
+function toP99(all: readonly (readonly number[])[]): P99 {
+  const p99Ms = findP99Ms(all);
+  return p99Ms === Number.POSITIVE_INFINITY
+    ? { p99Ms: null, p99AboveMs: lastEdgeMs }
+    : { p99Ms: p99Ms ?? null, p99AboveMs: null };
 }
 
 function toPlace(nodeId: string, address: string): string {

@@ -39,6 +39,7 @@ const totals: TotalsMessage = {
   noMatch: 0,
   durations: [],
   withoutStore: 0,
+  storeDurations: [],
 };
 
 function toReport(given: Partial<TotalsMessage>, seconds = 5): ReportMessage {
@@ -82,7 +83,14 @@ test('the figures are the rates between the last two reports, of all workers tog
   );
   await eventually('both report', () => fleet.list().filter(({ figures }) => figures).length === 2);
   t.like(toTrafficJson(fleet.list()), { workers: 2, decisionsPerSecond: 0, p99Ms: null });
-  const totals = { decisions: 1_100, overLimit: 10, errors: 5, withoutStore: 30, durations };
+  const totals = {
+    decisions: 1_100,
+    overLimit: 10,
+    errors: 5,
+    withoutStore: 30,
+    durations,
+    storeDurations: [0, 0, 99, 0, 1],
+  };
   one.send({ report: toReport(totals) });
   await eventually('a rate', () => toTrafficJson(fleet.list())?.decisionsPerSecond === 20);
   const traffic = toTrafficJson(fleet.list());
@@ -95,6 +103,7 @@ test('the figures are the rates between the last two reports, of all workers tog
     p99AboveMs: null,
     withoutStorePerSecond: 6,
     workersWithoutStore: 1,
+    storeCalls: { p99Ms: 0.25, p99AboveMs: null },
   });
   t.is(
     traffic && toStoreTroubleText(traffic),
@@ -107,7 +116,7 @@ test('the figures are the rates between the last two reports, of all workers tog
   t.is(traffic && toStoreTroubleText({ ...traffic, workersWithoutStore: 0 }), undefined);
   t.is(
     traffic && toTrafficText(traffic),
-    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms (2 workers report)',
+    '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms, of calls of the store at most 0.25 ms (2 workers report)',
   );
   const [{ address } = { address: '' }] = fleet.list();
   // Workers that name no instance.

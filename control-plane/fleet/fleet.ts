@@ -11,7 +11,11 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { FleetLink } from '../../shared/wire/fleet.ts';
-import type { HelloMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
+import type {
+  HelloMessage,
+  ReportMessage,
+  TotalsMessage,
+} from '../../shared/wire/fleet-messages.ts';
 import type { CallHandler, GrpcCall } from '../xds/grpc-call.ts';
 import { toAlreadyConnected } from '../xds/worker-name.ts';
 import {
@@ -36,13 +40,7 @@ import { createRuleRates, type RuleRate, type RuleSeries, type SeriesSpan } from
 import { createTally, type Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
-import {
-  type Totals,
-  toFigures,
-  toPassed,
-  toTotals,
-  type WorkerFigures,
-} from './worker-figures.ts';
+import { toFigures, toPassed, toTotals, type WorkerFigures } from './worker-figures.ts';
 
 /** One worker with a link. */
 export interface LinkedWorker {
@@ -110,7 +108,7 @@ export interface FleetDeps {
 
 interface Member extends AskedWorker {
   readonly tally: Tally;
-  totals: Totals | undefined;
+  totals: TotalsMessage | undefined;
   figures: WorkerFigures | undefined;
   /** The period that is under way, and the one before. */
   limited: LimitedPeriod | undefined;

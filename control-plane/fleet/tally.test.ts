@@ -11,6 +11,7 @@ const none: TotalsMessage = {
   noMatch: 0,
   durations: [],
   withoutStore: 0,
+  storeDurations: [],
 };
 /** As it is in the start of a worker that has been up for long. */
 const lifetime = { ...none, decisions: 9_000, overLimit: 8_000, errors: 500, noMatch: 7 };

@@ -3,11 +3,10 @@
 import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 import type { Counted } from './fleet.ts';
 import { maxDecisionsPerSecond } from './limits.ts';
-import type { Totals } from './worker-figures.ts';
 
 export interface Tally {
   /** `version` is that of the report as it is kept; `atMs` on the monotonic clock. */
-  take(report: ReportMessage, totals: Totals, version: string, atMs: number): void;
+  take(report: ReportMessage, totals: TotalsMessage, version: string, atMs: number): void;
   /** Undefined before the first report. */
   readonly counted: Counted | undefined;
   /** Why the reports cannot be true, for people; it stays. */
@@ -33,7 +32,7 @@ const totalNames = {
 } as const;
 
 export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
-  let last: { readonly totals: Totals; readonly atMs: number } | undefined;
+  let last: { readonly totals: TotalsMessage; readonly atMs: number } | undefined;
   let counted: Counted | undefined;
   let problem: string | undefined;
 
@@ -64,7 +63,7 @@ export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
   };
 }
 
-function toDifference(totals: Totals, before: Totals) {
+function toDifference(totals: TotalsMessage, before: TotalsMessage) {
   return {
     decisions: totals.decisions - before.decisions,
     overLimit: totals.overLimit - before.overLimit,
@@ -78,7 +77,9 @@ function findUnfit({ seconds, totals, store }: ReportMessage): string | undefine
   for (const [field, name] of Object.entries(totalNames)) {
     counts.push([name, totals?.[field as keyof typeof totalNames] ?? 0]);
   }
-  for (const count of totals?.durations ?? []) counts.push(['durations', count]);
+  for (const field of ['durations', 'storeDurations'] as const) {
+    for (const count of totals?.[field] ?? []) counts.push([field, count]);
+  }
   const unfit = counts.find(([, count]) => !Number.isFinite(count) || count < 0);
   if (unfit !== undefined) return `it reports ${unfit[1]} as its ${unfit[0]}`;
   const offsetMs = store?.clockOffsetMs ?? 0;
@@ -86,11 +87,11 @@ function findUnfit({ seconds, totals, store }: ReportMessage): string | undefine
 }
 
 function findContradiction(
-  before: { readonly totals: Totals; readonly atMs: number },
-  { totals, atMs }: { readonly totals: Totals; readonly atMs: number },
+  before: { readonly totals: TotalsMessage; readonly atMs: number },
+  { totals, atMs }: { readonly totals: TotalsMessage; readonly atMs: number },
 ): string | undefined {
   for (const [field, name] of Object.entries(totalNames)) {
-    const total = field as keyof Omit<TotalsMessage, 'durations'>;
+    const total = field as keyof Omit<TotalsMessage, 'durations' | 'storeDurations'>;
     const [then, now] = [before.totals[total], totals[total]];
     if (now < then) return `its total '${name}' fell from ${then} to ${now}`;
   }

@@ -16,6 +16,8 @@ export interface WorkerFigures {
   readonly withoutStorePerSecond: number;
   /** Decisions per duration bucket between the last two reports: one for each bound, and one more. */
   readonly durations: readonly number[];
+  /** The same of calls of the store. */
+  readonly storeDurations: readonly number[];
   readonly store: {
     readonly kind: string;
     readonly serversAway: number;
@@ -23,11 +25,7 @@ export interface WorkerFigures {
   };
 }
 
-export interface Totals extends Omit<TotalsMessage, 'durations'> {
-  readonly durations: readonly number[];
-}
-
-const noTotals: Totals = {
+const noTotals: TotalsMessage = {
   decisions: 0,
   overLimit: 0,
   errors: 0,
@@ -35,13 +33,14 @@ const noTotals: Totals = {
   noMatch: 0,
   durations: [],
   withoutStore: 0,
+  storeDurations: [],
 };
 const durationCount = decisionDurationBounds.length + 1;
 /** Reports are seconds apart; over a shorter time rates mean nothing. */
 const leastSeconds = 0.5;
 const maxTextLength = 128;
 
-export function toTotals(given: TotalsMessage | null | undefined): Totals {
+export function toTotals(given: TotalsMessage | null | undefined): TotalsMessage {
   if (given == null) return noTotals;
   return {
     decisions: toCount(given.decisions),
@@ -51,19 +50,24 @@ export function toTotals(given: TotalsMessage | null | undefined): Totals {
     noMatch: toCount(given.noMatch),
     durations: given.durations.slice(0, durationCount).map(toCount),
     withoutStore: toCount(given.withoutStore),
+    storeDurations: given.storeDurations.slice(0, durationCount).map(toCount),
   };
 }
 
 /** `before` are the totals of the previous report; undefined for the first one, which has no rates. */
 export function toFigures(
   report: ReportMessage,
-  totals: Totals,
-  before: Totals | undefined,
+  totals: TotalsMessage,
+  before: TotalsMessage | undefined,
   atMs: number,
 ): WorkerFigures {
   const seconds = Math.max(leastSeconds, toCount(report.seconds));
   const rate = (now: number, then: number | undefined) =>
     then === undefined ? 0 : Math.max(0, now - then) / seconds;
+  const passed = (field: 'durations' | 'storeDurations') =>
+    totals[field].map((count, index) =>
+      before === undefined ? 0 : Math.max(0, count - (before[field][index] ?? 0)),
+    );
   const { store } = report;
   return {
     atMs,
@@ -74,9 +78,8 @@ export function toFigures(
     nearLimitPerSecond: rate(totals.nearLimitHits, before?.nearLimitHits),
     noMatchPerSecond: rate(totals.noMatch, before?.noMatch),
     withoutStorePerSecond: rate(totals.withoutStore, before?.withoutStore),
-    durations: totals.durations.map((count, index) =>
-      before === undefined ? 0 : Math.max(0, count - (before.durations[index] ?? 0)),
-    ),
+    durations: passed('durations'),
+    storeDurations: passed('storeDurations'),
     store: {
       kind: (store?.kind ?? '').slice(0, maxTextLength),
       serversAway: toCount(store?.serversAway),
@@ -86,28 +89,12 @@ export function toFigures(
 }
 
 /** Counts of the time between two reports. */
-export function toPassed(totals: Totals, before: Totals) {
+export function toPassed(totals: TotalsMessage, before: TotalsMessage) {
   return {
     decisions: Math.max(0, totals.decisions - before.decisions),
     overLimit: Math.max(0, totals.overLimit - before.overLimit),
     errors: Math.max(0, totals.errors - before.errors),
   };
-}
-
-/** The bound in milliseconds within which 99 of 100 decisions are; undefined without decisions, infinite
- * beyond the last bound. */
-export function findP99Ms(all: readonly (readonly number[])[]): number | undefined {
-  const sums = Array.from({ length: durationCount }, (_, index) =>
-    all.reduce((sum, durations) => sum + (durations[index] ?? 0), 0),
-  );
-  const total = sums.reduce((sum, count) => sum + count, 0);
-  if (total === 0) return undefined;
-  let passed = 0;
-  const index = sums.findIndex((count) => {
-    passed += count;
-    return passed >= 0.99 * total;
-  });
-  return (decisionDurationBounds[index] ?? Number.POSITIVE_INFINITY) * 1000;
 }
 
 /** Sanitises an untrusted number. Sums of many of them are finite. */

@@ -44,6 +44,7 @@ export interface TotalsMessage {
   readonly noMatch: number;
   readonly durations: readonly number[];
   readonly withoutStore: number;
+  readonly storeDurations: readonly number[];
 }
 
 export interface RuleTrafficMessage {

@@ -56,6 +56,7 @@ function linkOf(index: number): LinkedWorker {
       nearLimitPerSecond: 0,
       noMatchPerSecond: 0,
       withoutStorePerSecond: 0,
+      storeDurations: [],
       durations: [1_000, 10],
       store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
     },

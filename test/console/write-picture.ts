@@ -44,6 +44,7 @@ const links = names.map((name, index) => ({
     nearLimitPerSecond: 30,
     noMatchPerSecond: 0,
     withoutStorePerSecond: 0,
+    storeDurations: [],
     durations: [0, 0, 900, 90, 9],
     store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
   },

@@ -6,8 +6,7 @@ export type PromtoolSeries = Readonly<Record<string, string>>;
 const calls = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit",job="w"}';
 const failed = (type: string) =>
   `ratelimit_service_should_rate_limit_error{err_type="${type}",job="w"}`;
-const times = (le: string) =>
-  `ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="${le}"}`;
+const times = (le: string) => `ratelimit_decision_duration_seconds_bucket{le="${le}"}`;
 
 /** What each alert is for. */
 export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {

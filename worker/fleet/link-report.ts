@@ -12,6 +12,7 @@ import type {
 } from '../../shared/wire/fleet-messages.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
+import { readStoreCalls } from '../metrics/store-calls.ts';
 import type { LimitedValues } from './limited-values.ts';
 
 /** How values of requests are reported (CONFIG_FLEET_LINK_VALUES). */
@@ -108,21 +109,17 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   }
 
   function readTotals(): TotalsMessage {
-    let below = 0;
-    const durations = metrics.decisionDuration.samples().map(({ value }) => {
-      const own = value - below;
-      below = value;
-      return own;
-    });
+    const { count, counts } = metrics.decisionDuration;
     const errors = storeErrors.value + otherErrors.value;
     return {
-      decisions: below,
+      decisions: count,
       overLimit: limited.requests,
       errors,
       nearLimitHits,
       noMatch,
-      durations,
+      durations: counts,
       withoutStore,
+      storeDurations: readStoreCalls(metrics.storeCallDurations).counts,
     };
   }
 

@@ -40,7 +40,7 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
   const decisions: Family = {
     name: 'ratelimit_decision_duration_seconds',
     type: 'histogram',
-    help: 'Seconds from the arrival of a ShouldRateLimit call over gRPC until its answer',
+    help: 'Seconds from the arrival of a ShouldRateLimit call or a /json request until its answer',
     series: new SeriesList(),
   };
   decisions.series.add({ kind: 'timer', labels, read: () => decisionDuration });

@@ -48,6 +48,10 @@ export class Histogram implements TimerSeries {
   get sum(): number {
     return this.#sum;
   }
+  /** Of each bucket alone. */
+  get counts(): readonly number[] {
+    return [...this.#counts];
+  }
   samples(): readonly TimerSample[] {
     let below = 0;
     return Array.from(this.#bounds, (at, index) => {

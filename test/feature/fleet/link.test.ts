@@ -12,6 +12,7 @@ import { createControlPlaneProcess } from '../../support/control-plane-process.t
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
 import { createCaller } from '../../support/worker-caller.ts';
@@ -128,6 +129,22 @@ test('a worker tells what it answers without its store', async (t) => {
   await eventually('it is told', () => reports.at(-1)?.totals?.withoutStore === 1);
   t.like(reports.at(-1)?.totals, { decisions: 1, errors: 0 });
   t.like(reports.at(-1)?.store, { kind: 'redis', serversAway: 1 });
+});
+
+test('a worker tells how long the calls of its store take', async (t) => {
+  const { url, reports } = await startListener(t, 1);
+  const redis = await startRedisServer();
+  t.teardown(redis.stop);
+  const { BACKEND_TYPE: _, ...xds } = environment(url);
+  const env = { ...xds, KVSTORE_URL: redis.url };
+  const worker = await startWorker(t, { env, clock: startClock(t) });
+  const { grpc } = await worker.started;
+  const caller = createCaller(grpc.text);
+  t.teardown(caller.close);
+  t.is(await caller.decide('d', 'k', 'x'), 'OK');
+  const calls = () => reports.at(-1)?.totals?.storeDurations.reduce((sum, count) => sum + count, 0);
+  await eventually('it is told', () => (calls() ?? 0) > 0);
+  t.regex(await worker.page('/status'), /^the store's time: \d+ calls in the last .* on average/m);
 });
 
 test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {
