@@ -13,8 +13,8 @@ import {
 } from '@grpc/grpc-js';
 import type { MethodDefinition } from '@grpc/proto-loader';
 import type { Clock } from '../shared/clock.ts';
-import { conceal } from '../shared/conceal.ts';
 import { AppError, errorText } from '../shared/errors.ts';
+import { redact } from '../shared/redact.ts';
 import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../shared/tls.ts';
 import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
 import type { ReadToken } from './token-file.ts';
@@ -128,7 +128,7 @@ export function openManagementStream<Request, Response>(
     call.on('status', (outcome: StatusObject) => {
       if (client?.getChannel().getConnectivityState(false) === connectivityState.READY) open();
       // Some servers quote an unknown token.
-      end(conceal(describeStatus(outcome), secrets), outcome.code);
+      end(redact(describeStatus(outcome), secrets), outcome.code);
     });
     awaitReady(client);
   }

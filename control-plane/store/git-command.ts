@@ -1,8 +1,8 @@
 // Runs git: bounded in time and output, without prompts, with nothing secret in its arguments. The other
 // git-* files know the commands.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { conceal } from '../../shared/conceal.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import { redact } from '../../shared/redact.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
 export interface RunOptions {
@@ -131,7 +131,7 @@ export function createGit({ repository, address, environment, readCredentials }:
   }
 
   function mask(text: string): string {
-    return conceal(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), [...secrets]);
+    return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), [...secrets]);
   }
 
   return {

@@ -5,8 +5,8 @@
 // all the rest of a decision.
 import { Redis } from 'ioredis';
 import type { Clock } from '../../../shared/clock.ts';
-import { conceal } from '../../../shared/conceal.ts';
 import { errorText } from '../../../shared/errors.ts';
+import { redact } from '../../../shared/redact.ts';
 import type { Metrics } from '../../metrics.ts';
 import { type StoreAddress, showStoreAddress } from './address.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -129,7 +129,7 @@ async function greet(
     if (reply instanceof Error) {
       // Some servers quote the arguments of an unknown command.
       const secrets = credentials === undefined ? [] : [credentials.password];
-      throw new Error(`${name}: ${conceal(reply.message, secrets)}`);
+      throw new Error(`${name}: ${redact(reply.message, secrets)}`);
     }
     if (name === 'PING' && reply !== 'PONG') {
       throw new Error(`PING was answered with "${String(reply).slice(0, 80)}" instead of PONG`);

@@ -9,7 +9,7 @@ const quotedLength = 6;
  * `text` with each secret masked. A text that begins like a secret is masked too, up to the next space or
  * quotation mark; shorter secrets are only found whole.
  */
-export function conceal(text: string, secrets: readonly string[]): string {
+export function redact(text: string, secrets: readonly string[]): string {
   let result = '';
   let from = 0;
   for (;;) {

@@ -1,9 +1,9 @@
 import test from 'ava';
-import { conceal } from './conceal.ts';
+import { redact } from './redact.ts';
 
 const secret = `open sesame, "please" 100%`;
 
-for (const [what, text, concealed] of [
+for (const [what, text, redacted] of [
   ['quoted', `who is '${secret}'?`, `who is '*****'?`],
   ['twice', `${secret} and ${secret} again`, '***** and ***** again'],
   ['cut', `AUTH with 'open ses'`, `AUTH with '*****'`],
@@ -12,20 +12,20 @@ for (const [what, text, concealed] of [
   ['as all there is', secret, '*****'],
   ['in an address', `https://me:${secret}@host/ failed`, 'https://me:*****@host/ failed'],
 ] as const) {
-  test(`a secret that is ${what} is concealed`, (t) => t.is(conceal(text, [secret]), concealed));
+  test(`a secret that is ${what} is redacted`, (t) => t.is(redact(text, [secret]), redacted));
 }
 
 test('a text without a secret stays as it is', (t) => {
-  t.is(conceal('open the door', [secret]), 'open the door');
-  t.is(conceal('open the door', ['']), 'open the door');
-  t.is(conceal('open the door', []), 'open the door');
+  t.is(redact('open the door', [secret]), 'open the door');
+  t.is(redact('open the door', ['']), 'open the door');
+  t.is(redact('open the door', []), 'open the door');
 });
 
-test('a secret in two forms is concealed in both, and no more than that', (t) => {
+test('a secret in two forms is redacted in both, and no more than that', (t) => {
   const forms = ['s3cret/pass', 's3cret%2Fpass'];
-  t.is(conceal('(s3cret%2Fpass) or (s3cret/pass)', forms), '(*****) or (*****)');
+  t.is(redact('(s3cret%2Fpass) or (s3cret/pass)', forms), '(*****) or (*****)');
 });
 
-test('each of several secrets is concealed, short ones too', (t) => {
-  t.is(conceal('a key and a lock', ['key', 'lock']), 'a ***** and a *****');
+test('each of several secrets is redacted, short ones too', (t) => {
+  t.is(redact('a key and a lock', ['key', 'lock']), 'a ***** and a *****');
 });
