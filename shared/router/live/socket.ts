@@ -1,6 +1,5 @@
 // A WebSocket as a class of controllers sees it, `this.socket`, and the life of its connection: one instance, whose
 // messages are handled one after another (behaviour: sockets). The socket itself is of the package `ws`.
-import type { RawData, WebSocket } from 'ws';
 import { toErrorResponse } from '../answer/problem.ts';
 import { Stop } from '../errors.ts';
 
@@ -10,6 +9,24 @@ export interface Socket {
   send(value: unknown): void;
   /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
   close(code?: number, reason?: string): void;
+}
+
+/** What is used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
+export interface Connection {
+  /** Of what waits to be sent. */
+  readonly bufferedAmount: number;
+  on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
+  on(
+    event: 'message',
+    listener: (data: { toString(): string }, isBinary: boolean) => void,
+  ): unknown;
+  once(event: 'close', listener: (code: number, reason: { toString(): string }) => void): unknown;
+  send(text: string, onSent: () => void): void;
+  close(code?: number, reason?: string): void;
+  terminate(): void;
+  ping(): void;
+  pause(): void;
+  resume(): void;
 }
 
 export interface SessionOptions {
@@ -35,7 +52,7 @@ export class Session implements Socket {
   /** What is sent before the connection is open. */
   #early: string[] = [];
   #earlyBytes = 0;
-  #connection: WebSocket | undefined;
+  #connection: Connection | undefined;
   #messages: string[] = [];
   #isHandling = false;
   #isAlive = true;
@@ -71,7 +88,7 @@ export class Session implements Socket {
   }
 
   /** Once, when the handshake is done. */
-  open(connection: WebSocket): void {
+  open(connection: Connection): void {
     this.#connection = connection;
     const beat = setInterval(() => this.#beat(connection), this.#options.heartbeatMs);
     connection.on('pong', () => {
@@ -103,16 +120,16 @@ export class Session implements Socket {
     onEnd({ code, reason }).catch((error: unknown) => report(500, error));
   }
 
-  #write(connection: WebSocket, text: string): void {
+  #write(connection: Connection, text: string): void {
     connection.send(text, () => {});
     this.#cutSlowReader(connection);
   }
 
-  #cutSlowReader(connection: WebSocket): void {
+  #cutSlowReader(connection: Connection): void {
     if (connection.bufferedAmount > this.#options.queuedBytes) connection.terminate();
   }
 
-  #beat(connection: WebSocket): void {
+  #beat(connection: Connection): void {
     // Nothing is read while a message is handled, so no answer either.
     if (this.#isHandling) return;
     if (!this.#isAlive) connection.terminate();
@@ -121,7 +138,7 @@ export class Session implements Socket {
   }
 
   /** While one message is handled no more bytes are read: those that wait are what was read at once. */
-  #take(connection: WebSocket, data: RawData, isBinary: boolean): void {
+  #take(connection: Connection, data: { toString(): string }, isBinary: boolean): void {
     if (isBinary) connection.close(wrongKind, 'messages are texts');
     else this.#messages.push(String(data));
     if (isBinary || this.#isHandling) return;
@@ -134,7 +151,7 @@ export class Session implements Socket {
     });
   }
 
-  async #handleAll(connection: WebSocket): Promise<void> {
+  async #handleAll(connection: Connection): Promise<void> {
     for (let text = this.#messages.shift(); text !== undefined; text = this.#messages.shift()) {
       try {
         const answer = await this.#options.onMessage(text);
@@ -147,7 +164,7 @@ export class Session implements Socket {
   }
 
   /** What is wrong with a message is told; what is wrong with us ends the connection. */
-  #refuse(connection: WebSocket, error: unknown): void {
+  #refuse(connection: Connection, error: unknown): void {
     const { requestId, report } = this.#options;
     const { status, body } = toErrorResponse(error, requestId);
     this.#write(connection, `{"error":${body}}`);

@@ -3,13 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
 import { Readable } from 'node:stream';
-import type {
-  FastifyInstance,
-  FastifyPluginAsync,
-  FastifyReply,
-  FastifyRequest,
-  FastifyServerOptions,
-} from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
 import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
@@ -27,12 +21,36 @@ interface Mounted extends Partial<Pick<App, 'upgrade' | 'endLive'>> {
   readonly limits: Limits;
 }
 
+/** What is taken and given is described without Fastify's own types, which an application need not have. */
+export interface FastifyHost {
+  /** What the plugin is registered under. */
+  readonly prefix: string;
+}
+
+export interface FastifyHostOptions {
+  readonly bodyLimit: number;
+  readonly routerOptions: { readonly maxParamLength: number };
+  readonly clientErrorHandler: typeof answerUnreadable;
+  readonly frameworkErrors: (error: unknown, request: HostRequest, reply: HostReply) => void;
+}
+
+interface HostRequest {
+  readonly id: string;
+  readonly log: { error(error: unknown): void };
+}
+
+interface HostReply {
+  code(status: number): unknown;
+  header(name: string, value: unknown): unknown;
+  send(body?: unknown): unknown;
+}
+
 /** Methods for which Fastify ignores the Content-Type. */
 const unparsedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'TRACE']);
 
 /** For `Fastify({ ...fastifyOptions(app) })`: what a plugin cannot set, so that requests which do
  * not reach it are answered as the application would. */
-export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
+export function fastifyOptions({ limits }: Mounted): FastifyHostOptions {
   return {
     bodyLimit: limits.bodyBytes,
     routerOptions: { maxParamLength: limits.targetBytes },
@@ -42,8 +60,13 @@ export function fastifyOptions({ limits }: Mounted): FastifyServerOptions {
 }
 
 /** `app.register(fastifyPlugin(application), { prefix: '/admin' })`. */
-export function fastifyPlugin({ dispatch, upgrade, endLive }: Mounted): FastifyPluginAsync {
-  return async (instance) => {
+export function fastifyPlugin({
+  dispatch,
+  upgrade,
+  endLive,
+}: Mounted): (host: FastifyHost) => Promise<void> {
+  return async (host) => {
+    const instance = host as FastifyInstance;
     instance.server.on('request', trackAnswer);
     if (upgrade !== undefined) addUpgrade(instance, upgrade);
     if (endLive !== undefined) instance.addHook('preClose', async () => endLive());
@@ -90,7 +113,8 @@ async function handle(
       ? toErrorResponse(new HttpError(404), request.id)
       : await dispatch({ ...given, target });
   if (!request.raw.complete) endUnread(request.raw, reply.raw);
-  return send(answer, reply);
+  send(answer, reply);
+  return reply;
 }
 
 /** The host's hooks do not run for WebSockets: its server hands them over before its router. Those that are not
@@ -116,7 +140,7 @@ function belowPrefix(target: string, prefix: string): string | undefined {
 }
 
 /** Errors of Fastify itself: before the plugin's route, or in a hook of the host. */
-function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(error: unknown, request: HostRequest, reply: HostReply): void {
   const status =
     typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : 500;
   const isRefusal = typeof status === 'number' && status >= 400 && status < 500;
@@ -124,13 +148,13 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply)
   const known = isRefusal
     ? new HttpError(status, error instanceof Error ? { detail: error.message } : {})
     : new HttpError(500);
-  return send(toErrorResponse(known, request.id), reply);
+  send(toErrorResponse(known, request.id), reply);
 }
 
-function send({ status, headers, body }: ResponseLike, reply: FastifyReply): FastifyReply {
+function send({ status, headers, body }: ResponseLike, reply: HostReply): void {
   reply.code(status);
   for (let at = 0; at < headers.length; at += 2) reply.header(headers[at] ?? '', headers[at + 1]);
-  if (body === undefined) return reply.send();
-  if (typeof body === 'string') return reply.send(Buffer.from(body));
-  return reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(body));
+  if (body === undefined) reply.send();
+  else if (typeof body === 'string') reply.send(Buffer.from(body));
+  else reply.send(isWhole(body) ? Buffer.from(body) : Readable.from(body));
 }
