@@ -2,7 +2,6 @@ import test from 'ava';
 import { changesFiles, readCaseFiles, readCaseGroups } from './case-file.ts';
 import { notYet } from './not-yet.ts';
 import { actions, looks, questions } from './observations.ts';
-import { toNeutralSettings } from './setting-names.ts';
 
 test('each gap names a topic or a case that exists, and is not named twice', (t) => {
   const names = new Set(
@@ -46,29 +45,4 @@ test('every step of the cases that are run is of exactly one known kind', (t) =>
       t.is(kinds.filter((kind) => kind in step).length, 1, `${one.id}: ${JSON.stringify(step)}`);
     }
   }
-});
-
-test('settings get their neutral names, and settings without one keep theirs', (t) => {
-  t.deepEqual(
-    toNeutralSettings({
-      REDIS_PERSECOND_URL: 'a',
-      USE_STATSD: 'true',
-      STATSD_HOST: 'b',
-      USE_DOG_STATSD: 'false',
-      DOG_STATSD_MOGRIFIER_HITS_NAME: 'c',
-      BACKEND_TYPE: 'memcache',
-      LOCAL_CACHE_SIZE_IN_BYTES: '1',
-      STATS_FLUSH_INTERVAL: '1s',
-    }),
-    {
-      KVSTORE_PERSECOND_URL: 'a',
-      USE_PUSHMETRICS: 'true',
-      PUSHMETRICS_HOST: 'b',
-      USE_TAGGEDMETRICS: 'false',
-      TAGGED_MOGRIFIER_HITS_NAME: 'c',
-      BACKEND_TYPE: 'memstore',
-      LocalCacheSizeInBytes: '1',
-      STATS_FLUSH_INTERVAL: '1s',
-    },
-  );
 });

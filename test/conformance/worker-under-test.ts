@@ -23,7 +23,6 @@ import { type StatsdReceiver, startStatsdReceiver } from '../support/statsd-rece
 import { waitUntil } from '../support/wait-until.ts';
 import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 import { type Case, type FileTexts, fileText, usesMemcached } from './case-file.ts';
-import { type NameFamily, toNeutralSettings } from './setting-names.ts';
 
 const host = '127.0.0.1';
 const tlsFolder = fileURLToPath(new URL('.', import.meta.url));
@@ -87,7 +86,6 @@ export interface WorkerUnderTest {
 
 export async function startWorkerUnderTest(
   group: readonly Case[],
-  names: NameFamily,
   servers: SharedServers,
 ): Promise<WorkerUnderTest> {
   const first = group[0];
@@ -140,10 +138,7 @@ export async function startWorkerUnderTest(
       env[name] = await fillAddresses(value);
     }
   }
-  const worker = await spawnWorkerProcess({
-    env: names === 'neutral' ? toNeutralSettings(env) : env,
-    ports,
-  });
+  const worker = await spawnWorkerProcess({ env, ports });
 
   async function fillAddresses(text: string): Promise<string> {
     let filled = text.replaceAll('{tmp}', folder).replaceAll('{kit}/', tlsFolder);
