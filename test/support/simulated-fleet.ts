@@ -191,6 +191,11 @@ export async function startSimulatedFleet(
   const knownIds = new Map<string, Set<string>>();
   /** The id of the revision that lies beside the rules of a directory. */
   let keptInForce: string | undefined;
+  /** As it was read last: walks ask in every second. */
+  let onRecord: {
+    readonly text?: string | undefined;
+    readonly record?: RolloutRecord | undefined;
+  } = {};
   let series = 0;
   let states = 0;
   const folders = new Map<string, string>();
@@ -614,8 +619,11 @@ export async function startSimulatedFleet(
     },
     having: (number) => workers.filter(({ has }) => has?.resources.has(`revision-${number}`)),
     readRecord() {
-      const read = text.content === undefined ? undefined : parseRecord(text.content);
-      return read?.ok ? read.record : undefined;
+      if (text.content !== onRecord.text) {
+        const read = text.content === undefined ? undefined : parseRecord(text.content);
+        onRecord = { text: text.content, record: read?.ok ? read.record : undefined };
+      }
+      return onRecord.record;
     },
   };
   for (const name of names) {

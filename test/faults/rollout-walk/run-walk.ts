@@ -95,8 +95,8 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
     const step = async () => {
       second++;
       await fleet.pass(1);
-      const seen = describe(fleet);
-      if (hasTrace && seen !== shown) events.push(`    ${second} s ${seen}`);
+      const seen = hasTrace ? describe(fleet) : shown;
+      if (seen !== shown) events.push(`    ${second} s ${seen}`);
       shown = seen;
       finding ??= theLedger.check(second);
     };
