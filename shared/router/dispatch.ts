@@ -26,7 +26,7 @@ import {
   type RequestLike,
   type ResponseLike,
 } from './request/request.ts';
-import { LazyDraft, Routing } from './request/routed-request.ts';
+import { createIds, LazyDraft, Routing } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { resolvePath } from './table/resolve.ts';
 import type { ClassNode, ModuleNode, Route } from './table/table.ts';
@@ -82,6 +82,7 @@ interface Call {
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
+  const createId = createIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
 
   function answer(progress: Progress): MaybePromise<ResponseLike> {
@@ -320,7 +321,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return (given) => {
-    const request = new Routing(given);
+    const request = new Routing(given, createId);
     const progress: Progress = { given, request, headers: noHeaders };
     let response: ResponseLike;
     try {

@@ -51,9 +51,8 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw tooLarge(maxBytes);
       if (body === undefined) return noBody;
-      // The parser hands over what came together with the head once it has been returned to.
-      await undefined;
-      const bytes = takeArrived(body, maxBytes) ?? (await readBytes(body, { maxBytes, timeoutMs }));
+      const bytes =
+        (await takeArrived(body, maxBytes)) ?? (await readBytes(body, { maxBytes, timeoutMs }));
       if (bytes.length === 0) return noBody;
       if (raw) return { ...noBody, raw: bytes, bytes: bytes.length };
       const type = parseMediaType(headers.get('content-type') ?? '');

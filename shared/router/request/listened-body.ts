@@ -1,4 +1,5 @@
 // Chunks of a body as events: a stream of Node gives them so, and its iterator costs more than a whole request.
+import { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 
 export interface BodyListener {
@@ -8,19 +9,18 @@ export interface BodyListener {
 }
 
 /**
- * The whole body of a message of node:http that is complete already, as most are once the parser that called us has
- * been returned to: taken so, it costs less than by its events. Undefined where there is more to come, or more
- * than the bound.
+ * The whole body of a message of node:http that has arrived with its head, as most have: taken so, it costs less than by
+ * its events. Undefined where there is more to come, or more than the bound. The parser that called us hands over the
+ * body, and says that there is no more, when it has been returned to: a turn of the event loop later it is known.
  */
-export function takeArrived(
+export async function takeArrived(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
-): Uint8Array | undefined {
-  if (!(body instanceof Readable) || !('complete' in body) || body.complete !== true)
-    return undefined;
-  if (body.destroyed || body.readableFlowing !== null || body.readableLength > maxBytes)
-    return undefined;
-  return (body.read() as Uint8Array | null) ?? undefined;
+): Promise<Uint8Array | undefined> {
+  if (!(body instanceof IncomingMessage)) return undefined;
+  if (!body.complete) await new Promise(setImmediate);
+  if (!body.complete || body.destroyed || body.readableFlowing !== null) return undefined;
+  return body.readableLength > maxBytes ? undefined : (body.read() ?? undefined);
 }
 
 /** Nothing is heard after the returned function is called; what is left stays unread. */

@@ -1,10 +1,28 @@
 // What a controller sees of its request and may set of its answer. Most look at little of it, so what costs is
 // made when it is asked for.
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
 import { toPath } from './target.ts';
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Of an id, as of a trace: 16 random bytes. */
+const idDigits = 32;
+const idsAtOnce = 256;
+
+/** Ids for requests that bring none. Random bytes for many at once cost a tenth of what they cost one by one. */
+export function createIds(): () => string {
+  let digits = '';
+  let at = 0;
+  return () => {
+    if (at === digits.length) {
+      digits = randomBytes((idsAtOnce * idDigits) / 2).toString('hex');
+      at = 0;
+    }
+    at += idDigits;
+    return digits.slice(at - idDigits, at);
+  };
+}
 
 export class Routing implements RoutedRequest {
   readonly id: string;
@@ -16,9 +34,9 @@ export class Routing implements RoutedRequest {
   #abort: AbortController | undefined;
   #isOver = false;
 
-  constructor(given: RequestLike) {
+  constructor(given: RequestLike, createId: () => string) {
     const asked = given.headers.get('x-request-id');
-    this.id = asked !== null && wellFormedId.test(asked) ? asked : randomUUID();
+    this.id = asked !== null && wellFormedId.test(asked) ? asked : createId();
     this.method = given.isUpgrade === true ? 'CONNECT' : given.method;
     this.#given = given;
   }
