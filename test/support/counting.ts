@@ -4,8 +4,12 @@ import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Lease } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
-import type { CountRequest, Hit, LimiterWindow } from '../../worker/counters/store.ts';
-import { toMapKey } from '../../worker/map-key.ts';
+import {
+  type CountRequest,
+  type Hit,
+  type LimiterWindow,
+  toMapKey,
+} from '../../worker/counters/store.ts';
 
 export interface HitOptions {
   readonly key: string;

@@ -4,7 +4,6 @@ import type { Clock } from '../../shared/clock.ts';
 import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { toMapKey } from '../map-key.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import { takeHit } from './limiter-hit.ts';
 import {
@@ -14,6 +13,7 @@ import {
   type Hit,
   type LimiterWindow,
   needsReading,
+  toMapKey,
 } from './store.ts';
 
 /** Limits of live counters, and of characters in the keys that are kept of them. Beyond either,

@@ -1,5 +1,6 @@
 // The contract between the decision and the stores that count hits.
 
+import { hash } from 'node:crypto';
 import { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
@@ -39,6 +40,20 @@ export interface Hit {
   /** Sliding windows only, set with `after`: milliseconds until the window ends, by the store's clock; else
    * -1. */
   windowLeftMs: number;
+}
+
+/** Longer texts are represented by a digest, which also bounds the memory that a key takes. */
+export const maxMapKeyLength = 1024;
+
+/**
+ * Stands for a text of a request as the key of a map in this process: the text itself, or the digest of a long one. A
+ * digest has only hexadecimal digits, so it never equals a counter key or a metric key, which has a `_` or a `.`.
+ *
+ * V8 hashes a string of more than 16,383 characters by its length alone, so a Map with many of one length is a list:
+ * each look-up would compare them all, and callers choose how long their texts are.
+ */
+export function toMapKey(text: string): string {
+  return text.length <= maxMapKeyLength ? text : hash('sha256', text);
 }
 
 /** A limiter in the window of the hit. */

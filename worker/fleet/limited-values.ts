@@ -4,10 +4,10 @@
 
 import type { Clock } from '../../shared/clock.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
+import { toMapKey } from '../counters/store.ts';
 import type { LimitedHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/should-rate-limit.ts';
-import { toMapKey } from '../map-key.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
 
 /** A limited descriptor, its texts cut. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { maxMapKeyLength, toMapKey } from './map-key.ts';
+import { maxMapKeyLength, toMapKey } from './store.ts';
 
 test('a text stands for itself up to the limit, and is at most as long beyond it', (t) => {
   const longest = 'x'.repeat(maxMapKeyLength);
