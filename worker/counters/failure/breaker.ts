@@ -38,51 +38,55 @@ export interface BreakerDeps {
   readonly onChange: (state: BreakerState, before: BreakerState) => void;
 }
 
-export function createBreaker({ name, clock, onChange }: BreakerDeps): Breaker {
-  let state: BreakerState = 'closed';
-  let refusal: AppError | undefined;
-  let reason = '';
-  let since = '';
-  let needsTrial = false;
+export function createBreaker(deps: BreakerDeps): Breaker {
+  return new CircuitBreaker(deps);
+}
 
-  function change(next: BreakerState): void {
-    const before = state;
-    state = next;
+class CircuitBreaker implements Breaker {
+  state: BreakerState = 'closed';
+  refusal: AppError | undefined;
+  reason = '';
+  readonly #deps: BreakerDeps;
+  #since = '';
+  #needsTrial = false;
+
+  constructor(deps: BreakerDeps) {
+    this.#deps = deps;
+  }
+
+  describe(): string | undefined {
+    const { refusal, state } = this;
+    const trial = state === 'open' ? '' : ', half-open';
+    return refusal && `${refusal.message} (away since ${this.#since}${trial})`;
+  }
+
+  open(reason: string): void {
+    this.reason = reason;
+    this.refusal = new AppError('store', `${this.#deps.name}: ${reason}`);
+    if (this.state !== 'open') this.#change('open');
+  }
+
+  openOnTimeout(reason: string): void {
+    this.#needsTrial = true;
+    this.open(reason);
+  }
+
+  halfOpen(): void {
+    if (this.state === 'open') this.#change(this.#needsTrial ? 'half-open' : 'closed');
+  }
+
+  close(): void {
+    if (this.state === 'half-open') this.#change('closed');
+  }
+
+  #change(next: BreakerState): void {
+    const { clock, onChange } = this.#deps;
+    const before = this.state;
+    this.state = next;
     if (next === 'closed') {
-      refusal = undefined;
-      needsTrial = false;
-    } else if (before === 'closed') since = new Date(clock.wallMs()).toISOString();
+      this.refusal = undefined;
+      this.#needsTrial = false;
+    } else if (before === 'closed') this.#since = new Date(clock.wallMs()).toISOString();
     onChange(next, before);
   }
-
-  function open(why: string): void {
-    reason = why;
-    refusal = new AppError('store', `${name}: ${why}`);
-    if (state !== 'open') change('open');
-  }
-
-  return {
-    get state() {
-      return state;
-    },
-    get refusal() {
-      return refusal;
-    },
-    get reason() {
-      return reason;
-    },
-    describe: () =>
-      refusal && `${refusal.message} (away since ${since}${state === 'open' ? '' : ', half-open'})`,
-    open,
-    openOnTimeout(why) {
-      needsTrial = true;
-      open(why);
-    },
-    halfOpen() {
-      if (state === 'open') change(needsTrial ? 'half-open' : 'closed');
-    },
-    close() {
-      if (state === 'half-open') change('closed');
-    },
-  };
 }
