@@ -110,12 +110,12 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     outages.push(added);
     return added;
   });
-  let rules: RuleSet | undefined;
+  const rules: { current: RuleSet | undefined } = { current: undefined };
   const leases = countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
   const options = toDecisionOptions(settings);
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => rules,
+    rules,
     store,
     leases,
     failurePolicy,
@@ -157,11 +157,11 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
 
   return {
     useRules(accepted) {
-      rules = accepted.ruleSet;
+      rules.current = accepted.ruleSet;
     },
     connect: (signal) => store.connect(signal),
     counters: createCounterAccess({
-      rules: () => rules,
+      rules,
       store,
       leases,
       overLimitCache,

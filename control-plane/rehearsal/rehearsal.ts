@@ -70,7 +70,11 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
   /** The store's work on the request under way. */
   let counting: (() => void) | undefined;
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => now.ruleSet,
+    rules: {
+      get current() {
+        return now.ruleSet;
+      },
+    },
     store: createMemoryStore({
       clock,
       log: silent,

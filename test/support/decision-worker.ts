@@ -87,7 +87,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   const rules = yaml === undefined ? undefined : buildRules(yaml);
   const samples: UnmatchedSample[] = [];
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => rules,
+    rules: { current: rules },
     store: options.store?.(memory) ?? memory,
     overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
     metrics,

@@ -62,7 +62,7 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
   };
   const policy = createFailurePolicy({ mode, metrics, clock, log, outagesAreOver: () => !isAway });
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => built.ruleSet,
+    rules: { current: built.ruleSet },
     store,
     failurePolicy: policy,
     unmatched: createUnmatchedSampler(metrics, () => {}),

@@ -4,7 +4,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { toWindowName } from '../../shared/rules/limit-shape.ts';
-import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { Entry, Match } from '../../shared/rules/rule.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore } from '../counters/store.ts';
 import type { RuleStats } from '../metrics.ts';
@@ -12,6 +12,7 @@ import type { LimitedHit } from './hit.ts';
 import { createPrepareHits } from './hit.ts';
 import type { RateLimitRequest } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
+import type { CurrentRules } from './should-rate-limit.ts';
 
 export interface CountersAsked {
   readonly domain: string;
@@ -49,7 +50,7 @@ export interface CounterAccess {
 }
 
 export interface CounterAccessDeps {
-  readonly rules: () => RuleSet | undefined;
+  readonly rules: CurrentRules;
   readonly store: CounterStore;
   readonly leases: Leases | undefined;
   readonly overLimitCache: OverLimitCache | undefined;
@@ -89,7 +90,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
 
   /** Refunds: they make no counter where there is none, and a counter stops at 0. */
   function toHits({ domain, descriptors }: CountersAsked, hits: number) {
-    const domainRules = rules()?.domain(domain);
+    const domainRules = rules.current?.domain(domain);
     const request: RateLimitRequest = {
       domain,
       hitsAddend: 0,
@@ -121,7 +122,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
     domain: string,
     entries: readonly Entry[],
   ): string | undefined {
-    if (rules()?.domain(domain) === undefined) return `there are no rules for domain ${domain}`;
+    if (rules.current?.domain(domain) === undefined) return `there are no rules for domain ${domain}`;
     const shown = entries.map(({ key, value }) => `(${key}=${value})`).join('');
     if (match === undefined) return `no rule of domain ${domain} is for ${shown}`;
     return match.limit.unlimited && match.parts === undefined
@@ -154,7 +155,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
 
   return {
     ask(asked, reset, timeoutMs) {
-      if (rules() === undefined) {
+      if (rules.current === undefined) {
         return Promise.resolve({ ok: false, problem: 'there are no rules yet' });
       }
       const { found, problems } = toHits(asked, reset ? allHits : 0);

@@ -46,7 +46,7 @@ function createTrailed() {
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 100, log });
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => built.ruleSet,
+    rules: { current: built.ruleSet },
     store: createMemoryStore({ clock, log }),
     overLimitCache: createOverLimitCache(100_000, metrics),
     metrics,

@@ -428,7 +428,7 @@ test('a caller that gives up marks its request for the store, and is no error of
   const metrics = createRegistry({ runtimeNamesMax: 1, log });
   const rules = buildRules(twoLimits);
   const shouldRateLimit = createShouldRateLimit({
-    rules: () => rules,
+    rules: { current: rules },
     store: {
       ...memory,
       count(request) {

@@ -90,9 +90,15 @@ export interface Sample {
   readonly isSampled: readonly boolean[];
 }
 
+/** The rules in force. */
+export interface CurrentRules {
+  /** Replaced whole; undefined before the first good load. */
+  readonly current: RuleSet | undefined;
+}
+
 export interface DecisionParts {
-  /** The rules in force; undefined before the first good load. Read once for each request. */
-  readonly rules: () => RuleSet | undefined;
+  /** Read once for each request. */
+  readonly rules: CurrentRules;
   readonly store: CounterStore;
   /** Undefined: the store is asked for every hit. */
   readonly leases?: Leases | undefined;
@@ -372,7 +378,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       fail(decision, new AppError('bad_request', 'rate limit descriptor list must not be empty'));
       return;
     }
-    const ruleSet = parts.rules();
+    const ruleSet = parts.rules.current;
     if (!ruleSet) {
       fail(decision, new AppError('not_ready', 'no rate limit configuration loaded'));
       return;
