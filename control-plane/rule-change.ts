@@ -59,7 +59,7 @@ export function compareRules(before: ComparedRules, after: ComparedRules): RuleC
   const rulesAfter = placeRules(after.documents);
   const domains = [...new Set([...rulesBefore.keys(), ...rulesAfter.keys()])].sort();
   return domains.flatMap((domain) => {
-    const [was, is] = [before.ruleSet.domain(domain), after.ruleSet.domain(domain)];
+    const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
     const changes: RuleChange[] = [];
     if (was === undefined) changes.push(domainChange('domain_added', domain));
     if (is === undefined) changes.push(domainChange('domain_removed', domain));

@@ -51,7 +51,7 @@ function limitOf(text: string, descriptor: string, atMs = nowMs): string {
   const built = buildRuleSet(document ? [document] : [], options, atMs);
   if (!built.ok) return 'invalid';
   const { entries } = toAsked(descriptor);
-  const match = built.ruleSet.domain('shop')?.match(entries);
+  const match = built.ruleSet.domains.get('shop')?.match(entries);
   if (match === undefined) return 'none';
   return match.limit.unlimited ? 'lifted' : `${match.limit.requestsPerUnit}`;
 }
@@ -272,7 +272,7 @@ test('whatever the values are, the lift is for exactly them', (t) => {
       const options = { mergeDomains: false, sanitizeMetricDots: false };
       const built = buildRuleSet(document ? [document] : [], options, nowMs);
       if (!built.ok) throw new Error('the text is wrong');
-      const rules = built.ruleSet.domain('shop');
+      const rules = built.ruleSet.domains.get('shop');
       const isLifted = (each: string) =>
         rules?.match([{ key: 'user', value: each }])?.limit.unlimited === true;
       count++;

@@ -25,7 +25,7 @@ const { ruleSet, documents } = examine({ files: [{ path: 'd.yaml', text }], prob
 
 /** One descriptor for each key. */
 function explain(...keys: readonly string[]) {
-  const [rules, domainRules] = [placedRules(documents).get('d'), ruleSet?.domain('d')];
+  const [rules, domainRules] = [placedRules(documents).get('d'), ruleSet?.domains.get('d')];
   if (rules === undefined || domainRules === undefined) throw new Error('the rules are wrong');
   const descriptors = keys.map((key) => [{ key, value: 'ada' }]);
   return explainRequest(rules, domainRules, descriptors, 0);

@@ -36,5 +36,5 @@ export function findRulesNow(
 function build(documents: readonly RuleDocument[], domain: string, nowMs: number) {
   const own = documents.filter((document) => document.domain === domain);
   const built = buildRuleSet(own, { mergeDomains: true, sanitizeMetricDots: false }, nowMs);
-  return built.ok ? built.ruleSet.domain(domain) : undefined;
+  return built.ok ? built.ruleSet.domains.get(domain) : undefined;
 }

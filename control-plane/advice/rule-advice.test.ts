@@ -53,7 +53,7 @@ test('files take effect in one order for decisions, advice and explanations', (t
   const documents = texts.flatMap(([file, text]) => parseRuleDocument(text, file).document ?? []);
   const built = buildRuleSet(documents, { mergeDomains: true, sanitizeMetricDots: false });
   const entries = [{ key: 'k', value: 'ab' }];
-  const decided = built.ok ? built.ruleSet.domain('d')?.match(entries) : undefined;
+  const decided = built.ok ? built.ruleSet.domains.get('d')?.match(entries) : undefined;
   t.is(decided?.limit.requestsPerUnit, 2);
   const { rule: explained } = explainLookup(placeRules(documents).get('d') ?? [], entries);
   t.is(explained?.document.file, 'a/b.yaml');
@@ -113,7 +113,8 @@ test('a wildcard is unreachable exactly when no request finds it', (t) => {
         const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
         const find = (each: string) =>
           built.ok
-            ? built.ruleSet.domain('d')?.match([{ key: 'k', value: each }])?.limit.requestsPerUnit
+            ? built.ruleSet.domains.get('d')?.match([{ key: 'k', value: each }])?.limit
+                .requestsPerUnit
             : undefined;
         unreachable += warned.size;
         const neverFound = values.every((each) => !warned.has(find(each) ?? 0));

@@ -62,7 +62,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         return;
       }
       const placed = placeRules(documentsAt(documents, nowMs));
-      const [rules, domainRules] = [placed.get(domain), ruleSet.domain(domain)];
+      const [rules, domainRules] = [placed.get(domain), ruleSet.domains.get(domain)];
       if (rules === undefined || domainRules === undefined) {
         tellUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);

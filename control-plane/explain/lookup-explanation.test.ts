@@ -160,7 +160,7 @@ test('the explanation and the decision find the same rule', (t) => {
       const { document, rules } = rulesOf(yaml);
       const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
       if (!built.ok) throw new Error('rules were refused');
-      const match = built.ruleSet.domain('d')?.match(entries);
+      const match = built.ruleSet.domains.get('d')?.match(entries);
       const explained = explainLookup(rules, entries).rule?.descriptor.rateLimit;
       if (match) found++;
       return match?.limit.requestsPerUnit === explained?.requestsPerUnit;

@@ -16,7 +16,7 @@ export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefine
   const kept = new Set(after.limitNames());
   const limits = before.limitNames();
   const removed = limits.filter((name) => !kept.has(name));
-  const leavesNothing = before.domainCount > 0 && after.domainCount === 0;
+  const leavesNothing = before.domains.size > 0 && after.domains.size === 0;
   const takesMost = removed.length >= minRemoved && removed.length * 2 > limits.length;
   if (!leavesNothing && !takesMost) return undefined;
   const named = removed.slice(0, maxNamed).map((name) => toExcerpt(name));

@@ -28,7 +28,7 @@ function limitOfAda(documents: readonly RuleDocument[], nowMs: number, more: str
   const built = buildRuleSet(documents, merging, nowMs);
   if (!built.ok) throw new Error(built.problems.map(({ message }) => message).join());
   const entries = [{ key: 'user', value: 'ada' }, ...more.map((value) => ({ key: 'path', value }))];
-  const match = built.ruleSet.domain('shop')?.match(entries);
+  const match = built.ruleSet.domains.get('shop')?.match(entries);
   if (match === undefined) return 'none';
   const { unlimited, requestsPerUnit } = match.limit;
   return `${unlimited ? 'unlimited' : requestsPerUnit} ${match.metricKey}`;
@@ -121,7 +121,7 @@ test('a builder builds a domain anew only when one of its rules has ended, or is
   const builder = createRuleSetBuilder(separate);
   const build = (nowMs: number) => {
     const built = runAtOnce(builder.build(documents, nowMs));
-    return built.ok ? ['shop', 'other'].map((name) => built.ruleSet.domain(name)) : [];
+    return built.ok ? ['shop', 'other'].map((name) => built.ruleSet.domains.get(name)) : [];
   };
   const [shop, rest] = build(sixMs - 2);
   t.deepEqual(

@@ -23,19 +23,19 @@ test('each domain of several documents has its own rules', (t) => {
   const built = buildRuleSet([other, a1], separate);
   t.true(built.ok);
   if (!built.ok) return;
-  t.is(built.ruleSet.domainCount, 2);
+  t.is(built.ruleSet.domains.size, 2);
   t.is(built.ruleSet.limitCount, 2);
-  t.is(built.ruleSet.domain('shop')?.domain, 'shop');
-  t.truthy(built.ruleSet.domain('shop')?.match([{ key: 'user', value: 'ada' }]));
-  t.is(built.ruleSet.domain('shop')?.match([{ key: 'path', value: '/' }]), undefined);
-  t.is(built.ruleSet.domain('Shop'), undefined);
-  t.is(built.ruleSet.domain('constructor'), undefined);
+  t.is(built.ruleSet.domains.get('shop')?.domain, 'shop');
+  t.truthy(built.ruleSet.domains.get('shop')?.match([{ key: 'user', value: 'ada' }]));
+  t.is(built.ruleSet.domains.get('shop')?.match([{ key: 'path', value: '/' }]), undefined);
+  t.is(built.ruleSet.domains.get('Shop'), undefined);
+  t.is(built.ruleSet.domains.get('constructor'), undefined);
   t.deepEqual(built.warnings, []);
 });
 
 test('no documents are a rule set without domains', (t) => {
   const built = buildRuleSet([], separate);
-  t.true(built.ok && built.ruleSet.domainCount === 0 && built.ruleSet.describe().length === 0);
+  t.true(built.ok && built.ruleSet.domains.size === 0 && built.ruleSet.describe().length === 0);
 });
 
 test('a domain in two files is refused, and both places are named', (t) => {
@@ -55,7 +55,7 @@ test('merged documents are one domain', (t) => {
   const built = buildRuleSet([a2, a1], merging);
   t.true(built.ok);
   if (!built.ok) return;
-  t.is(built.ruleSet.domainCount, 1);
+  t.is(built.ruleSet.domains.size, 1);
   t.deepEqual(built.ruleSet.describe(), [
     'shop.user: unit=HOUR requests_per_unit=1, shadow_mode: false, quota_mode: false',
     'shop.path: unit=HOUR requests_per_unit=1, shadow_mode: false, quota_mode: false',
@@ -103,7 +103,7 @@ test('wildcards of merged files are tried in the order of the file names', (t) =
     [wild('2.yaml', 'xy*', 2), wild('1.yaml', 'x*', 1)],
   ]) {
     const built = buildRuleSet(documents, merging);
-    const rules = built.ok ? built.ruleSet.domain('shop') : undefined;
+    const rules = built.ok ? built.ruleSet.domains.get('shop') : undefined;
     t.is(rules?.match([{ key: 'k', value: 'xyz' }])?.limit.requestsPerUnit, 1);
   }
 });

@@ -140,25 +140,28 @@ function countLimits(nodes: readonly RuleNode[]): number {
   return count;
 }
 
-function createRuleSet(domains: ReadonlyMap<string, BuiltDomain>): RuleSet {
+function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
+  const domains = new Map<string, DomainRules>();
   let limitCount = 0;
-  for (const built of domains.values()) limitCount += built.limitCount;
+  for (const [name, domain] of built) {
+    domains.set(name, domain.rules);
+    limitCount += domain.limitCount;
+  }
   return Object.freeze({
-    domain: (name: string) => domains.get(name)?.rules,
-    domainCount: domains.size,
+    domains,
     limitCount,
     describe: () =>
-      listNodes(inFileOrder(domains)).flatMap(({ fullKey, limit, list }) =>
+      listNodes(inFileOrder(built)).flatMap(({ fullKey, limit, list }) =>
         (list?.map((listed) => listed.limit) ?? (limit ? [limit] : [])).map((each) =>
           describeLimit(fullKey, each),
         ),
       ),
     limitNames: () =>
-      listNodes([...domains])
+      listNodes([...built])
         .filter(({ limit }) => limit !== undefined && !limit.unlimited)
         .map(({ fullKey }) => fullKey),
     trail: () => {
-      const ordered = inFileOrder(domains);
+      const ordered = inFileOrder(built);
       const domainLines = ordered.flatMap(([domain, { documents }]) =>
         documents.map((_, index) => `${index === 0 ? 'loading' : 'patching'} domain: ${domain}`),
       );

@@ -65,9 +65,8 @@ export interface DomainRules {
 
 /** All rules in force. Immutable: a change of configuration makes a new one. */
 export interface RuleSet {
-  /** Undefined when no document defines the domain. */
-  domain(name: string): DomainRules | undefined;
-  readonly domainCount: number;
+  /** By name: those that some document defines. */
+  readonly domains: ReadonlyMap<string, DomainRules>;
   readonly limitCount: number;
   /**
    * One line per rule with a rate_limit block, in configuration order, a parent before its

@@ -118,9 +118,9 @@ export function testRulesSource(test: TestFn, suite: RulesSourceSuite): void {
 function isExactly({ ruleSet }: LoadResult & { readonly ok: true }, limits: Limits): boolean {
   const wanted = Object.entries(limits);
   return (
-    ruleSet.domainCount === wanted.length &&
+    ruleSet.domains.size === wanted.length &&
     wanted.every(([domain, limit]) => {
-      const match = ruleSet.domain(domain)?.match([{ key: 'k', value: 'v' }]);
+      const match = ruleSet.domains.get(domain)?.match([{ key: 'k', value: 'v' }]);
       return match?.limit.requestsPerUnit === limit;
     })
   );

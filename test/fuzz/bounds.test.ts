@@ -154,7 +154,7 @@ test.serial('as many rules as fit into a document are built and advised on in ti
       buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false }),
     );
     measure(t, `30000 ${what}, advised on`, () => adviseOnRules([document]));
-    const rules = built.ok ? built.ruleSet.domain('d') : undefined;
+    const rules = built.ok ? built.ruleSet.domains.get('d') : undefined;
     measure(t, `30000 ${what}, 1000 decisions`, () => {
       for (let at = 0; at < 1000; at++) rules?.match([{ key: 'k', value: `x${at}`.repeat(20) }]);
     });

@@ -65,10 +65,10 @@ descriptors:
       continue;
     }
     const built = buildRuleSet([document], { mergeDomains: true, sanitizeMetricDots: false });
-    const rules = built.ok ? built.ruleSet.domain(name) : undefined;
+    const rules = built.ok ? built.ruleSet.domains.get(name) : undefined;
     t.is(rules?.match([{ key: name, value: name }])?.limit.requestsPerUnit, 1);
     t.is(rules?.match([{ key: 'k', value: 'v' }]), undefined);
-    t.is(built.ok ? built.ruleSet.domain('other') : undefined, undefined);
+    t.is(built.ok ? built.ruleSet.domains.get('other') : undefined, undefined);
     const metadata = document.descriptors[0]?.metadata ?? {};
     t.deepEqual(Object.keys(metadata), [name]);
     // Over the wire and back.

@@ -94,7 +94,7 @@ function use(document: RuleDocument): void {
   }
   built.ruleSet.describe();
   for (const problem of adviseOnRules([document])) checkNamedProblem(formatProblem(problem));
-  const rules = built.ruleSet.domain(document.domain);
+  const rules = built.ruleSet.domains.get(document.domain);
   for (const { key, value } of document.descriptors) {
     const entries = [{ key, value: value.replaceAll('*', 'x') }];
     rules?.match(entries);

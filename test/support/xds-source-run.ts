@@ -81,7 +81,7 @@ export async function startXdsSource(
   const limits = (...domains: string[]) =>
     domains
       .flatMap((domain) => {
-        const match = rules.current?.domain(domain)?.match([{ key: 'k', value: 'v' }]);
+        const match = rules.current?.domains.get(domain)?.match([{ key: 'k', value: 'v' }]);
         return match === undefined ? [] : [`${domain}=${match.limit.requestsPerUnit}`];
       })
       .join(' ');

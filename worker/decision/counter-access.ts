@@ -90,7 +90,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
 
   /** Refunds: they make no counter where there is none, and a counter stops at 0. */
   function toHits({ domain, descriptors }: CountersAsked, hits: number) {
-    const domainRules = rules.current?.domain(domain);
+    const domainRules = rules.current?.domains.get(domain);
     const request: RateLimitRequest = {
       domain,
       hitsAddend: 0,
@@ -122,7 +122,8 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
     domain: string,
     entries: readonly Entry[],
   ): string | undefined {
-    if (rules.current?.domain(domain) === undefined) return `there are no rules for domain ${domain}`;
+    if (rules.current?.domains.get(domain) === undefined)
+      return `there are no rules for domain ${domain}`;
     const shown = entries.map(({ key, value }) => `(${key}=${value})`).join('');
     if (match === undefined) return `no rule of domain ${domain} is for ${shown}`;
     return match.limit.unlimited && match.parts === undefined

@@ -407,7 +407,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     request: RateLimitRequest,
     nowSeconds: number,
   ): (Match | undefined)[] | AppError => {
-    const rules = ruleSet.domain(request.domain);
+    const rules = ruleSet.domains.get(request.domain);
     if (rules) return matchDescriptors(rules, request, nowSeconds);
     metrics.unknownDomain(request.domain).add(request.descriptors.length);
     unmatched.unknownDomain(request, nowSeconds);

@@ -51,7 +51,7 @@ function shown({ inForce }: Intake): string {
 }
 
 function limitOf({ ruleSet }: Intake, domain: string): number | undefined {
-  return ruleSet?.domain(domain)?.match([{ key: 'k', value: 'v' }])?.limit.requestsPerUnit;
+  return ruleSet?.domains.get(domain)?.match([{ key: 'k', value: 'v' }])?.limit.requestsPerUnit;
 }
 
 function errorsOf({ problems }: Intake): string {
@@ -71,8 +71,8 @@ test('what did not change is neither decoded nor built again', (t) => {
   t.is(decoded.length, 2);
   const second = takeNext([resource('b', 'db', 3), resource('a', 'da', 1)], first.inForce);
   t.is(decoded.length, 3, 'one has changed');
-  t.is(second.ruleSet?.domain('da'), first.ruleSet?.domain('da'), 'the same rules');
-  t.not(second.ruleSet?.domain('db'), first.ruleSet?.domain('db'));
+  t.is(second.ruleSet?.domains.get('da'), first.ruleSet?.domains.get('da'), 'the same rules');
+  t.not(second.ruleSet?.domains.get('db'), first.ruleSet?.domains.get('db'));
   t.is(limitOf(second, 'db'), 3);
 });
 
@@ -91,7 +91,7 @@ test('an empty response leaves no rules', (t) => {
   const { inForce } = take([resource('a', 'da', 1)]);
   const empty = take([], inForce);
   t.is(shown(empty), '');
-  t.is(empty.ruleSet?.domainCount, 0);
+  t.is(empty.ruleSet?.domains.size, 0);
   t.deepEqual(empty.problems, []);
 });
 
@@ -245,7 +245,7 @@ test('whatever comes, what is in force fits together and comes from a good resou
           const intake = take(resources, inForce);
           const domains = [...intake.inForce.values()].map(({ document }) => document.domain);
           t.is(new Set(domains).size, domains.length);
-          if (intake.ruleSet !== undefined) t.is(intake.ruleSet.domainCount, domains.length);
+          if (intake.ruleSet !== undefined) t.is(intake.ruleSet.domains.size, domains.length);
           if (intake.problems.length === 0) t.is(intake.inForce.size, resources.length);
           if (intake.ruleSet === undefined) t.true(intake.problems.length > 0);
           inForce = intake.inForce;

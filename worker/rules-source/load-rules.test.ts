@@ -21,7 +21,7 @@ test('good files become one set of rules', async (t) => {
   const result = await load([good, file('b.yaml', 'domain: b', 'descriptors: []')]);
   t.true(result.ok);
   if (!result.ok) return;
-  t.is(result.ruleSet.domainCount, 2);
+  t.is(result.ruleSet.domains.size, 2);
   t.is(result.ruleSet.limitCount, 1);
   t.true(result.warnings.every(({ severity }) => severity === 'warning'));
 });
@@ -36,7 +36,7 @@ test('a comment in a file keeps a warning about it out of the log', async (t) =>
 
 test('no files are rules without domains', async (t) => {
   const result = await load([]);
-  t.true(result.ok && result.ruleSet.domainCount === 0);
+  t.true(result.ok && result.ruleSet.domains.size === 0);
 });
 
 test('one bad file fails the load, and the problems of all files are told', async (t) => {
@@ -63,8 +63,8 @@ test('the options reach the rules', async (t) => {
   const result = await merging([good, other]);
   t.true(result.ok);
   if (!result.ok) return;
-  t.is(result.ruleSet.domainCount, 1);
-  const match = result.ruleSet.domain('a')?.match([{ key: 'x.y', value: 'v' }]);
+  t.is(result.ruleSet.domains.size, 1);
+  const match = result.ruleSet.domains.get('a')?.match([{ key: 'x.y', value: 'v' }]);
   t.is(match?.metricKey, 'a.x_y');
 });
 
@@ -100,8 +100,8 @@ test('a file that is the same object as before is neither parsed nor built again
   const after = await reload([changed, ...many.slice(1)]);
   t.true(before.ok && after.ok);
   if (!before.ok || !after.ok) return;
-  t.not(after.ruleSet.domain('d0'), before.ruleSet.domain('d0'));
-  t.is(after.ruleSet.domain('d1'), before.ruleSet.domain('d1'));
+  t.not(after.ruleSet.domains.get('d0'), before.ruleSet.domains.get('d0'));
+  t.is(after.ruleSet.domains.get('d1'), before.ruleSet.domains.get('d1'));
   t.is(after.ruleSet.limitCount, before.ruleSet.limitCount - 20);
   t.is(after.documents[1], before.documents[1]);
 });
@@ -114,7 +114,7 @@ test('after a load that failed, what did not change is still there', async (t) =
   const after = await reload(many);
   t.true(before.ok && after.ok);
   if (!before.ok || !after.ok) return;
-  t.is(after.ruleSet.domain('d1'), before.ruleSet.domain('d1'));
+  t.is(after.ruleSet.domains.get('d1'), before.ruleSet.domains.get('d1'));
 });
 
 /** Tells which files it was given. */
@@ -150,7 +150,7 @@ test('once there are decisions, a large file that changed is parsed in the threa
   const result = await reload([good, second]);
   t.deepEqual(thread.asked, ['large.yaml']);
   const match = result.ok
-    ? result.ruleSet.domain('large')?.match([{ key: 'k1', value: '' }])
+    ? result.ruleSet.domains.get('large')?.match([{ key: 'k1', value: '' }])
     : undefined;
   t.is(match?.limit.requestsPerUnit, 2);
   t.true((await reload([good, second])).ok);

@@ -53,7 +53,7 @@ function setUp(...ends: string[]) {
 
 /** Which of the users is lifted. */
 function liftedIn(load: GoodLoad | undefined): string {
-  const rules = load?.ruleSet.domain('shop');
+  const rules = load?.ruleSet.domains.get('shop');
   return ['u0', 'u1']
     .filter((value) => rules?.match([{ key: 'user', value }])?.limit.unlimited)
     .join();

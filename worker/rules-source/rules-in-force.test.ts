@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
+import type { DomainRules, RuleSet } from '../../shared/rules/rule.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createHealth } from '../health.ts';
@@ -8,14 +8,18 @@ import { createRegistry } from '../metrics/registry.ts';
 import { createRulesInForce } from './rules-in-force.ts';
 
 function ruleSet(domainCount: number, limitCount: number): RuleSet {
+  const names = Array.from({ length: domainCount }, (_, index) => `d${index}`);
   return {
-    domain: () => undefined,
-    domainCount,
+    domains: new Map(names.map((domain) => [domain, toDomain(domain)])),
     limitCount,
     describe: () => [],
     limitNames: () => [],
     trail: () => ['loading domain: d'],
   };
+}
+
+function toDomain(domain: string): DomainRules {
+  return { domain, match: () => undefined, exempts: () => false, traceLookup: () => [] };
 }
 
 function problem(severity: Problem['severity'], message: string): Problem {
@@ -130,7 +134,7 @@ test('a load without domains is good and unhealthy', (t) => {
   const { rules, health } = setUp();
   rules.apply({ ok: true, ruleSet: ruleSet(1, 1), documents: [], atMs: 0, warnings: [], origin });
   rules.apply({ ok: true, ruleSet: ruleSet(0, 0), documents: [], atMs: 0, warnings: [], origin });
-  t.is(rules.current?.domainCount, 0);
+  t.is(rules.current?.domains.size, 0);
   t.false(health.healthy);
 });
 
@@ -189,5 +193,5 @@ test('rules that are gone stay in force, and the component of the configuration 
   t.true(health.components().get('config'));
   rules.apply({ ok: false, problems: [], origin, isEmptied: true });
   t.false(health.components().get('config'));
-  t.is(rules.current?.domainCount, 1);
+  t.is(rules.current?.domains.size, 1);
 });

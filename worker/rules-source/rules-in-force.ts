@@ -70,7 +70,7 @@ export function createRulesInForce({
     current = ruleSet;
     if (log.isDebug) for (const line of ruleSet.trail()) log.debug(line);
     successes.add(1);
-    health.set('config', ruleSet.domainCount > 0);
+    health.set('config', ruleSet.domains.size > 0);
     lastOrigin = origin;
     inForce = describeInForce(ruleSet);
     sayWarnings(warnings, true);
@@ -138,6 +138,6 @@ export function createRulesInForce({
   };
 }
 
-function countsOf({ domainCount, limitCount }: RuleSet): string {
-  return `${toCountText(domainCount, 'domain')}, ${toCountText(limitCount, 'limit')}`;
+function countsOf({ domains, limitCount }: RuleSet): string {
+  return `${toCountText(domains.size, 'domain')}, ${toCountText(limitCount, 'limit')}`;
 }

@@ -14,7 +14,7 @@ export function formatJson(
     ok: ruleSet !== undefined,
     files: fileCount,
     commit: commit ?? null,
-    domains: ruleSet?.domainCount ?? null,
+    domains: ruleSet?.domains.size ?? null,
     limits: ruleSet?.limitCount ?? null,
     errors,
     warnings,

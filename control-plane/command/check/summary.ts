@@ -11,7 +11,7 @@ export function summarize(rules: LoadedRules): string {
   const seen = [
     toCountText(fileCount, 'file'),
     ...(ruleSet
-      ? [toCountText(ruleSet.domainCount, 'domain'), toCountText(ruleSet.limitCount, 'limit')]
+      ? [toCountText(ruleSet.domains.size, 'domain'), toCountText(ruleSet.limitCount, 'limit')]
       : []),
   ];
   const found = [

@@ -166,7 +166,7 @@ test('there is an explanation exactly where the lookup of the decision finds not
       if (document === undefined) return;
       const built = buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false });
       if (!built.ok) return;
-      const domain = built.ruleSet.domain('shop');
+      const domain = built.ruleSet.domains.get('shop');
       const isTaken = domain?.match(entries) !== undefined || domain?.exempts(entries) === true;
       const rules = placeRules([document]).get('shop') ?? [];
       t.is(explainNoMatch('shop', rules, entries) === undefined, isTaken, text);

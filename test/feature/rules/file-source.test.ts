@@ -346,7 +346,9 @@ test('a large file that is replaced while it is parsed is loaded as it is in the
   folder.write('config/a.yaml', largeText(2));
   await eventually('both loads', () => loads.length === 3);
   const limits = loads.map((result) =>
-    result.ok ? result.ruleSet.domain('a')?.match([{ key: 'k', value: '' }])?.limit : undefined,
+    result.ok
+      ? result.ruleSet.domains.get('a')?.match([{ key: 'k', value: '' }])?.limit
+      : undefined,
   );
   t.deepEqual(
     limits.map((limit) => limit?.requestsPerUnit),

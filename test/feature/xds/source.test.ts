@@ -74,7 +74,7 @@ test('an empty set is accepted and leaves no rules', async (t) => {
   stream.send('1', 'a', [limitResource('r1', 'd1', 5)]);
   stream.send('2', 'b', []);
   t.is((await stream.request(2)).versionInfo, '2');
-  t.is(rules.current?.domainCount, 0);
+  t.is(rules.current?.domains.size, 0);
   t.is(metric('ratelimit.service.config_load_success'), 2);
   t.is(metric('ratelimit.service.config_load_error'), 0);
 });
@@ -87,7 +87,7 @@ test('fields that the public message lacks arrive', async (t) => {
   const descriptors = [{ key: 'k', value: 'a*', rateLimit, metadata }];
   stream.send('1', 'a', [toAny({ name: 'r', domain: 'd', descriptors })]);
   await stream.request(1);
-  const match = rules.current?.domain('d')?.match([{ key: 'k', value: 'ab' }]);
+  const match = rules.current?.domains.get('d')?.match([{ key: 'k', value: 'ab' }]);
   t.deepEqual(match?.sharedValues, ['a*']);
   t.is(match?.limit.metadata, undefined);
 });
