@@ -3,8 +3,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
 import type { Family, FamilyType } from './family.ts';
+import type { Histogram } from './registry.ts';
 import { SeriesList, type ValueSeries } from './series.ts';
-import type { Histogram } from './timer-series.ts';
 
 export interface OwnFamilies {
   readonly families: readonly Family[];

@@ -2,9 +2,8 @@
 // lists.
 import { decisionDurationBounds as durationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Counter, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
+import type { Counter, Duration, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
-import { Histogram } from './timer-series.ts';
 
 /** Takes each observation of one timer, in milliseconds. */
 export type TimerListener = (ms: number) => void;
@@ -265,6 +264,60 @@ class TimerCell implements Timer {
   }
   observe(ms: number): void {
     for (const listener of this.listeners) listener(ms);
+  }
+}
+
+/** How often values were at most each of some bounds. */
+export class Histogram implements Duration {
+  readonly #bounds: Float64Array;
+  /** Counts of each bucket alone. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  /** `buckets` are upper bounds in their order; one without a bound follows. */
+  constructor(buckets: readonly number[]) {
+    this.#bounds = Float64Array.of(...buckets, Number.POSITIVE_INFINITY);
+    this.#counts = new Float64Array(this.#bounds.length);
+  }
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    const counts = this.#counts;
+    let index = 0;
+    while (value > (bounds[index] ?? value)) index++;
+    counts[index] = (counts[index] ?? 0) + 1;
+    this.#sum += value;
+  }
+  get count(): number {
+    return this.#counts.reduce((total, count) => total + count, 0);
+  }
+  get sum(): number {
+    return this.#sum;
+  }
+  /** Of each bucket alone. */
+  get counts(): readonly number[] {
+    return [...this.#counts];
+  }
+  /** By upper bound, how many values are not above it. */
+  samples(): readonly { readonly at: number; readonly value: number }[] {
+    let below = 0;
+    return Array.from(this.#bounds, (at, index) => {
+      below += this.#counts[index] ?? 0;
+      return { at, value: below };
+    });
+  }
+  /** The counts of the buckets and the sum since the last call, for `add` of a histogram with the same
+   * buckets. */
+  take(): Float64Array {
+    const taken = Float64Array.of(...this.#counts, this.#sum);
+    this.#counts.fill(0);
+    this.#sum = 0;
+    return taken;
+  }
+  add(taken: Float64Array): void {
+    for (const index of this.#counts.keys()) {
+      this.#counts[index] = (this.#counts[index] ?? 0) + (taken[index] ?? 0);
+    }
+    this.#sum += taken[this.#counts.length] ?? 0;
   }
 }
 

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { decisionDurationBounds } from '../../shared/decision-durations.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
+import { Histogram } from './registry.ts';
 import { createRecentStoreCalls, readStoreCalls } from './store-calls.ts';
-import { Histogram } from './timer-series.ts';
 
 function setUp() {
   const durations = new Map<string, Histogram>();

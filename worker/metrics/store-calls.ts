@@ -2,7 +2,7 @@
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { findP99Ms } from '../../shared/decision-durations.ts';
 import { formatDuration } from '../../shared/duration.ts';
-import type { Histogram } from './timer-series.ts';
+import type { Histogram } from './registry.ts';
 
 /** A call is all commands of a batch that a server is sent at once. */
 export interface StoreCalls {

@@ -1,6 +1,7 @@
 // The values of a pulled timer: a histogram, or quantiles of the last minutes (behaviour: pull-mapping).
 import type { ObserverOptions } from './metric-mapping.ts';
 import { createObservationBuffer } from './observation-buffer.ts';
+import { Histogram } from './registry.ts';
 
 export interface TimerSeries {
   observe(value: number): void;
@@ -21,58 +22,6 @@ export function createTimerSeries(options: ObserverOptions, nowMs: () => number)
   return options.type === 'histogram'
     ? new Histogram(options.buckets)
     : createSummary(options, nowMs);
-}
-
-export class Histogram implements TimerSeries {
-  readonly #bounds: Float64Array;
-  /** Counts of each bucket alone. */
-  readonly #counts: Float64Array;
-  #sum = 0;
-
-  /** `buckets` are upper bounds in their order; one without a bound follows. */
-  constructor(buckets: readonly number[]) {
-    this.#bounds = Float64Array.of(...buckets, Number.POSITIVE_INFINITY);
-    this.#counts = new Float64Array(this.#bounds.length);
-  }
-  observe(value: number): void {
-    const bounds = this.#bounds;
-    const counts = this.#counts;
-    let index = 0;
-    while (value > (bounds[index] ?? value)) index++;
-    counts[index] = (counts[index] ?? 0) + 1;
-    this.#sum += value;
-  }
-  get count(): number {
-    return this.#counts.reduce((total, count) => total + count, 0);
-  }
-  get sum(): number {
-    return this.#sum;
-  }
-  /** Of each bucket alone. */
-  get counts(): readonly number[] {
-    return [...this.#counts];
-  }
-  samples(): readonly TimerSample[] {
-    let below = 0;
-    return Array.from(this.#bounds, (at, index) => {
-      below += this.#counts[index] ?? 0;
-      return { at, value: below };
-    });
-  }
-  /** The counts of the buckets and the sum since the last call, for `add` of a histogram with the same
-   * buckets. */
-  take(): Float64Array {
-    const taken = Float64Array.of(...this.#counts, this.#sum);
-    this.#counts.fill(0);
-    this.#sum = 0;
-    return taken;
-  }
-  add(taken: Float64Array): void {
-    for (const index of this.#counts.keys()) {
-      this.#counts[index] = (this.#counts[index] ?? 0) + (taken[index] ?? 0);
-    }
-    this.#sum += taken[this.#counts.length] ?? 0;
-  }
 }
 
 /** Exact, except that beyond a number of distinct values further ones count only in sum and count. */
