@@ -9,7 +9,6 @@ import { takeHit } from './limiter-hit.ts';
 import {
   type CounterStore,
   type CountRequest,
-  findUncountable,
   type Hit,
   type LimiterWindow,
   needsReading,
@@ -100,7 +99,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     firstSecond = Math.ceil(nowMs / 1000);
     dropExpired();
     for (const request of requests) {
-      const error = findReasonToLeave(request, nowMs) ?? findUncountable(request) ?? apply(request);
+      const error = findReasonToLeave(request, nowMs) ?? apply(request);
       try {
         request.settle(error);
       } catch (thrown) {

@@ -1,7 +1,7 @@
 // The contract between the decision and the stores that count hits.
 
 import { hash } from 'node:crypto';
-import { AppError } from '../../shared/errors.ts';
+import type { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 
@@ -11,7 +11,7 @@ export interface Hit {
   readonly key: string;
   /** `toMapKey` of it: for whatever is looked up in this process. */
   readonly mapKey: string;
-  /** How many hits to add, or to take back when `refund`; an integer >= 0. Above 2^53 it is rounded
+  /** How many hits to add, or to take back when `refund`; an integer from 0 to 2^63-1. Above 2^53 it is rounded
    * and `exactHits` has the exact number. */
   readonly hits: number;
   readonly exactHits: bigint | undefined;
@@ -109,18 +109,6 @@ export interface CounterStore {
   state(): CounterStoreState;
   /** Lets requests in flight finish for at most `graceMs`, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
-}
-
-const maxHits = 2n ** 63n - 1n;
-
-/** Why no store can count this request, if so: hits above 2^63-1. */
-export function findUncountable(request: CountRequest): AppError | undefined {
-  for (const hit of request.hits) {
-    if (hit.exactHits !== undefined && hit.exactHits > maxHits) {
-      return new AppError('bad_request', `hits_addend ${hit.exactHits} is above ${maxHits}`);
-    }
-  }
-  return undefined;
 }
 
 /**

@@ -125,13 +125,24 @@ export const maxWaitingHits = 65_536;
 /** Room that each hit of a request beyond its first requires in addition. */
 const roomPerFurtherHit = 64;
 
+/** What a store can count at once. */
+const maxHitsAddend = 2n ** 63n - 1n;
+
 /**
- * Whether there is room for a request with `hits`; `waiting` are the hits that wait for the store, its own
- * included. Requests with many hits are refused earlier, so that they never take the room of those with
- * few.
+ * Why no store is asked for these hits, if so; `waiting` are the hits that wait for the store, these included.
+ * Requests with many hits are refused earlier, so that they never take the room of those with few.
  */
-function hasRoomForHits(waiting: number, hits: number): boolean {
-  return waiting + (hits - 1) * roomPerFurtherHit <= maxWaitingHits;
+function findUncountable(hits: readonly Hit[], waiting: number): AppError | undefined {
+  if (waiting + (hits.length - 1) * roomPerFurtherHit > maxWaitingHits) {
+    return new AppError('overloaded', 'too many hits are waiting for the store already');
+  }
+  for (let index = 0; index < hits.length; index++) {
+    const exact = hits[index]?.exactHits;
+    if (exact !== undefined && exact > maxHitsAddend) {
+      return new AppError('bad_request', `hits_addend ${exact} is above ${maxHitsAddend}`);
+    }
+  }
+  return undefined;
 }
 
 const noHeaders: { readonly response: readonly Header[]; readonly request: readonly Header[] } = {
@@ -469,11 +480,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     if (trace !== undefined) decision.storeCall = spans?.startStoreCall(trace, hits);
     decision.onCounted = finish;
     waitingHits += hits.length;
-    if (!hasRoomForHits(waitingHits, hits.length)) {
-      decision.settle(
-        new AppError('overloaded', 'too many hits are waiting for the store already'),
-      );
-    } else if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
+    const refusal = findUncountable(hits, waitingHits);
+    if (refusal !== undefined) decision.settle(refusal);
+    else if (hits.length === 1 && hits[0]?.lease !== undefined && leases !== undefined) {
       leases.count(decision);
     } else store.count(decision);
   };

@@ -6,7 +6,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Outages } from '../failure/outages.ts';
-import { type CounterStore, type CountRequest, findUncountable, type Hit } from '../store.ts';
+import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
@@ -96,7 +96,7 @@ export function createMemcachedStore(
     if (arrived.length + opens.size >= maxOpen) {
       return new AppError('overloaded', `memory cache: ${maxOpen} requests are waiting already`);
     }
-    return findUncountable(request) ?? findBadKey(request);
+    return findBadKey(request);
   }
 
   function flush(): void {

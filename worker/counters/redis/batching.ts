@@ -4,7 +4,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Breaker } from '../failure/breaker.ts';
-import { type CountRequest, findUncountable, needsReading } from '../store.ts';
+import { type CountRequest, needsReading } from '../store.ts';
 import { Batch, type BatchDeps } from './batch.ts';
 import type { CommandText, RawReply } from './connection.ts';
 import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
@@ -132,7 +132,7 @@ export function createBatching(deps: BatchingDeps): Batching {
   return { count, lanesChanged, drain };
 
   function count(request: CountRequest): void {
-    const refusal = findRefusal(request);
+    const refusal = findRefusal();
     if (refusal !== undefined) {
       setImmediate(() => settle(request, refusal));
       return;
@@ -159,12 +159,12 @@ export function createBatching(deps: BatchingDeps): Batching {
     else flush();
   }
 
-  function findRefusal(request: CountRequest): AppError | undefined {
+  function findRefusal(): AppError | undefined {
     if (draining !== undefined) return new AppError('store', `${name}: the worker is stopping`);
     if (waiting.size >= maxWaiting) {
       return new AppError('overloaded', `${name}: ${maxWaiting} requests are waiting already`);
     }
-    return findUncountable(request);
+    return undefined;
   }
 
   function lanesChanged(): void {
