@@ -16,7 +16,8 @@ export interface TestClient {
   readonly app: App;
   /** What the application reported, oldest first. */
   readonly reports: readonly ErrorReport[];
-  /** A body that is no text is sent as JSON. */
+  /** Texts, forms, blobs and bytes are sent as they are, with the type that `fetch` would give the last three; any
+   * other body is JSON. */
   send(
     method: string,
     target: string,
@@ -24,14 +25,19 @@ export interface TestClient {
   ): Promise<TestAnswer>;
 }
 
-/** Every method is public unless the options say otherwise, and what the start warns of is not printed. */
+/**
+ * An application of a folder of controllers, as `serve` takes it, or of modules by their paths. What the start warns of
+ * is not printed.
+ */
 export async function createTestClient(
-  modules: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  modules: string | Readonly<Record<string, Readonly<Record<string, unknown>>>>,
   options: AppOptions = {},
 ): Promise<TestClient> {
   const reports: ErrorReport[] = [];
   const app = await createApp({
-    loadModules: () => new Map(Object.entries(modules)),
+    ...(typeof modules === 'string'
+      ? { controllerPrefix: modules }
+      : { loadModules: () => new Map(Object.entries(modules)) }),
     reportError: (report) => reports.push(report),
     warn: () => {},
     ...options,
@@ -40,14 +46,13 @@ export async function createTestClient(
     app,
     reports,
     async send(method, target, { headers = {}, body } = {}) {
-      const isText = typeof body === 'string';
-      const type: Record<string, string> =
-        body === undefined || isText ? {} : { 'content-type': 'application/json' };
+      const sent = toSent(body);
+      const type = typeof body === 'string' ? null : sent?.headers.get('content-type');
       const request: RequestLike = {
         method,
         target,
-        headers: new Headers({ ...type, ...headers }),
-        body: body === undefined ? undefined : toChunks(isText ? body : JSON.stringify(body)),
+        headers: new Headers({ ...(type && { 'content-type': type }), ...headers }),
+        body: sent?.body ?? undefined,
         remoteAddress: undefined,
       };
       const answer = await app.dispatch(request);
@@ -61,8 +66,21 @@ export async function createTestClient(
   };
 }
 
-async function* toChunks(text: string): AsyncIterable<Uint8Array> {
-  yield Buffer.from(text);
+function toSent(body: unknown): Response | undefined {
+  if (body === undefined) return undefined;
+  return isSentAsItIs(body) ? new Response(body) : Response.json(body);
+}
+
+function isSentAsItIs(
+  body: unknown,
+): body is string | FormData | Blob | URLSearchParams | Uint8Array<ArrayBuffer> {
+  return (
+    typeof body === 'string' ||
+    body instanceof FormData ||
+    body instanceof Blob ||
+    body instanceof URLSearchParams ||
+    body instanceof Uint8Array
+  );
 }
 
 function parse(text: string): unknown {

@@ -94,7 +94,33 @@ class Count extends Controller {
   }
 }
 
+class Comments extends Controller {
+  static readonly GET = op(
+    { path: [Type.Integer(), optional(Type.Integer())] },
+    (_fields, note, id) => ({
+      note,
+      id,
+    }),
+  );
+}
+
+class Scans extends Controller {
+  static readonly PUT = op(
+    {
+      path: [Type.Integer(), Type.String()],
+      query: Type.Object({ page: Type.Optional(Type.Integer()) }),
+      raw: true,
+    },
+    function (this: Scans, { page }, bytes, note, name) {
+      const type = this.request.headers.get('content-type');
+      return { page, note, name, type, text: Buffer.from(bytes).toString() };
+    },
+  );
+}
+
 const modules = {
+  'notes.[id].comments': { Default: Comments },
+  'notes.[id].scans': { Default: Scans },
   '': { Robots_txt, Photo, Closed, Hidden, BaseController, Count },
   notes: { Default },
   'limits.zones': { BurstPolicy },
@@ -143,6 +169,30 @@ test('names become the path that the router serves: kebab-case, extensions, suff
   t.is(inner.ok && inner.value, 'PATCH');
   const bytes = await api.limits.zones.BurstPolicy.GET();
   t.is(bytes.ok && bytes.value instanceof Blob && (await bytes.value.text()), 'bytes');
+});
+
+test('a folder [id] takes the first position', async (t) => {
+  const { api, requests } = await start();
+  const { comments } = api.notes['[id]'];
+  const one = await comments.GET({}, 7, 3);
+  t.deepEqual(one.ok && one.value, { note: 7, id: 3 });
+  const all = await comments.GET({}, 7);
+  t.is(all.ok && all.value.note, 7);
+  t.deepEqual(
+    requests.map(({ url }) => url),
+    ['http://host/notes/7/comments/3', 'http://host/notes/7/comments'],
+  );
+});
+
+test('a method that takes its body raw is given bytes before its positions, and its fields in the query', async (t) => {
+  const { api } = await start();
+  const scan = new Blob(['light'], { type: 'image/png' });
+  const sent = await api.notes['[id]'].scans.PUT({ page: 2 }, scan, 7, 'a');
+  t.deepEqual(sent.ok && sent.value, {
+    ...{ page: 2, note: 7, name: 'a', type: 'image/png', text: 'light' },
+  });
+  const bytes = await api.notes['[id]'].scans.PUT({}, new TextEncoder().encode('dark'), 7, 'a');
+  t.is(bytes.ok && bytes.value.text, 'dark');
 });
 
 test('a file is sent as a form', async (t) => {

@@ -30,10 +30,19 @@ export function client<Modules extends object>(
   options: ClientOptions = {},
 ): Client<Modules> {
   const text = String(url);
-  return toNode(text.endsWith('/') ? text.slice(0, -1) : text, options) as Client<Modules>;
+  const base = text.endsWith('/') ? text.slice(0, -1) : text;
+  return toNode({ base, parts: [], options }) as Client<Modules>;
 }
 
-function toNode(base: string, options: ClientOptions): object {
+interface Place {
+  readonly base: string;
+  /** Of the path so far; `[id]` takes a position. */
+  readonly parts: readonly string[];
+  readonly options: ClientOptions;
+}
+
+function toNode(place: Place): object {
+  const { base, parts, options } = place;
   return new Proxy(
     {},
     {
@@ -41,10 +50,14 @@ function toNode(base: string, options: ClientOptions): object {
         // An object with `then` would be taken for a promise.
         if (typeof name === 'symbol' || name === 'then') return undefined;
         const [isCall, method, suffix] = verb.exec(name) ?? [];
-        if (isCall === undefined) return toNode(`${base}/${toPart(name)}`, options);
-        const path = suffix === undefined ? base : `${base}/${toPathName(suffix)}`;
-        return async (fields?: object, ...positionals: readonly unknown[]) =>
-          call(method ?? '', path + toParts(positionals), fields ?? {}, options);
+        if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
+        const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
+        return async (fields: object = {}, ...given: readonly unknown[]) => {
+          const [first, ...behind] = given;
+          const [raw, positionals] = isRaw(first) ? [first, behind] : [undefined, given];
+          const path = base + fillPath(named, positionals);
+          return call(method ?? '', path, { fields, raw }, options);
+        };
       },
     },
   );
@@ -55,32 +68,44 @@ function toPart(name: string): string {
   return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
 }
 
-function toParts(positionals: readonly unknown[]): string {
+/** What a method with `raw` takes before its positions, which are never bytes. */
+type RawBody = Blob | Uint8Array<ArrayBuffer>;
+
+function isRaw(value: unknown): value is RawBody {
+  return value instanceof Blob || value instanceof Uint8Array;
+}
+
+/** The first positions where folders `[id]` stand for a part, the others behind. */
+function fillPath(parts: readonly string[], positionals: readonly unknown[]): string {
   const end = positionals.indexOf(undefined);
-  return positionals
-    .slice(0, end < 0 ? undefined : end)
-    .map((value) => {
-      const text = String(value);
-      // Servers drop these, and the rest would be another path.
-      if (text === '' || text === '.' || text === '..') {
-        throw new TypeError(`"${text}" cannot be a part of a path`);
-      }
-      return `/${encodeURIComponent(text)}`;
-    })
-    .join('');
+  const given = positionals.slice(0, end < 0 ? undefined : end);
+  const path = parts.map(
+    (part) => `/${part.startsWith('[') ? encodePosition(given.shift()) : part}`,
+  );
+  return [...path, ...given.map((value) => `/${encodePosition(value)}`)].join('');
+}
+
+function encodePosition(value: unknown): string {
+  const text = String(value ?? '');
+  // Servers drop these, and the rest would be another path.
+  if (text === '' || text === '.' || text === '..') {
+    throw new TypeError(`"${text}" cannot be a part of a path`);
+  }
+  return encodeURIComponent(text);
 }
 
 async function call(
   method: string,
   path: string,
-  fields: object,
+  { fields, raw }: { readonly fields: object; readonly raw: RawBody | undefined },
   options: ClientOptions,
 ): Promise<Answer<unknown>> {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  const hasQuery = withoutBody.has(method) && given.length > 0;
-  const hasBody = !withoutBody.has(method) && given.length > 0;
+  const inQuery = withoutBody.has(method) || raw !== undefined;
+  const hasQuery = inQuery && given.length > 0;
+  const hasBody = !inQuery && given.length > 0;
   const headers = new Headers(options.headers?.());
-  const body = hasBody ? toBody(given, headers) : undefined;
+  const body = hasBody ? toBody(given, headers) : raw;
   const abort = new AbortController();
   const request = new Request(hasQuery ? `${path}?${toQuery(given)}` : path, {
     method,

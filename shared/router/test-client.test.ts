@@ -1,0 +1,64 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import test from 'ava';
+import Type from 'typebox';
+import { Controller } from './controller.ts';
+import { op } from './op.ts';
+import { createTestClient } from './test-client.ts';
+import { upload } from './upload.ts';
+
+class Photo extends Controller {
+  static readonly POST = op({ body: Type.Object({ file: upload() }) }, async (fields) => ({
+    name: fields.file.name,
+    text: await fields.file.text(),
+  }));
+}
+
+class Bytes extends Controller {
+  static readonly PUT = op({ raw: true }, function (this: Bytes, _fields, bytes) {
+    return [this.request.headers.get('content-type'), Buffer.from(bytes).toString()];
+  });
+}
+
+class Form extends Controller {
+  POST(fields: object) {
+    return fields;
+  }
+}
+
+test('forms, blobs, bytes and texts are sent as they are, with the type that says what they are', async (t) => {
+  const { send } = await createTestClient({ '': { Photo, Bytes, Form } });
+  const form = new FormData();
+  form.append('file', new File(['light'], 'sun.txt'));
+  const photo = await send('POST', '/photo', { body: form });
+  t.deepEqual(photo.json, { name: 'sun.txt', text: 'light' });
+
+  const sentAs = async (body: unknown, headers = {}) =>
+    (await send('PUT', '/bytes', { body, headers })).json;
+  t.deepEqual(await sentAs(new Blob(['a'], { type: 'image/png' })), ['image/png', 'a']);
+  t.deepEqual(await sentAs(new TextEncoder().encode('b')), [null, 'b']);
+  t.deepEqual(await sentAs('c'), [null, 'c']);
+  t.deepEqual(await sentAs('c', { 'content-type': 'text/csv' }), ['text/csv', 'c']);
+  t.deepEqual(await sentAs(['d']), ['application/json', '["d"]']);
+
+  const fields = await send('POST', '/form', { body: new URLSearchParams({ a: '1' }) });
+  t.deepEqual(fields.json, { a: '1' });
+});
+
+test('a folder is read as it is for a server, with what its _folder says', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'test-client-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const entry = pathToFileURL(join(import.meta.dirname, 'index.ts')).href;
+  const notes = `import { Controller } from '${entry}';
+export class Default extends Controller { GET() { return []; } }`;
+  await writeFile(join(folder, 'notes.mjs'), notes);
+  const guarded = `import { bearer, defineFolder } from '${entry}';
+export const folder = defineFolder({ guard: bearer((token) => token === 'right') });`;
+  await writeFile(join(folder, '_folder.mjs'), guarded);
+  const { send } = await createTestClient(folder);
+  t.is((await send('GET', '/notes')).status, 401);
+  const answer = await send('GET', '/notes', { headers: { authorization: 'Bearer right' } });
+  t.deepEqual(answer.json, []);
+});
