@@ -289,11 +289,17 @@ const cases: readonly Case[] = [
     {},
     ['refused', 'held_back', 'http://b: it waits for an approval'],
   ],
+  [
+    'the leader has not heard yet that it was approved',
+    [a(rolledOut), b(indivisible)],
+    { isApproved: true },
+    ['pending', 'pending', 'http://b: it waits for an approval'],
+  ],
 ];
 
-for (const [title, answers, { revision, minWorkers = 1 }, expected] of cases) {
+for (const [title, answers, { revision, minWorkers = 1, isApproved = false }, expected] of cases) {
   test(`the verdict when ${title} is ${expected[1]} (${expected[0]})`, (t) => {
-    const { outcome, verdict, text } = judgeAnswers(answers, { revision, minWorkers });
+    const { outcome, verdict, text } = judgeAnswers(answers, { revision, minWorkers, isApproved });
     t.deepEqual([outcome, verdict, text] as never, expected);
   });
 }

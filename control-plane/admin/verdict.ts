@@ -19,6 +19,8 @@ export interface Question {
   readonly revision: string | undefined;
   /** How many workers have to have it. */
   readonly minWorkers: number;
+  /** Whether somebody has just approved the newest one: what holds it back is about to let it through. */
+  readonly isApproved?: boolean;
 }
 
 export interface Verdict {
@@ -59,9 +61,11 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const difference = findDifference(known);
   // What somebody has approved at one control plane is about to be let through by the others.
   const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
+  const isOnItsWay = (status: StatusJson) =>
+    status.verdict === 'held_back' &&
+    (question.isApproved === true || (isLetThrough && isForRemoval(status)));
   const refused = known.find(
-    ({ status }, index) =>
-      isRefused(status) && isMeant(index) && !(isLetThrough && isForRemoval(status)),
+    ({ status }, index) => isRefused(status) && isMeant(index) && !isOnItsWay(status),
   );
   if (refused !== undefined) {
     const { verdict, text, controlPlanes } = refused.status;
@@ -128,9 +132,9 @@ function findDifference(known: readonly Answered[]): string | undefined {
   return `the control planes serve different revisions: ${each.join(', ')}`;
 }
 
-/** Held back because it removes most limits. */
-function isForRemoval({ verdict, newest }: StatusJson): boolean {
-  return verdict === 'held_back' && newest?.valid === false;
+/** Of one that is held back: because it removes most limits. */
+function isForRemoval({ newest }: StatusJson): boolean {
+  return newest?.valid === false;
 }
 
 /** Somebody has to act before it is served. */

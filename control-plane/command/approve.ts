@@ -2,15 +2,18 @@
 import type { RevisionJson } from '../admin/revision-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
+import { finishChange } from './admin/change-command.ts';
+import { addWaitOptions, type WaitOptions, waitForChange } from './admin/wait-options.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 import { parseRevision, revisionHelp } from './revision-argument.ts';
 
-interface ApproveOptions extends AdminOptions {
+interface ApproveOptions extends AdminOptions, WaitOptions {
   readonly reason: string;
   readonly json?: boolean;
 }
 
-export const addApprove: AddCommand = (program, { io, finish, fail }) => {
+export const addApprove: AddCommand = (program, frame) => {
+  const { io, finish, fail } = frame;
   const command = program
     .command('approve')
     .summary('let a revision through that is held back')
@@ -19,16 +22,18 @@ export const addApprove: AddCommand = (program, { io, finish, fail }) => {
     )
     .argument('<revision>', `the revision; ${revisionHelp}`, parseRevision)
     .requiredOption('--reason <text>', 'why, for the audit log');
-  addAdminOptions(command)
+  addWaitOptions(addAdminOptions(command), waitForChange, ['timeout', 'minWorkers'])
     .addHelpText(
       'after',
       `
 An approval at one control plane is one at all that share the record.
 
 Exit codes:
-  0  it is approved; 'status --wait' tells when all workers have it
+  0  it is approved; with --wait: all workers have it
   1  there is no such revision
   2  wrong usage, or the admin API gives no answer
+  3  with --wait: approved, but not yet in force everywhere, on too few workers, or not known
+  4  with --wait: approved, but the newest revision is invalid or taken back
   5  it is not held back, or not the newest one any more`,
     )
     .action(async (revision: string, options: ApproveOptions) => {
@@ -40,9 +45,8 @@ Exit codes:
       const { status, value } = result.answer;
       if (status === 200) {
         const approved = value as RevisionJson;
-        const text = `revision ${approved.id} is approved`;
-        io.write(options.json ? `${JSON.stringify(approved, undefined, 2)}\n` : `${text}\n`);
-        return;
+        if (!options.json) io.write(`revision ${approved.id} is approved\n`);
+        return finishChange(frame, opened.client, options, approved, true);
       }
       io.writeError(formatRefusal(result.answer));
       if (status === 409) finish(exitCodes.conflict);

@@ -8,11 +8,13 @@ import type { LiftJson } from '../admin/controllers/lifts.ts';
 import type { CountersJson } from '../admin/counters-json.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
+import { finishChange } from './admin/change-command.ts';
+import { addWaitOptions, type WaitOptions, waitForChange } from './admin/wait-options.ts';
 import { toColumns } from './columns.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 import { addDescriptorOption, type Descriptors } from './descriptor-option.ts';
 
-interface CountersOptions extends AdminOptions {
+interface CountersOptions extends AdminOptions, WaitOptions {
   readonly domain: string;
   readonly descriptor: Descriptors;
   readonly worker?: string;
@@ -23,7 +25,8 @@ interface CountersOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addCounters: AddCommand = (program, { io, finish, fail }) => {
+export const addCounters: AddCommand = (program, frame) => {
+  const { io, finish, fail } = frame;
   const command = program
     .command('counters')
     .summary('show or reset the counters of a request, or lift their limits for a time')
@@ -41,7 +44,7 @@ export const addCounters: AddCommand = (program, { io, finish, fail }) => {
     .option('--until <time>', 'lift: in place of --for, a time such as 2026-11-24T18:00:00Z')
     .option('--end', 'lift: in place of both, the lift ends now')
     .option('--reason <text>', 'why, for the audit log; needed for reset and lift');
-  addAdminOptions(command)
+  addWaitOptions(addAdminOptions(command), `lift: ${waitForChange}`, ['timeout', 'minWorkers'])
     .addHelpText(
       'after',
       `
@@ -52,13 +55,15 @@ before. After it each of them has forgotten what its local cache knew; what a sl
 before stays.
 
 A lift is a rule with an end, written into the file of the domain: an unlimited one for exactly these values. All workers
-get it at once, and end it by themselves; another lift of the same descriptor moves the end. What was counted before it
+get it at once, which --wait waits for, and end it by themselves; another lift of the same descriptor moves the end. What was counted before it
 still counts in its window afterwards, and nothing is counted meanwhile.
 
 Exit codes:
-  0  every worker that was asked has answered, and a reset is confirmed; or the lift is written
+  0  every worker that was asked has answered, and a reset is confirmed; or the lift is written, with --wait on all workers
   1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker or a peer gives no answer, workers that count together differ, or a reset is forbidden or not confirmed
-  2  wrong usage, no such worker, or the admin API gives no answer`,
+  2  wrong usage, no such worker, or the admin API gives no answer
+  3  with --wait: the lift is written, but not yet in force everywhere, on too few workers, or not known
+  4  with --wait: the lift is written, but a newer revision is invalid, taken back, or held back for an approval`,
     )
     .action(async (action: 'get' | 'reset' | 'lift', options: CountersOptions) => {
       const { domain, descriptor: descriptors, worker, reason, json } = options;
@@ -111,20 +116,20 @@ Exit codes:
       lifted.until === null
         ? `the lift of ${rules} has ended`
         : `${rules} is lifted ${describeEnd(Date.parse(lifted.until), io.clock.wallMs())}`;
-    io.write(
-      json ? `${JSON.stringify(lifted, undefined, 2)}\n` : `${text}: revision ${lifted.revision}\n`,
-    );
+    if (!json) io.write(`${text}: revision ${lifted.revision}\n`);
+    await finishChange(frame, client, options, lifted);
   }
 };
 
 /** Undefined where they fit together. */
 function checkLiftOptions(
   action: 'get' | 'reset' | 'lift',
-  { for: span, until, end, worker }: CountersOptions,
+  { for: span, until, end, worker, wait }: CountersOptions,
 ): string | undefined {
   const ends = [span, until, end].filter((each) => each !== undefined).length;
   if (action !== 'lift') {
-    return ends === 0 ? undefined : `--for, --until and --end belong to counters lift`;
+    if (wait) return '--wait belongs to counters lift';
+    return ends === 0 ? undefined : '--for, --until and --end belong to counters lift';
   }
   if (worker !== undefined) return 'counters lift is for all workers: leave out --worker';
   return ends === 1

@@ -1,7 +1,8 @@
-// Shared by `push` and `rollback`: a change of the store through the admin API.
+// Shared by commands that change what is in force through the admin API: the change of `push` and `rollback`, and the
+// wait of all of them.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
-import type { AdminCallResult } from '../../admin/admin-client.ts';
+import type { AdminCallResult, AdminClient } from '../../admin/admin-client.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import { formatChanges } from '../change-text.ts';
@@ -11,7 +12,7 @@ import { parseRevision, revisionHelp } from '../revision-argument.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin-options.ts';
 import { formatRefusal } from './answer-text.ts';
 import { askFleet, toExitCode, toFleetJson, writeFleetStatus } from './fleet-status.ts';
-import { addWaitOptions, type WaitOptions } from './wait-options.ts';
+import { addWaitOptions, type WaitOptions, waitForChange } from './wait-options.ts';
 
 export interface ChangeOptions extends AdminOptions, WaitOptions {
   readonly expectedRevision?: string;
@@ -45,11 +46,7 @@ export function addChangeOptions(command: Command): Command {
       ).conflicts(['now', 'supersede']),
     )
     .option('--supersede', 'in place of a rollout that is under way, instead of after it');
-  return addWaitOptions(
-    command,
-    'then wait until the revision is in force, as `status --wait --revision` does',
-    ['timeout', 'minWorkers'],
-  ).addHelpText(
+  return addWaitOptions(command, waitForChange, ['timeout', 'minWorkers']).addHelpText(
     'after',
     `
 Exit codes:
@@ -111,7 +108,7 @@ export async function sendChange(
   path: '/revisions' | '/rollbacks',
   body: object,
 ): Promise<void> {
-  const { io, finish, fail } = frame;
+  const { io, fail } = frame;
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) return fail(opened.message);
   const { expectedRevision, message, allowRemoval } = options;
@@ -135,11 +132,22 @@ export async function sendChange(
   if (endedLifts.length > 0) {
     io.writeError(`warning: lifts ended with it: ${escapeText(endedLifts.join(', '))}\n`);
   }
-  const { minWorkers, timeout } = options;
-  const question = { revision: revision.id, minWorkers };
-  const fleet = options.wait ? await askFleet([opened.client], question, timeout, io) : undefined;
-  if (options.json) {
-    const shown = { ...revision, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
+  await finishChange(frame, opened.client, options, revision);
+}
+
+/** With `--json` the answer; with `--wait`, whether its revision has come into force everywhere as well. */
+export async function finishChange(
+  { io, finish }: CommandFrame,
+  client: AdminClient,
+  { wait, minWorkers, timeout, json }: WaitOptions & { readonly json?: boolean },
+  answer: { readonly id: string } | { readonly revision: string },
+  isApproved = false,
+): Promise<void> {
+  const revision = 'id' in answer ? answer.id : answer.revision;
+  const question = { revision, minWorkers, isApproved };
+  const fleet = wait ? await askFleet([client], question, timeout, io) : undefined;
+  if (json) {
+    const shown = { ...answer, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
     io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
   } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
   if (fleet?.ok === false) io.writeError(fleet.message);
