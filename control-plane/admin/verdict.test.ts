@@ -50,7 +50,7 @@ const askedAt = (place: AskedJson['place']) => ({ asked: { id: older, place } })
 type Case = [
   title: string,
   answers: readonly Answer[],
-  question: { revision?: string; minWorkers?: number },
+  question: { revision?: string; minWorkers?: number; isApproved?: boolean },
   expected: [outcome: Verdict['outcome'], verdict: Verdict['verdict'], text: string],
 ];
 
@@ -293,7 +293,7 @@ const cases: readonly Case[] = [
     'the leader has not heard yet that it was approved',
     [a(rolledOut), b(indivisible)],
     { isApproved: true },
-    ['pending', 'pending', 'http://b: it waits for an approval'],
+    ['pending', 'pending', 'http://a: it is rolled out'],
   ],
 ];
 
