@@ -115,6 +115,7 @@ const nothingYet = {
   storeSuccessAtMs: 0,
   revisions: { accepted: 0, refused: 0, taken_back: 0 },
   rollout: undefined,
+  certificates: {},
   isRecordShared: true,
   isForgetful: false,
   workers: { in_force: 0, pending: 0, refused: 0 },

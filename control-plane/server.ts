@@ -72,6 +72,12 @@ export interface ControlPlane {
 }
 
 export const tlsIntervalMs = 5_000;
+/** What files of TLS are for, by the name that metrics have for it. */
+const tlsUses = {
+  xds: 'new connections',
+  admin: 'new connections',
+  peers: 'questions to peers',
+} as const;
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
 /** Another control plane may write into the same directory of rules. */
 const stagedByOthersMs = 60_000;
@@ -139,7 +145,10 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
   const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
-  const metrics = createControlPlaneMetrics(() => toOverview(snapshots, workers, rollout));
+  const certificates: Partial<Record<keyof typeof tlsUses, TlsWatch>> = {};
+  const metrics = createControlPlaneMetrics(() =>
+    toOverview(snapshots, workers, rollout, certificates),
+  );
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];
 
@@ -155,11 +164,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   }
 
   function watchTls(
+    name: keyof typeof tlsUses,
     tls: ListenerSettings['tls'],
     material: TlsMaterial | undefined,
     replace: (material: TlsMaterial) => void,
-    use = 'new connections',
   ): void {
+    const use = tlsUses[name];
     if (tls === undefined || material === undefined) return;
     const watch: TlsWatch = watchTlsFiles({
       files: tls,
@@ -174,6 +184,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
         log.error(`TLS: the previous files stay in use for ${use}: ${problem}`),
     });
     open.push(watch);
+    certificates[name] = watch;
   }
 
   /** After the files of the admin port, which may be these as well: their problems have its name. */
@@ -184,7 +195,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     const trusted = await readMaterial({ ...noTlsFiles, ca: tls.ca }, '--peers-ca');
     const material = { ...own, ca: trusted.ca };
     peers.replaceTls(material);
-    watchTls(tls, material, peers.replaceTls, 'questions to peers');
+    watchTls('peers', tls, material, peers.replaceTls);
   }
 
   async function startAdmin(): Promise<string> {
@@ -231,7 +242,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       { address, tls: material },
     );
     const port = await admin.start();
-    watchTls(tls, material, admin.replaceTls);
+    watchTls('admin', tls, material, admin.replaceTls);
     return `${tls ? 'https' : 'http'}://${toHostPort({ ...address, port })}`;
   }
 
@@ -257,7 +268,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     );
     const port = await ads.start();
     xdsPort = port;
-    watchTls(tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
+    watchTls('xds', tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
     return toHostPort({ ...address, port });
   }
 

@@ -12,7 +12,26 @@ import {
 } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
-import { readTlsFiles, type TlsMaterial, watchTlsFiles, withTrustedAuthorities } from './tls.ts';
+import {
+  findExpiryMs,
+  readTlsFiles,
+  type TlsMaterial,
+  watchTlsFiles,
+  withTrustedAuthorities,
+} from './tls.ts';
+
+/** Valid for 30 days from its making. Its key was thrown away. */
+const shortCertificate = `-----BEGIN CERTIFICATE-----
+MIIBdDCCARugAwIBAgIUNTVYEKWG5U3bu46cfgP04vzJ1xAwCgYIKoZIzj0EAwIw
+EDEOMAwGA1UEAwwFc2hvcnQwHhcNMjYxMTI1MTcyNzMwWhcNMjYxMjI1MTcyNzMw
+WjAQMQ4wDAYDVQQDDAVzaG9ydDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABCH4
+dTOFWoR0wrPMY3vT/hd8edgBk8JW3r6y6BruJ58c16kLbGD29dQ+xjptSzqQRvKE
+61e2M75TB3lR7H8HFi2jUzBRMB0GA1UdDgQWBBQF6zmqRkpQEW65DAYpbR2zjXrm
+mDAfBgNVHSMEGDAWgBQF6zmqRkpQEW65DAYpbR2zjXrmmDAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0cAMEQCIHfin7e+Nl1ecV042/4dm6H5z3X18VKe03ey
+TBGqNnlLAiA+MBTpIQIgeYz5I0ETR7HoD4jm/yb7AJ+LGe46+0lgYQ==
+-----END CERTIFICATE-----
+`;
 
 async function setUp(t: ExecutionContext) {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-tls-'));
@@ -119,16 +138,64 @@ test('a watch tells of a new pair once, and not of the half of one', async (t) =
   await look();
   await look();
   t.deepEqual([changes.length, problems.length], [0, 1]);
+  t.is(watch.problem, problems[0]);
   write('key', renewedCertificate.key);
   await look();
   await look();
   t.is(changes.length, 1);
   t.is(changes[0]?.key?.toString(), renewedCertificate.key);
   t.is(problems.length, 1);
+  t.is(watch.problem, undefined);
 
   watch.close();
   watch.close();
   t.is(clock.pending, 0);
+});
+
+test('files that are as they were before are no problem any more, and those that cannot be used are one', async (t) => {
+  const { files, write } = await setUp(t);
+  const first = await readTlsFiles(files);
+  if (!first.ok) throw new Error(first.problem);
+  const clock = createManualClock();
+  let refusals = 0;
+  const watch = watchTlsFiles({
+    files,
+    material: first.material,
+    clock,
+    intervalMs: 1000,
+    onChange() {
+      throw new Error('the server cannot use it');
+    },
+    onProblem: () => void refusals++,
+  });
+  t.teardown(() => watch.close());
+  const look = async () => {
+    await eventually('the watch waits', () => clock.pending === 1);
+    clock.advance(1000);
+    await eventually('the watch has looked', () => clock.pending === 1);
+  };
+  write('cert', renewedCertificate.cert);
+  await look();
+  t.regex(watch.problem ?? '', /mismatch/);
+  write('cert', serverCertificate.cert);
+  await look();
+  t.is(watch.problem, undefined);
+  write('cert', `${serverCertificate.cert}\n`);
+  await look();
+  await look();
+  t.is(watch.problem, 'the server cannot use it');
+  t.is(refusals, 2);
+  t.is(watch.expiryMs, Date.UTC(2126, 9, 28, 3, 14, 44));
+});
+
+test('a chain ends with the first of its certificates', (t) => {
+  const { cert } = serverCertificate;
+  const chain = (text: string) =>
+    findExpiryMs({ cert: Buffer.from(text), key: undefined, ca: undefined });
+  t.is(chain(`${shortCertificate}${cert}`), chain(shortCertificate));
+  t.is(chain(`${cert}${shortCertificate}`), chain(shortCertificate));
+  t.true((chain(shortCertificate) ?? 0) < (chain(cert) ?? 0));
+  t.is(chain(''), undefined);
 });
 
 test('a watch that is closed while it reads tells nothing', async (t) => {

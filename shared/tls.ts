@@ -83,6 +83,13 @@ function bad(problem: string): TlsReading & { readonly ok: false } {
   return { ok: false, problem };
 }
 
+/** When the first certificate of a chain ends, in milliseconds since the epoch; undefined without one. */
+export function findExpiryMs({ cert }: TlsMaterial): number | undefined {
+  const chain = cert?.toString().match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs);
+  if (!chain) return undefined;
+  return Math.min(...chain.map((text) => new X509Certificate(text).validToDate.getTime()));
+}
+
 /** The authorities that this host trusts plus `ca`, in PEM. */
 export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
   const trusted = new Set([...getCACertificates('default'), ...getCACertificates('system')]);
@@ -101,13 +108,17 @@ export interface TlsWatchDeps {
   readonly clock: Clock;
   /** How often the files are read. Not every change of a mounted secret raises an event. */
   readonly intervalMs: number;
-  /** The files have changed and fit together. */
+  /** The files have changed and fit together. It throws where they cannot be used all the same. */
   readonly onChange: (material: TlsMaterial) => void;
   /** The files have changed and cannot be used; called once for each different problem. */
   readonly onProblem: (problem: string) => void;
 }
 
 export interface TlsWatch {
+  /** When the first certificate in use ends, in milliseconds since the epoch; undefined without one. */
+  readonly expiryMs: number | undefined;
+  /** Why the files of now are not those in use; undefined while they are. */
+  readonly problem: string | undefined;
   /** No callback follows. Idempotent. */
   close(): void;
 }
@@ -117,7 +128,9 @@ export interface TlsWatch {
 export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
   const { files, clock, intervalMs, onChange, onProblem } = deps;
   let inUse = fingerprint(deps.material);
-  let saidProblem: string | undefined;
+  let expiryMs = findExpiryMs(deps.material);
+  let refused: string | undefined;
+  let problem: string | undefined;
   let isClosed = false;
   const stop = repeatAfter(clock, intervalMs, async () => {
     const reading = await readTlsFiles(files);
@@ -126,18 +139,39 @@ export function watchTlsFiles(deps: TlsWatchDeps): TlsWatch {
 
   function take(reading: TlsReading): void {
     if (!reading.ok) {
-      if (reading.problem !== saidProblem) onProblem(reading.problem);
-      saidProblem = reading.problem;
+      refuse(reading.problem);
       return;
     }
-    saidProblem = undefined;
     const found = fingerprint(reading.material);
-    if (found === inUse) return;
-    inUse = found;
-    onChange(reading.material);
+    if (found === refused) return;
+    refused = undefined;
+    if (found !== inUse) {
+      try {
+        onChange(reading.material);
+      } catch (error) {
+        refused = found;
+        refuse(errorText(error));
+        return;
+      }
+      inUse = found;
+      expiryMs = findExpiryMs(reading.material);
+    }
+    problem = undefined;
+  }
+
+  function refuse(reason: string): void {
+    if (reason === problem) return;
+    problem = reason;
+    onProblem(reason);
   }
 
   return {
+    get expiryMs() {
+      return expiryMs;
+    },
+    get problem() {
+      return problem;
+    },
     close() {
       isClosed = true;
       stop();

@@ -148,7 +148,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     },
     {
       ...settings.http,
-      tls: settings.http.tls.enabled ? settings.http.tls : undefined,
+      tls: settings.http.tls.enabled ? { ...settings.http.tls, metrics } : undefined,
       exclusive: deps.listensAlone === true,
     },
   );

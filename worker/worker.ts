@@ -19,6 +19,7 @@ import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
 import { createHealth } from './health.ts';
 import { createDebugServer } from './listen/debug.ts';
+import { describeCertificates } from './listen/server-tls.ts';
 import { createStatistics, type StatisticsOptions } from './metrics/statistics.ts';
 import { createRecentStoreCalls } from './metrics/store-calls.ts';
 import type { Metrics } from './metrics.ts';
@@ -167,6 +168,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           unmatched.summarize(),
           ...serving.describe(),
           ...storeCalls.describe(),
+          ...describeCertificates(metrics.snapshot()),
           `agreement: ${agreement.hash}, the same on all workers that count together`,
           ...agreement.parts.map((part) => `  ${part}`),
         ],
@@ -175,7 +177,10 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       log,
       clock,
     },
-    { ...settings.debug, tls: settings.debug.tls.enabled ? settings.http.tls : undefined },
+    {
+      ...settings.debug,
+      tls: settings.debug.tls.enabled ? { ...settings.http.tls, metrics } : undefined,
+    },
   );
 
   /** Loaded only where decisions are recorded. */

@@ -12,6 +12,7 @@ const served: Overview = {
   rollout: undefined,
   isRecordShared: true,
   isForgetful: false,
+  certificates: {},
   workers: { in_force: 0, pending: 0, refused: 0 },
 };
 
@@ -34,6 +35,10 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     rollout: { isPaused: true, workers: 8, ledHereSinceMs: 3_500 },
     isRecordShared: false,
     isForgetful: true,
+    certificates: {
+      admin: { expiryMs: 4_500, problem: undefined },
+      peers: { expiryMs: undefined, problem: 'a key of another certificate' },
+    },
     workers: { in_force: 9, pending: 10, refused: 11 },
   };
   const metrics = createControlPlaneMetrics(() => overview);
@@ -53,6 +58,9 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     'stale 1',
     'store_reachable 1',
     'store_last_success_timestamp_seconds 2.5',
+    'certificate_not_after_timestamp_seconds{use="admin"} 4.5',
+    'certificate_renewal_refused{use="admin"} 0',
+    'certificate_renewal_refused{use="peers"} 1',
     'workers{state="in_force"} 9',
     'workers{state="pending"} 10',
     'workers{state="refused"} 11',
@@ -81,6 +89,7 @@ test('each gauge shows its part of the state, and of that of the moment', async 
     rollout: undefined,
     isRecordShared: true,
     isForgetful: false,
+    certificates: {},
     workers: { in_force: 0, pending: 1, refused: 0 },
   };
   t.deepEqual((await linesOf(metrics)).slice(0, 18), [

@@ -34,6 +34,10 @@ export interface Overview {
   readonly isRecordShared: boolean;
   /** It is not, and nothing was in the state directory at the start. */
   readonly isForgetful: boolean;
+  /** Of the files of TLS by what they are for. */
+  readonly certificates: Readonly<
+    Record<string, { readonly expiryMs: number | undefined; readonly problem: string | undefined }>
+  >;
   /** Connected workers by what they have received. */
   readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
 }
@@ -125,6 +129,30 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   gauge('store_last_success_timestamp_seconds', 'The last look that succeeded', (given) =>
     toSeconds(given.storeSuccessAtMs),
   );
+  new Gauge({
+    name: `${prefix}certificate_not_after_timestamp_seconds`,
+    help: 'When the first of the certificates in use ends: of the port xds or admin, or of questions to peers',
+    labelNames: ['use'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const [use, { expiryMs }] of Object.entries(now.certificates)) {
+        if (expiryMs !== undefined) this.set({ use }, expiryMs / 1000);
+      }
+    },
+  });
+  new Gauge({
+    name: `${prefix}certificate_renewal_refused`,
+    help: '1 while the files of TLS have changed and cannot be used: those in use stay',
+    labelNames: ['use'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const [use, { problem }] of Object.entries(now.certificates)) {
+        this.set({ use }, Number(problem !== undefined));
+      }
+    },
+  });
   new Gauge({
     name: `${prefix}workers`,
     help: 'Connected workers, by whether they have what they should have',

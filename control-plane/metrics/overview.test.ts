@@ -118,6 +118,7 @@ test('each value is that of the state', (t) => {
     rollout: { isPaused: false, workers: 2, ledHereSinceMs: 7 },
     isRecordShared: true,
     isForgetful: false,
+    certificates: {},
     workers: { in_force: 3, pending: 2, refused: 1 },
   });
 });

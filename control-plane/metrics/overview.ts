@@ -12,6 +12,7 @@ export function toOverview(
   snapshots: Pick<SnapshotCache, 'state' | 'current'>,
   workers: Pick<ConnectedWorkers, 'list'>,
   { state: readRollout, memory }: Pick<Rollout, 'state' | 'memory'>,
+  certificates: Overview['certificates'] = {},
 ): Overview {
   const state = snapshots.state();
   const rollout = readRollout();
@@ -45,6 +46,7 @@ export function toOverview(
     },
     isRecordShared: alone === undefined && trouble === undefined,
     isForgetful,
+    certificates,
     workers: { in_force: having.inForce, pending: having.pending, refused: having.refused },
   };
 }

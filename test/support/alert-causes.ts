@@ -32,6 +32,12 @@ export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneClockOffset: { ratelimit_store_clock_offset_ms: '-1500x60' },
   RatelaneMetricNamesFolded: { ratelimit_service_folded_metric_names: '0+1x60' },
   RatelaneProcessReplaced: { ratelimit_processes_replaced: '0+1x60' },
+  RatelaneCertificateExpires: {
+    'ratelimit_certificate_not_after_timestamp_seconds{port="grpc"}': '600000x60',
+  },
+  RatelaneCertificateRefused: {
+    'ratelane_control_plane_certificate_renewal_refused{use="admin"}': '1x60',
+  },
   RatelaneControlPlaneDown: { 'up{job="ratelane-control-plane"}': '0x60' },
   RatelaneRevisionInvalid: { ratelane_control_plane_newest_revision_valid: '0x60' },
   RatelaneRevisionHeldBack: { ratelane_control_plane_newest_revision_held_back: '1x60' },
@@ -60,6 +66,10 @@ export const calmSeries: PromtoolSeries = {
   'ratelimit_agreement{job="w",instance="b"}': '7x60',
   ratelimit_store_clock_offset_ms: '-20x60',
   ratelimit_processes_replaced: '1x60',
+  'ratelimit_certificate_not_after_timestamp_seconds{port="grpc"}': '700000x60',
+  'ratelimit_certificate_renewal_refused{port="grpc"}': '0x60',
+  'ratelane_control_plane_certificate_not_after_timestamp_seconds{use="admin"}': '700000x60',
+  'ratelane_control_plane_certificate_renewal_refused{use="admin"}': '0x60',
   ratelane_control_plane_newest_revision_valid: '1x60',
   ratelane_control_plane_newest_revision_held_back: '0x60',
   ratelane_control_plane_record_shared: '1x60',

@@ -44,9 +44,9 @@ export function createWorkerCaller(
   return { worker, ...createCaller(address) };
 }
 
-export function createCaller(address: string): Caller {
+export function createCaller(address: string, channel = credentials.createInsecure()): Caller {
   // Else callers of one address share a connection.
-  const client = new RateLimitClient(address, credentials.createInsecure(), {
+  const client = new RateLimitClient(address, channel, {
     'grpc.use_local_subchannel_pool': 1,
   });
   function ask(domain: string, key: string, value: string): Promise<CallOutcome> {

@@ -11,6 +11,7 @@ import { boundAddress, type ListenAddress, toListenError } from '../../shared/li
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { TlsWatch } from '../../shared/tls.ts';
+import type { Metrics } from '../metrics.ts';
 import { type ListenerName, listeners } from './listeners.ts';
 import { readServerTls, type ServerTlsFiles } from './server-tls.ts';
 
@@ -31,7 +32,7 @@ export interface HttpTarget {
   readonly host: string;
   readonly port: number;
   /** Undefined: not over TLS. */
-  readonly tls?: ServerTlsFiles | undefined;
+  readonly tls?: (ServerTlsFiles & { readonly metrics: Metrics }) | undefined;
   /** Not shared with the worker's other processes, as ports otherwise are. */
   readonly exclusive?: boolean;
 }
@@ -133,12 +134,12 @@ export function createPlainHttpServer(
   let stopping: Promise<void> | undefined;
   let certificateWatch: TlsWatch | undefined;
 
-  async function takeCertificates(files: ServerTlsFiles): Promise<void> {
+  async function takeCertificates({ metrics, ...files }: NonNullable<typeof tls>): Promise<void> {
     const secure = server.server as HttpsServer;
     secure.on('tlsClientError', (error) => {
       if (log.isDebug) log.debug(`TLS handshake failed: ${errorText(error)}`);
     });
-    const { certificates, watch } = await readServerTls(files, name, { clock, log });
+    const { certificates, watch } = await readServerTls(files, name, { clock, log, metrics });
     secure.setSecureContext(certificates);
     certificateWatch = watch((renewed) => secure.setSecureContext(renewed));
   }

@@ -15,6 +15,7 @@ import {
 } from '../../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createStubMetrics } from '../../test/support/stub-metrics.ts';
 import { createHealth } from '../health.ts';
 import { createDebugServer } from './debug.ts';
 import { createHttpServer } from './http.ts';
@@ -22,7 +23,11 @@ import { createHttpServer } from './http.ts';
 async function writePair(t: ExecutionContext) {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-http-tls-'));
   t.teardown(() => rm(folder, { recursive: true }));
-  const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
+  const files = {
+    certFile: join(folder, 'cert.pem'),
+    keyFile: join(folder, 'key.pem'),
+    metrics: createStubMetrics(),
+  };
   await writeFile(files.certFile, serverCertificate.cert);
   await writeFile(files.keyFile, serverCertificate.key);
   return files;

@@ -9,10 +9,10 @@ import {
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createStubMetrics } from '../../test/support/stub-metrics.ts';
-import { readServerTls } from './server-tls.ts';
+import { createRegistry } from '../metrics/registry.ts';
+import { describeCertificates, readServerTls } from './server-tls.ts';
 
-test('loads of certificates are counted: the first, those of changed files, and failed ones', async (t) => {
+test('loads of certificates are counted, and until when they are valid and whether new ones are refused is told', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-server-tls-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
@@ -22,8 +22,12 @@ test('loads of certificates are counted: the first, those of changed files, and 
     await rename(`${path}.new`, path);
   };
   const clock = createManualClock();
-  const metrics = createStubMetrics();
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 10, log });
   const counts = () => Object.fromEntries(metrics.snapshot());
+  const status = () => describeCertificates(metrics.snapshot());
+  const inUse = 'certificates of the gRPC port: valid until 2126-10-28T03:14:44.000Z';
+  const refused = `${inUse}; the files have changed and cannot be used, the log has why`;
   const changeInto = async (attempts: number) => {
     await eventually(`${attempts} loads`, () => {
       clock.advance(1_000);
@@ -33,8 +37,15 @@ test('loads of certificates are counted: the first, those of changed files, and 
 
   await replaceFile(files.certFile, serverCertificate.cert);
   await replaceFile(files.keyFile, serverCertificate.key);
-  const tls = await readServerTls(files, 'gRPC', { clock, log: createRecordedLog(), metrics });
-  t.deepEqual(counts(), { 'certs.load_attempts': 1, 'certs.num_values': 2 });
+  const tls = await readServerTls(files, 'gRPC', { clock, log, metrics });
+  t.like(counts(), {
+    'certs.load_attempts': 1,
+    'certs.num_values': 2,
+    'ratelimit.certificate.grpc.not_after_timestamp_seconds':
+      Date.UTC(2126, 9, 28, 3, 14, 44) / 1000,
+    'ratelimit.certificate.grpc.renewal_refused': 0,
+  });
+  t.deepEqual(status(), [inUse]);
 
   let used = 0;
   const watch = tls.watch(() => {
@@ -46,10 +57,14 @@ test('loads of certificates are counted: the first, those of changed files, and 
   await replaceFile(files.certFile, renewedCertificate.cert);
   await changeInto(2);
   t.is(counts()['certs.load_failures'], 1, 'a certificate without its key');
+  t.is(counts()['ratelimit.certificate.grpc.renewal_refused'], 1);
+  t.deepEqual(status(), [refused]);
   await replaceFile(files.keyFile, renewedCertificate.key);
   await changeInto(3);
   t.is(counts()['certs.load_failures'], 1);
+  t.deepEqual(status(), [inUse]);
   await replaceFile(files.certFile, `${renewedCertificate.cert}\n`);
   await changeInto(4);
   t.is(counts()['certs.load_failures'], 2, 'one that the server cannot use');
+  t.deepEqual(status(), [refused]);
 });

@@ -1,10 +1,11 @@
 // The certificates of a port: read at the start, and reloaded when their files change, without closing
 // connections (behaviour: renewed-certificates).
 import type { Clock } from '../../shared/clock.ts';
-import { AppError, errorText } from '../../shared/errors.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { ServerCertificates } from '../../shared/grpc/transport.ts';
 import type { Log } from '../../shared/log.ts';
 import {
+  findExpiryMs,
   readTlsFiles,
   type TlsFiles,
   type TlsMaterial,
@@ -12,7 +13,7 @@ import {
   watchTlsFiles,
 } from '../../shared/tls.ts';
 import type { Metrics } from '../metrics.ts';
-import type { ListenerName } from './listeners.ts';
+import { type ListenerName, listeners } from './listeners.ts';
 
 /** Paths; '' or undefined where there is no such file. */
 export interface ServerTlsFiles {
@@ -38,8 +39,7 @@ export interface ServerTls {
 export interface ServerTlsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** For the port whose certificates are counted as `certs.*` (behaviour: statistic-names). */
-  readonly metrics?: Metrics;
+  readonly metrics: Metrics;
 }
 
 /** Rejects with AppError `cannot_start` that names the faulty file. */
@@ -53,10 +53,15 @@ export async function readServerTls(
     key: paths.keyFile,
     ca: paths.clientCaFile || undefined,
   };
-  const attempts = metrics?.counter('certs.load_attempts');
-  const failures = metrics?.counter('certs.load_failures');
+  // Those of the gRPC port alone are counted (behaviour: statistic-names).
+  const isCounted = name === 'gRPC';
+  const attempts = isCounted ? metrics.counter('certs.load_attempts') : undefined;
+  const failures = isCounted ? metrics.counter('certs.load_failures') : undefined;
   const fileCount = Object.values(files).filter((path) => path !== undefined).length;
-  metrics?.gauge('certs.num_values').set(fileCount);
+  if (isCounted) metrics.gauge('certs.num_values').set(fileCount);
+  const gauges = gaugesOf(name);
+  const expiry = metrics.gauge(gauges.expiry);
+  const isRefused = metrics.gauge(gauges.isRefused);
   const keepOld = (problem: string) => {
     failures?.add(1);
     log.error(`The ${name} port keeps its certificates: ${problem}`);
@@ -71,29 +76,55 @@ export async function readServerTls(
         `${settingNames[name === 'gRPC' ? 'gRPC' : 'HTTP']} name the files`,
     );
   }
+  expiry.set((findExpiryMs(reading.material) ?? 0) / 1000);
+  isRefused.set(0);
   return {
     certificates: toCertificates(reading.material),
-    watch: (replace) =>
-      watchTlsFiles({
+    watch(replace) {
+      const watch = watchTlsFiles({
         files,
         material: reading.material,
         clock,
         intervalMs: tlsIntervalMs,
         onChange(material) {
+          replace(toCertificates(material));
           attempts?.add(1);
-          try {
-            replace(toCertificates(material));
-            log.notice(`The ${name} port now uses the certificates of ${paths.certFile}`);
-          } catch (error) {
-            keepOld(errorText(error));
-          }
+          log.notice(`The ${name} port now uses the certificates of ${paths.certFile}`);
         },
         onProblem(problem) {
           attempts?.add(1);
           keepOld(problem);
         },
-      }),
+      });
+      metrics.beforeReading(() => {
+        expiry.set((watch.expiryMs ?? 0) / 1000);
+        isRefused.set(Number(watch.problem !== undefined));
+      });
+      return watch;
+    },
   };
+}
+
+function gaugesOf(name: ListenerName): Readonly<Record<'expiry' | 'isRefused', string>> {
+  const prefix = `ratelimit.certificate.${name.toLowerCase()}`;
+  return {
+    expiry: `${prefix}.not_after_timestamp_seconds`,
+    isRefused: `${prefix}.renewal_refused`,
+  };
+}
+
+/** For people, of the ports that have certificates, in whichever process: a line for each. */
+export function describeCertificates(stats: ReadonlyMap<string, number>): readonly string[] {
+  return Object.values(listeners).flatMap(({ listener }) => {
+    const { expiry, isRefused } = gaugesOf(listener);
+    const seconds = stats.get(expiry);
+    if (seconds === undefined) return [];
+    const until = `valid until ${new Date(seconds * 1000).toISOString()}`;
+    const refusal = stats.get(isRefused)
+      ? '; the files have changed and cannot be used, the log has why'
+      : '';
+    return [`certificates of the ${listener} port: ${until}${refusal}`];
+  });
 }
 
 function toCertificates({ cert, key, ca }: TlsMaterial): ServerCertificates {

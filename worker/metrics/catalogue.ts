@@ -125,6 +125,14 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Those of certs.load_attempts that failed: the certificates in use stay',
   ),
   gauge('certs.num_values', 'Files of these certificates'),
+  ownGauge(
+    'ratelimit.certificate.<port>.not_after_timestamp_seconds',
+    'When the first of the certificates in use of a port ends: `grpc`, `http` or `debug`',
+  ),
+  ownGauge(
+    'ratelimit.certificate.<port>.renewal_refused',
+    '1 while the files of these certificates have changed and cannot be used: those in use stay',
+  ),
   ownGauge('ratelimit.processes.serving', 'Processes that decide (WORKER_PROCESSES)'),
   ownCounter('ratelimit.processes.replaced', 'Processes that ended and were replaced'),
   ownGauge('ratelimit.node.rss_bytes', 'Resident memory of the worker'),

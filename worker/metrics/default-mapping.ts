@@ -53,6 +53,12 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
         ...counter(`ratelimit.service.${event}`),
         name: `ratelimit_service_${event}`,
       })),
+      ...['not_after_timestamp_seconds', 'renewal_refused'].map((what) => ({
+        ...plain,
+        match: toGlob(`ratelimit.certificate.*.${what}`),
+        name: `ratelimit_certificate_${what}`,
+        labels: [['port', '$1']] as const,
+      })),
       {
         // A domain may have dots.
         ...plain,

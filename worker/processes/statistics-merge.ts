@@ -88,7 +88,7 @@ function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter 
 function ruleOf(name: string): (a: number, b: number) => number {
   if (/^ratelimit\.node\.(uptime_seconds|event_loop_\w+)$/.test(name)) return Math.max;
   if (name === 'ratelimit.localcache.averageAccessTime') return Math.max;
-  if (name === 'certs.num_values') return Math.max;
+  if (name === 'certs.num_values' || name.startsWith('ratelimit.certificate.')) return Math.max;
   if (name.endsWith('.clock_offset_ms')) return (a, b) => (Math.abs(b) > Math.abs(a) ? b : a);
   return (a, b) => a + b;
 }

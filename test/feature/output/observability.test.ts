@@ -3,8 +3,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
+import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { alertCauses, calmSeries, type PromtoolSeries } from '../../support/alert-causes.ts';
 import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -12,7 +14,7 @@ import { freePort } from '../../support/free-port.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
-import { createWorkerCaller } from '../../support/worker-caller.ts';
+import { createCaller } from '../../support/worker-caller.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');
@@ -246,7 +248,19 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   t.teardown(redis.stop);
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 1));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const tls = mkdtempSync(join(tmpdir(), 'ratelane-observed-tls-'));
+  t.teardown(() => rmSync(tls, { recursive: true }));
+  const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(tls, file)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(cert, serverCertificate.cert);
+  writeFileSync(key, serverCertificate.key);
+  writeFileSync(ca, authority);
+  const plane = await createControlPlaneProcess(t, {
+    flags: ['--config-dir', rules.path, '--xds-tls-cert', cert, '--xds-tls-key', key],
+  });
   await plane.start();
   const metricsPort = await freePort();
   const worker = await startWorkerProcess({
@@ -258,14 +272,22 @@ test('alerts and dashboard name metrics that workers and control plane have', as
       KVSTORE_FAILURE_MODE: 'allow',
       WORKER_PROCESSES: '2',
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
-      CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,
+      CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress.replace('127.0.0.1', 'localhost'),
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
+      CONFIG_GRPC_XDS_SERVER_TLS_CACERT: ca,
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: cert,
+      GRPC_SERVER_TLS_KEY: key,
       DISABLE_STATS: 'false',
       USE_PULLMETRICS: 'true',
       PULLMETRICS_ADDR: `127.0.0.1:${metricsPort}`,
     },
   });
   t.teardown(worker.stop);
-  const caller = createWorkerCaller(worker);
+  const caller = createCaller(
+    `localhost:${worker.ports.grpc}`,
+    credentials.createSsl(Buffer.from(authority)),
+  );
   t.teardown(caller.close);
   t.is(await caller.decide('shop', 'k', 'v'), 'OK');
   t.is(await caller.decide('shop', 'k', 'v'), 'OVER_LIMIT');
