@@ -75,10 +75,10 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     },
   });
 
-  function enqueue<Result>(task: () => Promise<Result>): Promise<Result> {
+  function exclusively<Result>(task: Task<Result>): Promise<Result> {
     const result = queue.then(() => {
       if (closing.signal.aborted) throw new AppError('store', `${description} was closed`);
-      return task();
+      return task(publish, closing.signal);
     });
     queue = result.catch(() => {});
     return result;
@@ -86,26 +86,29 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
 
   /** A look that has not started yet serves all callers. */
   function look(): Promise<Revision> {
-    waitingLook ??= enqueue(() => {
+    waitingLook ??= exclusively(async (_publish, signal) => {
       waitingLook = undefined;
-      return lookOnce();
+      let newest: Revision | undefined;
+      try {
+        newest = await deps.look(signal);
+        noteSuccess();
+      } catch (error) {
+        if (signal.aborted) throw error;
+        newest = seen ?? (await readLastKnown());
+        noteFailure(error, newest);
+        if (newest === undefined) throw error;
+      }
+      return publish(newest);
     });
     return waitingLook;
   }
 
-  async function lookOnce(): Promise<Revision> {
-    let newest: Revision;
-    try {
-      newest = await deps.look(closing.signal);
-      noteSuccess();
-    } catch (error) {
-      if (closing.signal.aborted) throw error;
-      const known = seen ?? (await readLastKnown());
-      noteFailure(error, known);
-      if (known === undefined) throw error;
-      newest = known;
-    }
-    return publish(newest);
+  /** A failure has been recorded, and the next look follows. */
+  function trigger(): Promise<void> {
+    return look().then(
+      () => {},
+      () => {},
+    );
   }
 
   async function readLastKnown(): Promise<Revision | undefined> {
@@ -151,14 +154,6 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return ` (it is ${formatDuration(seconds * 1000)} old)`;
   }
 
-  /** The failure has been recorded, and the next look follows. */
-  function lookUnattended(): Promise<void> {
-    return look().then(
-      () => {},
-      () => {},
-    );
-  }
-
   return {
     get isWatched() {
       return watchers.size > 0;
@@ -167,20 +162,20 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       return seen;
     },
     read: look,
-    exclusively: (task) => enqueue(() => task(publish, closing.signal)),
+    exclusively,
     watch(onRevision) {
       if (closing.signal.aborted) return () => {};
       const watcher: Watcher = { onRevision, notifiedId: undefined };
       watchers.add(watcher);
-      if (watchers.size === 1) stopPolling = repeatAfter(clock, pollMs, lookUnattended);
-      void lookUnattended();
+      if (watchers.size === 1) stopPolling = repeatAfter(clock, pollMs, trigger);
+      void trigger();
       return () => {
         if (!watchers.delete(watcher) || watchers.size > 0) return;
         stopPolling();
         deps.onIdle?.();
       };
     },
-    trigger: lookUnattended,
+    trigger,
     status(): StoreStatus {
       return {
         reachable: failure === undefined,
