@@ -44,7 +44,6 @@ import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
-import { withPatience } from './store/patient-store.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
 import type { ConnectedWorkers } from './xds/workers.ts';
@@ -108,7 +107,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   const opened = openRollout({ ...deps, store, peers, audit, onOutcome: notifying?.tell });
   const snapshots = createSnapshotCache({
-    store: withPatience(store, { clock, log }),
+    store,
     options: build,
     encode,
     stateDirectory,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../shared/wire/protos.ts';
-import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRevisionStore, type RevisionStore } from '../../test/support/revision-store.ts';
 import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
@@ -62,6 +62,7 @@ interface Given {
   readonly store?: RevisionStore;
   readonly folder?: string;
   readonly memory?: Memory;
+  readonly clock?: ManualClock;
 }
 
 interface Harness {
@@ -92,7 +93,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     rollsOut: given.rollsOut ?? true,
     memory,
     log,
-    clock: createManualClock(),
+    clock: given.clock ?? createManualClock(),
   });
   t.teardown(cache.close);
   await cache.start();
@@ -785,6 +786,31 @@ test('started while the store cannot be read: what was in force before is, and t
     log.lines.join('\n'),
     /^warning The store a store cannot be read \(no route to it\): the last good revision a, .* old, is in force: 2 domains, 2 limits$/,
   );
+});
+
+test('started while the store hangs: after five seconds what was in force before is, and what it gives in the end follows', async (t) => {
+  const first = await startCache(t);
+  await first.cache.close();
+  const { memory, folder, store } = first;
+  const clock = createManualClock();
+  const read = Promise.withResolvers<Revision>();
+  const hanging = { ...store, read: () => read.promise };
+  const starting = startCache(t, { store: hanging, memory, folder, clock });
+  clock.advance(2_000);
+  clock.advance(3_000);
+  const { tell, log, publish } = await starting;
+  t.is(tell(), 'a in force');
+  t.deepEqual(
+    log.lines.map((line) => line.replace(/: the last good .*/, '')),
+    [
+      'info Reading a store takes its time; waiting for it',
+      'warning The store a store cannot be read (no answer within 5s, it is still asked)',
+    ],
+  );
+  read.resolve(revisionOf('b'));
+  publish('b');
+  t.is(tell(), 'a in force, b on trial');
+  t.is(clock.pending, 0);
 });
 
 test('started while neither the store nor the copy can be read: both are said', async (t) => {

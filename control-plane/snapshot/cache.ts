@@ -3,7 +3,7 @@
 // control-plane/rollout decides who gets a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
-import { errorText } from '../../shared/errors.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -113,6 +113,9 @@ interface Newest {
 
 /** Revisions and contents that are remembered. */
 const maxSeen = 1_000;
+const firstReadMs = 5_000;
+/** Silence of more than two seconds looks like a program that hangs. */
+const firstReadSaidMs = 2_000;
 
 export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const { store, options, memory, rollsOut, encode, stateDirectory, log, clock } = deps;
@@ -400,13 +403,26 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     say.restored(info, outcome.built, why, clock.wallMs());
   }
 
+  /** A hanging store must not keep the last good revision from the workers: reading goes on, and its result arrives
+   * like any other change. */
   async function readStore(): Promise<{ revision: Revision | undefined; trouble: string }> {
+    const late = Promise.withResolvers<never>();
+    const cancelSaying = clock.after(firstReadSaidMs, () => {
+      log.info(`Reading ${store.description} takes its time; waiting for it`);
+    });
+    const cancel = clock.after(firstReadMs, () => {
+      const seconds = firstReadMs / 1000;
+      late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
+    });
     try {
-      const revision = await store.read();
+      const revision = await Promise.race([store.read(), late.promise]);
       return { revision, trouble: `Revision ${toShortId(revision.id)} is not served` };
     } catch (error) {
       const trouble = `The store ${store.description} cannot be read (${errorText(error)})`;
       return { revision: undefined, trouble };
+    } finally {
+      cancelSaying();
+      cancel();
     }
   }
 
