@@ -70,8 +70,32 @@ export interface BuildDeps {
   readonly encode: Encode;
   /** Wall time in milliseconds, by which rules have ended; default now. */
   readonly nowMs?: number;
-  /** Reads a file; default parseRuleDocument. For callers that cache. */
-  readonly parse?: (text: string, path: string) => ParsedDocument;
+  /** Reads a file; default parseRuleDocument. For callers that remember (createRememberingParser). */
+  readonly parse?: Parse;
+}
+
+type Parse = (text: string, path: string) => ParsedDocument;
+
+interface Remembered {
+  readonly text: string;
+  readonly parsed: ParsedDocument;
+}
+
+/** Parses each text only once: each call is for the files of the next revision. Texts that the previous one did not have are forgotten. */
+export function createRememberingParser(): () => Parse {
+  let before = new Map<string, Remembered>();
+  return () => {
+    const known = before;
+    const now = new Map<string, Remembered>();
+    before = now;
+    return (text, path) => {
+      const found = known.get(path);
+      const remembered =
+        found?.text === text ? found : { text, parsed: parseRuleDocument(text, path) };
+      now.set(path, remembered);
+      return remembered.parsed;
+    };
+  };
 }
 
 /** Only the files of the revision and their problems matter. */

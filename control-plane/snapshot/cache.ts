@@ -17,9 +17,9 @@ import {
   type BuildOutcome,
   type BuiltSnapshots,
   buildSnapshots,
+  createRememberingParser,
 } from './build.ts';
 import { createLastGood } from './last-good.ts';
-import { createRememberingParser } from './remembering-parser.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
 import { heldBackBy, type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
