@@ -188,6 +188,18 @@ test.serial(
   },
 );
 
+test.serial('where Node does not run TypeScript, the command says once what to do', async (t) => {
+  const command = join(folder, 'node_modules', 'ratelane-router', 'dist', 'shared', 'router');
+  const main = join(command, 'command', 'main.js');
+  const error = await t.throwsAsync<Error & { stderr: string }>(
+    execute(process.execPath, ['--no-strip-types', main, 'routes'], { cwd: folder }),
+  );
+  t.regex(
+    error?.stderr ?? '',
+    /^cannot import \S+index\.ts: Node\.js v\S+ does not run TypeScript as it is started; take 22\.18 or newer, or compile the controllers to JavaScript\n$/,
+  );
+});
+
 for (const runtime of runtimes) {
   test.serial(`${runtime.name} runs an application on it`, async (t) => {
     t.timeout(installMs + startMs);

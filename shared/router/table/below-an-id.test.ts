@@ -4,6 +4,7 @@ import { Controller } from '../controller.ts';
 import { op } from '../op.ts';
 import { optional, part } from '../path-part.ts';
 import { createTestClient } from '../test-client.ts';
+import { toPathText } from './route-list.ts';
 
 const ID = Type.Integer();
 
@@ -56,6 +57,14 @@ test('descriptions and the list of routes show the id where it stands', async (t
   const paths = Object.keys(app.describe()['paths'] as object);
   t.true(paths.includes('/notes/{note}/comments'));
   t.true(paths.includes('/notes/{note}/comments/{comment}'));
+});
+
+test('a position without a name has that of its folder', async (t) => {
+  class Likes extends Controller {
+    static readonly GET = op({ path: [ID, optional(ID)] }, () => []);
+  }
+  const { app } = await createTestClient({ 'notes.[id].likes': { Default: Likes } });
+  t.deepEqual(app.routes.map(toPathText), ['/notes/:id/likes[/:arg2]']);
 });
 
 test('a method below an id that declares no position for it keeps the application from starting', async (t) => {

@@ -31,11 +31,21 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
     try {
       tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);
     } catch (error) {
+      if (isWithoutTypeScript(error)) throw new StartError([withoutTypeScript(file)]);
       problems.push(`cannot import ${file}: ${toReason(error)}`);
     }
   }
   if (problems.length > 0) throw new StartError(problems);
   return tree;
+}
+
+function isWithoutTypeScript(error: unknown): boolean {
+  return error instanceof Error && /^Unknown file extension "\.m?ts"/.test(error.message);
+}
+
+/** Once for all modules: each of them has this reason. */
+function withoutTypeScript(file: string): string {
+  return `cannot import ${file}: Node.js ${process.version} does not run TypeScript as it is started; take 22.18 or newer, or compile the controllers to JavaScript`;
 }
 
 /** For syntax errors Node puts the place before the stack: file and line, source, a mark. It has none for

@@ -61,7 +61,7 @@ function addClass(
   hidden: ReadonlySet<string>,
 ): void {
   const routes = [...node.verbs.values()];
-  const names = parameterNames(routes);
+  const names = parameterNames(routes, path);
   for (const route of routes) {
     const count = (route.op?.path.length ?? 0) + (route.op?.spec.rest === undefined ? 0 : 1);
     entries.push({ path: path === '' ? '/' : path, parameters: names.slice(0, count), route });
@@ -71,15 +71,17 @@ function addClass(
   }
 }
 
-/** By position, so that a path has the same template for all verbs. */
-function parameterNames(routes: readonly Route[]): readonly string[] {
+/** By position, so that a path has the same template for all verbs. Folders `[id]` give their names to positions that
+ * have none. */
+function parameterNames(routes: readonly Route[], path: string): readonly string[] {
   const names: string[] = [];
+  const folders = Array.from(path.matchAll(/\[(\w+)\]/g), ([, name]) => name);
   const length = Math.max(0, ...routes.map(({ op }) => (op?.path.length ?? 0) + 1));
   for (let index = 0; index < length; index += 1) {
     const parts = routes.flatMap(({ op }) => op?.path[index] ?? []);
     const given = parts.map(({ name, schema }) => name ?? titleOf(schema)).find(Boolean);
     const isRest = parts.length === 0;
-    const name = given ?? (isRest ? 'rest' : `arg${index + 1}`);
+    const name = given ?? folders[index] ?? (isRest ? 'rest' : `arg${index + 1}`);
     names.push(names.includes(name) ? `${name}${index + 1}` : name);
   }
   return names;

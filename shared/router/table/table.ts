@@ -194,7 +194,9 @@ function buildClass(
   const own = name.slice(name.lastIndexOf('.') + 1);
   const pathName = toClassPathName(own);
   if (pathName === undefined) {
-    problems.push(`${fullName} cannot be routed: its name cannot be a path part`);
+    problems.push(
+      `${fullName} cannot be routed: its name cannot be a path part; take letters and digits, or begin it with _ where no path leads to it`,
+    );
     return undefined;
   }
   const cors =
