@@ -5,7 +5,7 @@ import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat, type Format } from './answer/format.ts';
 import { toHeaderList, withHeaders } from './answer/header-list.ts';
-import { toErrorResponse } from './answer/problem.ts';
+import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import type { BodyArguments } from './arguments/bind.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
@@ -56,7 +56,7 @@ const eventStream = 'text/event-stream';
 const noHeaders: HeaderList = [];
 
 /** Not thrown: the most frequent answer to those who try paths. */
-const nothingHere = notFound();
+const nothingHere = prepareErrorResponse(notFound());
 
 /** What is known so far of a request, for its answer and the log. */
 interface Progress {
@@ -93,7 +93,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     if (target.isServer) return answerServer(method, request.id);
     const match = resolvePath(table, target.parts, { strict: strictNames });
     if (match === undefined && isKnownMethod(method)) {
-      return toErrorResponse(nothingHere, request.id);
+      return nothingHere(request.id);
     }
     if (match === undefined) throw new NotImplemented();
     const { node, positionals } = match;
@@ -200,8 +200,10 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function bind({ route, query, positionals }: Call, body: BodyArguments): unknown[] {
-    const keywords = query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits);
-    return route.binder.bind(positionals, keywords, body);
+    const { binder, limits } = route;
+    const keywords =
+      query === '' ? noKeywords : parseUrlencoded(query, 'query', limits, binder.names);
+    return binder.bind(positionals, keywords, body);
   }
 
   function callMethod(call: Call, body: BodyArguments): unknown {

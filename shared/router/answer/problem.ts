@@ -60,6 +60,8 @@ export const problemSchema = {
   required: ['type', 'title', 'status', 'requestId'],
 } as const;
 
+const problemType = 'application/problem+json';
+
 export interface ErrorResponse extends ResponseLike {
   readonly body: string;
 }
@@ -74,6 +76,19 @@ export function toErrorResponse(error: unknown, requestId: string): ErrorRespons
     // The error has a header or body that cannot be sent; the error itself is in the report.
   }
   return toProblemResponse(new HttpError(500), requestId);
+}
+
+/** Of an error that is always the same: what differs is the id, whose characters need no escape. */
+export function prepareErrorResponse(error: HttpError): (requestId: string) => ErrorResponse {
+  const { body: text } = toErrorResponse(error, '');
+  const at = text.indexOf('"requestId":""') + '"requestId":"'.length;
+  const [before, behind] = [text.slice(0, at), text.slice(at)];
+  const bytes = Buffer.byteLength(text);
+  return (requestId) => ({
+    status: error.status,
+    headers: toWholeHeaders(problemType, bytes + requestId.length, undefined, requestId),
+    body: before + requestId + behind,
+  });
 }
 
 /** `application/problem+json` with type, title, status, detail, requestId and errors. */
@@ -96,7 +111,7 @@ function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
     requestId,
     errors: known instanceof BadRequest && known.problems.length > 0 ? known.problems : undefined,
   };
-  return toJsonResponse(status, problem, { headers, requestId, type: 'application/problem+json' });
+  return toJsonResponse(status, problem, { headers, requestId, type: problemType });
 }
 
 /** An unimplemented method is no failure, and not logged. */

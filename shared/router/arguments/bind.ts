@@ -28,6 +28,8 @@ export interface Binder {
   fits(partCount: number): boolean;
   /** Whether any argument of the method can come from a body. */
   readonly takesBody: boolean;
+  /** Of the keywords that it takes, with their aliases. */
+  readonly names: readonly string[];
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;
   /** The arguments in order. Throws 404 or 400. */
@@ -192,6 +194,7 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
+    names: [...known, ...aliases.keys()],
     takesBody: takesRaw || rest !== undefined || known.size > 0 || others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();

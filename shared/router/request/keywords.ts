@@ -37,15 +37,27 @@ export function addKeyword(
 }
 
 /** `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and
- * brackets and dots in names mean nothing. Throws 400. */
-export function parseUrlencoded(text: string, where: 'query' | 'body', limits: Limits): Keywords {
+ * brackets and dots in names mean nothing. Throws 400. `expected`: names that are
+ * likely. What is found there is taken from there, since the engine must look for the like of a text that is cut from
+ * another one before an object can have it as a name. */
+export function parseUrlencoded(
+  text: string,
+  where: 'query' | 'body',
+  limits: Limits,
+  expected: readonly string[] = [],
+): Keywords {
   const keywords = createKeywords();
   const about = { where, limits };
   let names = 0;
-  for (const pair of text.split('&')) {
+  for (let from = 0; from < text.length; ) {
+    const next = text.indexOf('&', from);
+    const end = next < 0 ? text.length : next;
+    const pair = text.slice(from, end);
+    from = end + 1;
     if (pair === '') continue;
     const at = pair.indexOf('=');
-    const name = decodeForm(at < 0 ? pair : pair.slice(0, at), where);
+    const given = decodeForm(at < 0 ? pair : pair.slice(0, at), where);
+    const name = expected.find((one) => one === given) ?? given;
     if (!(name in keywords)) names += 1;
     if (names > limits.keys) {
       throw new BadRequest(`the ${where} has more than ${limits.keys} names`);

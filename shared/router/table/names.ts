@@ -2,6 +2,7 @@
 // (behaviour: names-in-paths).
 
 const lower = /^[a-z0-9._-]+$/;
+const canonical = /^[a-z0-9.-]+$/;
 const upper = /^[A-Z0-9._-]+$/;
 const className = /^[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9_]+)?$/;
 
@@ -37,6 +38,7 @@ export function toClassPathName(name: string): ClassPathName | undefined {
 /** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
  * snake, all lower or all upper case, ASCII only. */
 export function canonicalPart(part: string): string | undefined {
+  if (canonical.test(part)) return part;
   if (!lower.test(part) && !upper.test(part)) return undefined;
   return part.replaceAll('_', '-').toLowerCase();
 }
