@@ -67,6 +67,8 @@ interface AuditEntry {
   outcome: string;
 }
 
+/** How long peers may take to ask their workers: for a reset in three steps. */
+export const peersMs = { reading: 2_000, reset: 4_000 };
 const searchedRevisions = 1000;
 
 export class AdminController extends Controller {
@@ -236,8 +238,7 @@ export class AdminController extends Controller {
     peer: string | undefined,
   ): Promise<CountersJson> {
     const { fleet } = this.api;
-    // A reset is asked for in three steps.
-    const timeoutMs = question.reset ? 4_000 : 2_000;
+    const timeoutMs = question.reset ? peersMs.reset : peersMs.reading;
     const asking = this.askPeers(path, countersJson, peer, { body, timeoutMs });
     const linked = fleet.list();
     const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);

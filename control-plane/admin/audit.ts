@@ -18,7 +18,7 @@ export interface AuditedChange {
 
 /** Characters of a text at each of its ends; what is between them is left out. A request can have 2.6 MB of names,
  * and its reason stands at the end. */
-const maxEndLength = 1024;
+export const maxEndLength = 1024;
 
 export type Audit = (change: AuditedChange) => void;
 

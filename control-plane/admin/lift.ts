@@ -35,7 +35,7 @@ export interface LiftAsked {
 }
 
 /** Rules that a lift may copy: it is one line of the file. */
-const mostCopied = 200;
+export const mostCopied = 200;
 
 /** The files of the domain after the lift, those that have changed. Also takes out what has ended in them. Throws an
  * HttpError: 404 where no rule matches, or nothing is lifted, 409 where the lift cannot be written. */

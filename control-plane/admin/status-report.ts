@@ -149,7 +149,7 @@ export type StatusJson = Type.Static<typeof statusJson>;
 
 export const maxWaitingFor = 100;
 /** Control planes follow each other within a few seconds. */
-const settleMs = 10_000;
+export const settleMs = 10_000;
 
 export interface StatusSources {
   readonly storeDescription: string;

@@ -28,7 +28,7 @@ export type TokensResult =
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Shorter ones can be guessed. */
-const shortestToken = 16;
+export const shortestToken = 16;
 const maxTokens = 1000;
 const maxFileBytes = 1024 * 1024;
 

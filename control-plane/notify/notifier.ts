@@ -28,7 +28,7 @@ export interface NotifierDeps {
 export const maxWaiting = 100;
 /** After 1, 4, 16, 60 and 60 seconds. */
 export const retries = { retries: 5, minTimeout: 1_000, factor: 4, maxTimeout: 60_000 };
-const answerMs = 10_000;
+export const answerMs = 10_000;
 /** Statuses of a target that may take it later; with others it never will. */
 const passing = (status: number) => status >= 500 || status === 408 || status === 429;
 

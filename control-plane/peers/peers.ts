@@ -62,7 +62,7 @@ export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
 
 /** The answer of a control plane to itself. */
 export const itselfStatus = 409;
-const answerMs = 2_000;
+export const answerMs = 2_000;
 const maxAddresses = 32;
 /** What tens of thousands of workers take; more would be a burden when all peers send it. */
 const maxAnswerBytes = 32 * 1024 * 1024;

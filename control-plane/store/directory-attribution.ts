@@ -26,11 +26,11 @@ export interface DirectoryAttribution {
 /** Hidden, so that it is no rules file and a change of it alone is not noticed. */
 const fileName = '.ratelane-revisions.json';
 const format = 1;
-const maxRevisions = 50;
+export const maxRevisions = 50;
 /** The longest author and message are a fifth of it. */
 const maxBytes = 256 * 1024;
 /** The clocks of the machines may differ by this much. */
-const clockToleranceMs = 600_000;
+export const clockToleranceMs = 600_000;
 const maxTimeMs = 8.64e15;
 
 export function createDirectoryAttribution(

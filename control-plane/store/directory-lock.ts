@@ -31,7 +31,7 @@ export interface DirectoryLock {
 const lockName = '.ratelane.lock';
 const pauseMs = 25;
 /** A holder that has done nothing in its folder for this long is dead or stands still. */
-const staleMs = 60_000;
+export const staleMs = 60_000;
 
 /** Undefined when others held it for `waitMs`, which is far below a minute. Rejects with the file system's
  * error. */

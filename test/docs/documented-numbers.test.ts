@@ -1,18 +1,37 @@
 // Numbers that pages tell, held against the code: each sentence is made from the constants that it speaks of.
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
+import {
+  maxEntries as maxActivity,
+  maxTextLength as maxActivityText,
+} from '../../control-plane/activity/activity.ts';
 import { maxBodyBytes } from '../../control-plane/admin/admin-app.ts';
+import { peersMs } from '../../control-plane/admin/admin-controller.ts';
 import * as admin from '../../control-plane/admin/admin-server.ts';
+import { maxEndLength } from '../../control-plane/admin/audit.ts';
+import * as source from '../../control-plane/admin/controllers/sources.ts';
 import { maxListeners } from '../../control-plane/admin/events.ts';
+import { mostCopied } from '../../control-plane/admin/lift.ts';
+import { settleMs } from '../../control-plane/admin/status-report.ts';
+import { shortestToken } from '../../control-plane/admin/tokens.ts';
 import * as webhook from '../../control-plane/admin/webhook-route.ts';
 import * as fleet from '../../control-plane/fleet/limits.ts';
+import { keepMs } from '../../control-plane/kept-file.ts';
+import * as notifier from '../../control-plane/notify/notifier.ts';
+import { answerMs as peerAnswerMs } from '../../control-plane/peers/peers.ts';
+import * as recordings from '../../control-plane/rehearsal/effect/recordings.ts';
+import { maxOutcomes } from '../../control-plane/rollout/outcomes.ts';
 import { directoryTiming, gitTiming } from '../../control-plane/rollout/record-keeper.ts';
 import * as controlPlane from '../../control-plane/server.ts';
+import * as attribution from '../../control-plane/store/directory-attribution.ts';
+import { staleMs as staleLockMs } from '../../control-plane/store/directory-lock.ts';
+import { fetchTimeoutMs } from '../../control-plane/store/git-command.ts';
 import { defaultLimits as xds } from '../../control-plane/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 import { maxPlainConnections, maxTlsConnections } from '../../shared/grpc/acceptor.ts';
 import * as http2 from '../../shared/grpc/http2/limits.ts';
 import * as large from '../../shared/grpc/large-requests.ts';
+import { mostDaysAhead } from '../../shared/rules/rule-end.ts';
 import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
 import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
@@ -27,6 +46,8 @@ import { leastBytes } from '../../worker/decision/over-limit-cache.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { maxWaitingHits } from '../../worker/decision/should-rate-limit.ts';
 import { maxSamplesPerSecond } from '../../worker/decision/unmatched-sampler.ts';
+import * as limited from '../../worker/fleet/limited-values.ts';
+import { intervalMs as reportIntervalMs } from '../../worker/fleet/link.ts';
 import { maxDescriptors, maxOpen } from '../../worker/fleet/link-answers.ts';
 import * as debug from '../../worker/listen/debug.ts';
 import * as http from '../../worker/listen/http.ts';
@@ -36,6 +57,9 @@ import { keepaliveMs, keepaliveTimeoutMs } from '../../worker/management-stream.
 import * as pull from '../../worker/metrics/pull-endpoint.ts';
 import { maxRuntimeKeyLength, maxStoreServers } from '../../worker/metrics/registry.ts';
 import { backoff, maxSilentSteps, silenceStepMs } from '../../worker/processes/process-slot.ts';
+import { maxBufferedBytes } from '../../worker/recording/record-buffer.ts';
+import { flushIntervalMs } from '../../worker/recording/record-file.ts';
+import { maxLineLength } from '../../worker/recording/recorder.ts';
 import { closeGraceMs } from '../../worker/run-worker.ts';
 import { leaveLimitMs } from '../../worker/serving.ts';
 import { stopGraceMs } from '../../worker/worker.ts';
@@ -44,6 +68,24 @@ const count = (value: number) => value.toLocaleString('en-US');
 const kib = (bytes: number) => `${bytes / 1024} KiB`;
 const mib = (bytes: number) => `${bytes / 1024 ** 2} MiB`;
 const time = (ms: number) => (ms < 1000 ? `${ms} ms` : `${ms / 1000} s`);
+
+const words: Readonly<Record<number, string>> = {
+  ...{ 1: 'a', 2: 'two', 4: 'four', 5: 'five', 6: 'six', 10: 'ten', 100: 'A hundred' },
+};
+/** Of whole minutes or seconds, as a sentence has it. */
+const spoken = (ms: number) =>
+  ms % 60_000 === 0
+    ? `${words[ms / 60_000]} minute${ms === 60_000 ? '' : 's'}`
+    : `${words[ms / 1000]} seconds`;
+
+/** From the first try of a notification to the end of the last one. */
+function toLastTryMs(): number {
+  const { retries, minTimeout, factor, maxTimeout } = notifier.retries;
+  const waits = Array.from({ length: retries }, (_, index) =>
+    Math.min(minTimeout * factor ** index, maxTimeout),
+  );
+  return waits.reduce((sum, waitMs) => sum + waitMs, (retries + 1) * notifier.answerMs);
+}
 
 const plainConnections = [http, debug, pull].map((port) => count(port.maxConnections)).join(', ');
 
@@ -107,7 +149,41 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
   ],
   'worker/docs/statistics.md': [`Beyond ${maxStoreServers} servers further ones are \`others\``],
+  'worker/docs/recording.md': [
+    `kept in a buffer of ${mib(maxBufferedBytes)}, and written ${1000 / flushIntervalMs} times a second`,
+    `a line of more than ${maxLineLength} characters`,
+  ],
+  'shared/rules/README.md': [`is at most ${mostDaysAhead} days ahead`],
+  'control-plane/docs/admin-api.md': [
+    `A token has at least ${shortestToken} characters`,
+    `Of a text above ${count(2 * maxEndLength)} characters the middle is left out`,
+    `are asked, for at most ${peersMs.reading / 1000} seconds: each that counts by itself`,
+    `are asked, for at most ${peersMs.reset / 1000} seconds. Of those that count together`,
+    `At most the newest ${mib(recordings.mostBytes)} of recordings are read, for at most ${recordings.mostMs / 1000} seconds`,
+  ],
+  'control-plane/docs/console.md': [
+    `in the last ${source.mostRevisions} revisions, for ${source.mostMs / 1000} seconds at most`,
+    `at most the newest ${mib(recordings.mostBytes)} are decided again`,
+  ],
   'control-plane/docs/operating.md': [
+    `who made the last ${attribution.maxRevisions} changes through the admin API`,
+    `Their clocks may differ by ${spoken(attribution.clockToleranceMs)}.`,
+    `is taken over after ${spoken(staleLockMs)}, and`,
+    `a fetch may take ${spoken(fetchTimeoutMs)}.`,
+    `Files above ${mib(defaultBounds.fileBytes)}, which no rules may have`,
+    `It is written every ${keepMs / 1000} seconds while there is news`,
+    `has the last ${count(maxActivity)} lines of the audit log`,
+    `the outcome, cut at ${maxActivityText} characters each`,
+    `what became of the last ${maxOutcomes} revisions, which is on record`,
+    `asks its peers at once, for ${spoken(peerAnswerMs)}, with the token`,
+    `nothing has changed for ${spoken(settleMs)}, \`status\` names them`,
+    `has one of at least ${shortestToken} characters`,
+    `waits ${spoken(notifier.answerMs)} for an answer and is tried ${words[notifier.retries.retries + 1]} times within ${words[Math.ceil(toLastTryMs() / 60_000)]} minutes`,
+    `${words[notifier.maxWaiting]} wait for each receiver`,
+    `reports every ${spoken(reportIntervalMs)} what it decides`,
+    `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and tells ${limited.mostTold} of them`,
+    `names the end, at most ${mostDaysAhead} days ahead`,
+    `with more than ${mostCopied} rules it is refused`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
     `more than ${count(fleet.maxDecisionsPerSecond)} decisions a second`,
     `another one after ${time(directoryTiming.lease)} (directory) or ${time(gitTiming.lease)} (Git) without a sign of life`,

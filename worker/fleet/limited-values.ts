@@ -44,10 +44,10 @@ export interface LimitedValues extends OverLimitObserver {
   addShare(share: LimitedShare): void;
 }
 
-const size = 1_000;
-const periodMs = 60_000;
+export const size = 1_000;
+export const periodMs = 60_000;
 /** Values in a report. */
-const mostTold = 50;
+export const mostTold = 50;
 /** Requests of a second that are counted one by one; then so many samples, each for a few requests; all further
  * samples are for many. */
 const singlesPerSecond = 1_000;

@@ -48,7 +48,7 @@ export interface Link {
   stop(): Promise<void>;
 }
 
-const intervalMs = 5_000;
+export const intervalMs = 5_000;
 const lastReportMs = 500;
 /** A server without the service may be replaced by one that has it. */
 const unimplementedRetryMs = 600_000;

@@ -36,7 +36,7 @@ export interface RecordFile extends RecordSink {
 }
 
 /** Time between two writes, unless there is much. */
-const flushIntervalMs = 200;
+export const flushIntervalMs = 200;
 const flushBytes = 256 * 1024;
 /** After a failure, the time without an attempt. */
 export const retryMs = 5_000;

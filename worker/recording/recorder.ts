@@ -51,7 +51,7 @@ export interface RecorderDeps {
 }
 
 /** Longer lines are left out. */
-const maxLineLength = 64 * 1024;
+export const maxLineLength = 64 * 1024;
 /** The least time between log lines about decisions that are left out. */
 const lossIntervalMs = 60_000;
 /** Hexadecimal digits: 128 bits. */

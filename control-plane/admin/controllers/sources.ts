@@ -35,8 +35,8 @@ const ruleSourceJson = Type.Object(
 export type RuleSourceJson = Type.Static<typeof ruleSourceJson>;
 
 /** How far back is looked, in revisions and in time. */
-const mostRevisions = 100;
-const mostMs = 2_000;
+export const mostRevisions = 100;
+export const mostMs = 2_000;
 
 export class Default extends AdminController {
   static readonly GET = op({

@@ -20,9 +20,9 @@ export interface RecordingsInput {
 }
 
 /** Of all files together; a megabyte has about 3,000 decisions. */
-const mostBytes = 16 * 1024 * 1024;
+export const mostBytes = 16 * 1024 * 1024;
 const mostFiles = 100;
-const mostMs = 4_000;
+export const mostMs = 4_000;
 
 export async function replayRecordings(input: RecordingsInput): Promise<ReplayResult> {
   const { directory, domain, documents, others, clock, signal } = input;
