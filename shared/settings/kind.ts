@@ -26,7 +26,8 @@ interface RangeOptions<D> {
 
 function toSetting<T>(
   options: RowOptions,
-  rest: Pick<Setting<T>, 'kind' | 'default' | 'accepts' | 'parse' | 'format'>,
+  rest: Pick<Setting<T>, 'kind' | 'default' | 'accepts' | 'parse' | 'format'> &
+    Partial<Pick<Setting<T>, 'words'>>,
 ): Setting<T> {
   const { names, otherNames = [], doc, defaultText, secret = 'no', notYet, deprecated } = options;
   return Object.freeze({
@@ -37,6 +38,7 @@ function toSetting<T>(
     secret,
     notYet,
     deprecated,
+    words: undefined,
     ...rest,
   });
 }
@@ -213,6 +215,7 @@ export function choice<
   );
   return toSetting<Value>(options, {
     kind: 'choice',
+    words: shown,
     default: options.default,
     accepts: shown.length > 2 ? `one of ${shown.join(', ')}` : shown.join(' or '),
     parse: (word) => {

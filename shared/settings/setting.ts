@@ -27,6 +27,8 @@ export interface Setting<T> {
   readonly doc: string;
   /** Completes a sentence that begins with "write": the valid values, with an example. */
   readonly accepts: string;
+  /** Of a choice: its words, as documents show them. */
+  readonly words: readonly string[] | undefined;
   /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
   readonly secret: 'no' | 'url' | 'whole';
   /** For a setting that is read and checked but has no effect yet: what is missing. */

@@ -7,6 +7,7 @@ import { AppError } from '../../shared/errors.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
 import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
+import { withSettings } from './chart-settings.ts';
 import { generatedSections } from './generated-sections.ts';
 import { drawWindowEdge } from './window-edge-picture.ts';
 
@@ -31,6 +32,9 @@ const adminApp = await createAdminApp({ api: undefined, guard: bearer() });
 const description = `${JSON.stringify(adminApp.describe(), undefined, 2)}\n`;
 await writeFile(inProject('control-plane/admin/openapi.json'), description);
 await writeFile(inProject('shared/rules/window-edge.svg'), await drawWindowEdge());
+
+const valuesSchema = inProject('compose/helm/ratelane/values.schema.json');
+await writeFile(valuesSchema, withSettings(await readFile(valuesSchema, 'utf8')));
 
 const chart = 'compose/helm/ratelane/files';
 const observability = 'compose/observability';

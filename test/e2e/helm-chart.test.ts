@@ -62,15 +62,25 @@ const secretsWithTls: Secrets = {
   notify: { secret: `${signingSecret}\n` },
 };
 
+const clientAuthority = '/run/secrets/admin-tls/ca.crt';
+const withClientCertificates = {
+  ...withTls,
+  controlPlane: {
+    ...withTls.controlPlane,
+    settings: { RATELANE_ADMIN_TLS_CLIENT_CA: clientAuthority },
+  },
+};
+
 for (const [title, values, secrets] of [
   ['as it comes', {}, {}],
   ['with TLS and tokens', withTls, secretsWithTls],
+  ['with an admin port that asks for certificates', withClientCertificates, secretsWithTls],
 ] as const) {
   testChart(
     `the chart ${title}: probes pass, and each command that it tells of works`,
     async (t) => {
       t.timeout(4 * commandMs);
-      const isProtected = title === 'with TLS and tokens';
+      const isProtected = title !== 'as it comes';
       const receiver = await startReceiver(t);
       const given = 'worker' in values ? values.worker : { settings: {} };
       const settings = { ...given.settings, KVSTORE_URL: await startStore(t, isProtected) };

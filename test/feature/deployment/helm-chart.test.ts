@@ -488,6 +488,66 @@ testChart('a store with a password and TLS of its own is a matter of Secrets', a
   );
 });
 
+testChart('what a release brings besides, relabelling and users of OpenShift arrive', async (t) => {
+  const anyUser = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } };
+  const relabelings = [{ action: 'labeldrop', regex: 'pod' }];
+  const metricRelabelings = [{ action: 'drop', regex: 'process_.*', sourceLabels: ['__name__'] }];
+  const { code, output } = await render(t, {
+    podSecurityContext: anyUser,
+    serviceMonitor: { enabled: true, relabelings, metricRelabelings },
+    extraObjects: [
+      {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: '{{ .Release.Name }}-besides' },
+        data: { a: 'b' },
+      },
+    ],
+  });
+  t.is(code, 0, output);
+  const manifests = readManifests(output);
+  t.true(manifests.some(({ metadata }) => metadata.name === 'sample-besides'));
+  const monitors = manifests.filter(({ kind }) => kind === 'ServiceMonitor');
+  t.is(monitors.length, 2);
+  for (const { spec } of monitors) t.like(spec.endpoints[0], { relabelings, metricRelabelings });
+  t.deepEqual(findPod(output, 'sample-ratelane-worker').spec.securityContext, anyUser);
+});
+
+testChart('where the admin port asks for certificates, all that ask it show one', async (t) => {
+  const settings = { RATELANE_ADMIN_TLS_CLIENT_CA: '/run/secrets/admin-tls/ca.crt' };
+  const { code, output } = await render(t, {
+    controlPlane: { adminTlsSecret: 'plane-tls', adminTlsCa: true, settings },
+    serviceMonitor: { enabled: true },
+  });
+  t.is(code, 0, output);
+  const manifests = readManifests(output);
+  const find = (kind: string, name: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name);
+  t.like(find('ServiceMonitor', 'sample-ratelane-control-plane').spec.endpoints[0].tlsConfig, {
+    cert: { secret: { name: 'plane-tls', key: 'tls.crt' } },
+    keySecret: { name: 'plane-tls', key: 'tls.key' },
+  });
+  const { spec } = find('Pod', 'sample-ratelane-test');
+  const { args, volumeMounts } = spec.containers.find(({ name }: Manifest) => name === 'rules');
+  t.true(args.includes('--cert=/run/secrets/admin-tls/tls.crt'));
+  t.true(args.includes('--key=/run/secrets/admin-tls/tls.key'));
+  t.true(volumeMounts.some(({ mountPath }: Manifest) => mountPath === '/run/secrets/admin-tls'));
+  const { secret } = spec.volumes.find(({ name }: Manifest) => name === 'admin-tls');
+  t.deepEqual(
+    secret.items.map(({ key }: Manifest) => key),
+    ['ca.crt', 'tls.crt', 'tls.key'],
+  );
+});
+
+testChart('a word that a setting does not have is refused, with those that it has', async (t) => {
+  const { code, output } = await render(t, {
+    worker: { settings: { KVSTORE_FAILURE_MODE: 'alow', KVSTORE_TLS: 'on', log_level: 'x' } },
+  });
+  t.is(code, 1);
+  t.regex(output, /KVSTORE_FAILURE_MODE.*allow/);
+  t.regex(output, /KVSTORE_TLS/);
+});
+
 testChart('recorded decisions have room for all files that may be kept', async (t) => {
   const sizeOf = async (settings: object) => {
     const { code, output } = await render(t, { worker: { recordDecisions: true, settings } });
@@ -632,6 +692,18 @@ const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
     /controlPlane\.notify: .*controlPlane\.enabled: true/,
     { controlPlane: { enabled: false, notify: { urlSecret: 'a' } } },
   ],
+  [
+    /RATELANE_ADMIN_TLS_CLIENT_CA: .*controlPlane\.adminTlsSecret/,
+    { controlPlane: { settings: { RATELANE_ADMIN_TLS_CLIENT_CA: '/ca.crt' } } },
+  ],
+  [
+    /redis\.enabled: .*BACKEND_TYPE is memory/,
+    { redis: { enabled: true }, worker: { settings: { BACKEND_TYPE: 'memory' } } },
+  ],
+  [
+    /controlPlane\.adminTokensSecret: .*controlPlane\.enabled: true/,
+    { controlPlane: { enabled: false, adminTokensSecret: 'a' } },
+  ],
   [/ingress\.hosts: /, { controlPlane: { ingress: { enabled: true } } }],
   [
     /networkPolicy\.adminCallers: controlPlane\.ingress/,
@@ -677,10 +749,13 @@ test('each value has its type in the schema, and nothing else is in there', (t) 
   const read = (file: string) =>
     parseAllDocuments(readFileSync(join(chart, file), 'utf8'))[0]?.toJS();
   /** Maps whose keys are the user's. */
-  const open = new Set(['rules', 'worker.settings', 'worker.resources', 'controlPlane.resources']);
+  const open = new Set([
+    ...['rules', 'worker.settings', 'controlPlane.settings'],
+    ...['worker.resources', 'controlPlane.resources'],
+  ]);
   const compare = (place: string, value: Manifest, schema: Manifest) => {
     const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-    if (!isMap || schema.properties === undefined) {
+    if (!isMap || schema.properties === undefined || open.has(place)) {
       t.truthy(schema.type ?? schema.enum ?? schema.anyOf, `${place} has a type`);
       if (isMap && Object.keys(value).length > 0 && !open.has(place)) {
         t.truthy(schema.additionalProperties, place);

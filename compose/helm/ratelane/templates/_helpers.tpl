@@ -34,6 +34,11 @@ app.kubernetes.io/component: {{ last . }}
 {{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ .Release.Namespace }}.svc:18001
 {{- end }}
 
+{{/* Whether the admin port asks callers for a certificate: "true" or nothing. They show its own. */}}
+{{- define "ratelane.adminAsksClients" -}}
+{{- if .Values.controlPlane.settings.RATELANE_ADMIN_TLS_CLIENT_CA }}true{{ end }}
+{{- end }}
+
 {{- define "ratelane.peersToken" -}}
 {{- .Values.controlPlane.peersTokenSecret | default (include "ratelane.peers" .) }}
 {{- end }}
@@ -78,11 +83,15 @@ serviceAccountName: {{ .name | default (include "ratelane.fullname" $) }}
 {{- end }}
 {{- end }}
 securityContext:
+  {{- with .Values.podSecurityContext }}
+  {{- toYaml . | nindent 2 }}
+  {{- else }}
   runAsNonRoot: true
   runAsUser: 1000
   runAsGroup: 1000
   fsGroup: 1000
   seccompProfile: { type: RuntimeDefault }
+  {{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}

@@ -1,0 +1,44 @@
+// What the Helm chart's schema says of settings: which values a choice or a boolean has, from the tables of settings.
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
+import { workerTable } from '../../worker/settings/table.ts';
+
+/** Beside those of YAML. */
+const booleans = ['true', 'false', 'True', 'False', 'TRUE', 'FALSE', 't', 'f', 'T', 'F', '1', '0'];
+
+/** The schema of the chart's values with the settings of the tables in it, for Biome to bring into form. */
+export function withSettings(schema: string): string {
+  const read = JSON.parse(schema);
+  read.definitions = { boolean: { enum: [true, false, 1, 0, ...booleans] } };
+  for (const [program, table] of [
+    ['worker', workerTable],
+    ['controlPlane', controlPlaneTable],
+  ] as const) {
+    read.properties[program].properties.settings.properties = toProperties(table);
+  }
+  return `${JSON.stringify(read, undefined, 2)}\n`;
+}
+
+function toProperties(table: SettingsTable): Record<string, object> {
+  const entries = toRows(table).flatMap(({ setting }) => {
+    const values = toValues(setting);
+    const variables = setting.names.filter((name) => /^[A-Z]/.test(name));
+    return values === undefined ? [] : variables.map((name) => [name, values] as const);
+  });
+  return Object.fromEntries(entries);
+}
+
+/** A word stands there in the ways of writing that people use, if the setting takes them. */
+function toValues({ kind, words = [], parse }: Setting<unknown>): object | undefined {
+  const takes = (text: string) => parse(text).ok;
+  if (kind === 'bool') return { $ref: '#/definitions/boolean' };
+  if (kind !== 'choice') return undefined;
+  const written = words.flatMap((word) => [
+    word,
+    word.toLowerCase(),
+    word.toUpperCase(),
+    word.charAt(0).toUpperCase() + word.slice(1).toLowerCase(),
+  ]);
+  const empty = takes('') ? [''] : [];
+  return { enum: [...new Set([...written.filter(takes), ...empty])] };
+}
