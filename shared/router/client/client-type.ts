@@ -1,6 +1,7 @@
 // The type of a client, from the types of modules of controllers alone: what a method declares is what a caller
 // writes, and what it returns is what a caller gets, as it arrives in JSON. client.ts calls.
 import type Type from 'typebox';
+import type { ServerEvent } from '../live/server-event.ts';
 import type { Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
 import type { StandardObject } from '../standard-schema.ts';
@@ -229,9 +230,12 @@ type Arriving<Value, Spec = unknown> =
           ? Blob | string
           : Value extends AsyncGenerator<infer Item> | Generator<infer Item>
             ? Spec extends { produces: 'text/event-stream' }
-              ? AsyncIterable<Json<Item>>
+              ? AsyncIterable<Json<EventData<Item>>>
               : Json<Item>[]
             : Json<Value>;
+
+/** Of an event with a name or an id a client sees the data alone. */
+type EventData<Item> = Item extends ServerEvent<infer Data> ? Data : Item;
 
 type IsAny<Value> = 0 extends 1 & Value ? true : false;
 

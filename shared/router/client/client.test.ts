@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { Controller } from '../controller.ts';
 import { HttpError, Stop } from '../errors.ts';
 import { bearer } from '../guard.ts';
+import { ServerEvent } from '../live/server-event.ts';
 import { op } from '../op.ts';
 import { optional, part } from '../path-part.ts';
 import { createTestClient } from '../test-client.ts';
@@ -91,6 +92,7 @@ class Count extends Controller {
   static readonly GET = op({ produces: 'text/event-stream' });
   async *GET() {
     yield { n: 1 };
+    yield new ServerEvent({ n: 2 }, { id: '2', name: 'count' });
   }
 }
 
@@ -193,6 +195,14 @@ test('a method that takes its body raw is given bytes before its positions, and 
   });
   const bytes = await api.notes['[id]'].scans.PUT({}, new TextEncoder().encode('dark'), 7, 'a');
   t.is(bytes.ok && bytes.value.text, 'dark');
+});
+
+test('of events their data arrives, one after another', async (t) => {
+  const { api } = await start();
+  const counted = await api.Count.GET();
+  const numbers: number[] = [];
+  if (counted.ok) for await (const { n } of counted.value) numbers.push(n);
+  t.deepEqual(numbers, [1, 2]);
 });
 
 test('a file is sent as a form', async (t) => {
