@@ -2,13 +2,13 @@
 // that are shown.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
+import { createRouterFolder } from '../../test/support/router-folder.ts';
 import { type App, createApp } from './app.ts';
 import { createNodeServer } from './mounts/node-http.ts';
 
@@ -23,21 +23,8 @@ let app: App;
 
 /** Each block with a controller is a module: the first is the root, others are called by their class. */
 test.before('the controllers of the README are an application that starts', async () => {
-  folder = await mkdtemp(join(tmpdir(), 'readme-'));
-  const packages = join(folder, 'node_modules');
-  await mkdir(join(packages, 'ratelane-router'), { recursive: true });
-  for (const name of ['@hono', '@types', 'fastify', 'typebox'])
-    await symlink(join(root, 'node_modules', name), join(packages, name));
-  await symlink(join(root, 'shared'), join(packages, 'ratelane-router', 'shared'));
-  // The entries of the package, in the sources.
-  const exports = {
-    '.': './shared/router/index.ts',
-    './client': './shared/router/client/client.ts',
-  };
-  const manifest = JSON.stringify({ name: 'ratelane-router', type: 'module', exports });
-  await writeFile(join(packages, 'ratelane-router', 'package.json'), manifest);
+  folder = await createRouterFolder(['@hono', 'fastify']);
   await mkdir(join(folder, 'controllers'));
-  await writeFile(join(folder, 'package.json'), '{"type": "module"}');
   for (const [at, source] of sources.entries()) {
     const isController = source.includes(' extends Controller ');
     const name = at === 0 ? 'index' : `block${at}`;

@@ -17,7 +17,9 @@ try {
   run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
   run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  cpSync(join(root, 'shared', 'router', 'README.md'), join(folder, 'README.md'));
+  for (const name of ['README.md', 'docs']) {
+    cpSync(join(root, 'shared', 'router', name), join(folder, name), { recursive: true });
+  }
   const manifest = JSON.stringify(createManifest(sources), undefined, 2);
   writeFileSync(join(folder, 'package.json'), `${manifest}\n`);
   const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ['npm'];
