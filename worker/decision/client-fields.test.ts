@@ -15,6 +15,8 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 1000}
   - key: bucket
     rate_limit: {unit: second, requests_per_unit: 10, algorithm: token_bucket, burst: 25}
+  - key: shut
+    rate_limit: {unit: minute, requests_per_unit: 0, algorithm: token_bucket, burst: 5}
   - key: watched
     shadow_mode: true
     rate_limit: {unit: hour, requests_per_unit: 1}
@@ -100,6 +102,8 @@ test('a bucket is told by what it holds, and by the time in which it fills', asy
   const fields = await createAsked()(ask('bucket=x'));
   t.deepEqual(read(fields['ratelimit-policy']), { 'bucket-second': { q: 25, w: 3 } });
   t.like(read(fields['ratelimit'])['bucket-second'], { r: 24 });
+  const never = await createAsked()(ask('shut=x'));
+  t.deepEqual(read(never['ratelimit-policy']), { 'shut-minute': { q: 5, w: 60 } });
 });
 
 test('of a list of limits the one that is closest is told', async (t) => {

@@ -111,7 +111,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
         return;
       }
       for (const part of match.parts ?? [match]) {
-        if (!part.limit.unlimited) found.push(prepare(request, descriptor, part, nowSeconds()));
+        found.push(prepare(request, descriptor, part, nowSeconds()));
       }
     });
     return { found, problems };

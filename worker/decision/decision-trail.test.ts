@@ -30,6 +30,9 @@ descriptors:
       - key: user
         value: 1
         rate_limit: {unit: hour, requests_per_unit: 5}
+  - key: watched
+    shadow_mode: true
+    rate_limit: {unit: minute, requests_per_unit: 1}
   - key: shadow
     shadow_mode: true
     quota_mode: true
@@ -176,6 +179,14 @@ test('a rule in shadow mode says so when it is over, counted or known', async (t
     t.true(lines.includes('Limit with key d.shadow, is in shadow_mode'));
     t.true(lines.includes('applying limit: 0 requests per SECOND, shadow_mode: true, quota: true'));
   }
+});
+
+test('a rule in shadow mode says nothing of it up to its limit', async (t) => {
+  const ask = createTrailed();
+  const said = (lines: readonly string[]) =>
+    lines.some((line) => line.includes('is in shadow_mode'));
+  t.false(said(await ask('d', 'watched=1')));
+  t.true(said(await ask('d', 'watched=1')));
 });
 
 test('a log without debug lines has no trail, so that nothing is made for it', (t) => {

@@ -89,3 +89,20 @@ test('a key that was asked for twice in a row is known the third time, and not p
   t.is(ask('b'), 'd_a_b_1795219200');
   t.is(reads, 2);
 });
+
+test('entries with the same hash have each a key of their own', (t) => {
+  const keys = createCounterKeys('');
+  const match = createMatch();
+  const window = { start: 1_795_219_200, seconds: 60 };
+  const of = (key: string, value: string) =>
+    keys.of('d', { entries: [{ key, value }], hash: 7 }, match, window);
+  for (let time = 1; time <= 3; time++) t.is(of('a', 'b'), 'd_a_b_1795219200');
+  for (const [key, value] of [
+    ['a', 'c'],
+    ['x', 'b'],
+    ['a', 'bb'],
+    ['a', ''],
+  ] as const) {
+    t.is(of(key, value), `d_${key}_${value}_1795219200`);
+  }
+});

@@ -112,6 +112,24 @@ test('a list answers with the limit that hurts most, counts each limit apart and
   t.deepEqual(statsOf(worker, 'd.k.hour'), [4, 1, 1, 3, 0]);
 });
 
+test('far from its limits a list is near none, and what it takes back is no hit', async (t) => {
+  const worker = createWorker(list.replace('requests_per_unit: 2', 'requests_per_unit: 20'), {
+    nearLimitRatio: 0.9,
+  });
+  await worker.decide(ask('k=x'));
+  t.deepEqual(statsOf(worker, 'd.k'), [1, 0, 0, 1, 0]);
+  await worker.decide(ask({ of: 'k=x', hitsAddend: 1, isNegativeHits: true }));
+  t.deepEqual(statsOf(worker, 'd.k'), [1, 0, 0, 1, 0]);
+});
+
+test('a list counts as over when one of its limits is known to be', async (t) => {
+  const worker = createWorker(list.replace('requests_per_unit: 2', 'requests_per_unit: 1'), {
+    localCacheBytes: 10_000,
+  });
+  for (let index = 0; index < 3; index++) await worker.decide(ask('k=x'));
+  t.is(worker.stat('rate_limit.d.k.over_limit'), 2);
+});
+
 test('of a list only the limits that are over count where an over-limit stops counting', async (t) => {
   const worker = createWorker(list, { stopIncrementWhenOver: true });
   for (let index = 0; index < 5; index++) await worker.decide(ask('k=x'));
