@@ -30,7 +30,7 @@ import { createIds, LazyDraft, Routing } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { resolvePath } from './table/resolve.ts';
 import type { ClassNode, ModuleNode, Route } from './table/table.ts';
-import { allowedMethods, answeringVerbs, anyVerbs, isKnownMethod } from './table/verb.ts';
+import { allowedMethods, anyVerbs, isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
@@ -101,7 +101,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       progress.headers = corsHeaders(node.cors, headers);
       if (isPreflight(method, headers)) return noContent(preflightHeaders(headers), request.id);
     }
-    const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : findRoute(node, method);
+    const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : node.answers.get(method);
     if (route === undefined) {
       return answerWithoutRoute(node, { method, partCount: positionals.length, id: request.id });
     }
@@ -209,7 +209,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function callMethod(call: Call, body: BodyArguments): unknown {
     const { route, request, draft } = call;
     const { methodTimeoutMs } = route.limits;
-    const value = route.call({ request, response: draft, describe }, bind(call, body));
+    const args = bind(call, body);
+    const instance = new route.controller({ request, response: draft, describe });
+    const value = route.handler.apply(instance, args);
     if (methodTimeoutMs === Number.POSITIVE_INFINITY || !isThenable(value)) return value;
     return withinTime(value, methodTimeoutMs, () => request.end());
   }
@@ -357,14 +359,6 @@ function isAsyncGenerator(value: unknown): value is AsyncGenerator {
   return (
     typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
   );
-}
-
-function findRoute(node: ClassNode, method: string): Route | undefined {
-  for (const verb of answeringVerbs(method)) {
-    const route = node.verbs.get(verb);
-    if (route !== undefined) return route;
-  }
-  return undefined;
 }
 
 /** `OPTIONS *` asks what the server supports; no other method has this target. */

@@ -14,10 +14,10 @@ import type { Dispatch } from '../dispatch.ts';
 import {
   type HeaderList,
   isWhole,
+  type RequestHeaders,
   type RequestLike,
   type ResponseLike,
 } from '../request/request.ts';
-import { RawHeaders } from './raw-headers.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
@@ -75,8 +75,41 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
     headers,
     body: hasBody(headers) ? request : undefined,
     remoteAddress: request.socket.remoteAddress,
-    ...(response && { signal: () => toGoneSignal(response) }),
+    signal: response && (() => toGoneSignal(response)),
   };
+}
+
+/** The headers as they came, looked up one by one: a request seldom needs more than three of them. */
+class RawHeaders implements RequestHeaders {
+  readonly #raw: readonly string[];
+
+  /** Names and values in turn, as `rawHeaders` of an IncomingMessage. */
+  constructor(raw: readonly string[]) {
+    this.#raw = raw;
+  }
+
+  /** Values of a name that stands more than once are joined, as those of `Headers`. */
+  get(name: string): string | null {
+    const raw = this.#raw;
+    let found: string | null = null;
+    for (let at = 0; at < raw.length; at += 2) {
+      const given = raw[at] as string;
+      if (given.length !== name.length) continue;
+      if (given !== name && given.toLowerCase() !== name) continue;
+      const value = raw[at + 1] as string;
+      found = found === null ? value : `${found}, ${value}`;
+    }
+    return found;
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== null;
+  }
+
+  *[Symbol.iterator](): Iterator<[string, string]> {
+    const raw = this.#raw;
+    for (let at = 0; at < raw.length; at += 2) yield [raw[at] as string, raw[at + 1] as string];
+  }
 }
 
 /** Aborted when the connection closes before the answer has been sent. */

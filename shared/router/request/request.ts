@@ -19,7 +19,7 @@ export interface RequestLike {
   /** The socket's peer; a forwarding header is never believed. */
   readonly remoteAddress: string | undefined;
   /** Aborted when the client has gone before the end of its answer. Absent where the server does not tell. */
-  readonly signal?: () => AbortSignal;
+  readonly signal?: (() => AbortSignal) | undefined;
   /** The client asks for a WebSocket, which the mount can open. */
   readonly isUpgrade?: boolean;
 }

@@ -41,12 +41,12 @@ export function nestedClasses(value: object): (readonly [string, ControllerClass
   );
 }
 
-type Method = (...args: readonly unknown[]) => unknown;
+export type Handler = (...args: readonly unknown[]) => unknown;
 
 /** Along the class chain below Controller, the nearest of a name. One that was given to `op()` is called on the
  * instance, as the others are. */
-export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Method> {
-  const methods = new Map<string, Method>();
+export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Handler> {
+  const methods = new Map<string, Handler>();
   let link: object = controller;
   while (link !== Controller) {
     const own = [
@@ -54,7 +54,7 @@ export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Meth
       ...ownEntries(link).map(([name, value]) => [name, isOp(value) && value.method] as const),
     ];
     for (const [name, value] of own) {
-      if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as Method);
+      if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as Handler);
     }
     link = Object.getPrototypeOf(link) as object;
   }

@@ -4,7 +4,6 @@
 import Type from 'typebox';
 import { type Binder, compileBinder } from '../arguments/bind.ts';
 import type { SchemaCompiler } from '../arguments/schema.ts';
-import type { ControllerContext } from '../controller.ts';
 import type { Cors } from '../cors.ts';
 import { StartError } from '../errors.ts';
 import { type Folder, isFolder } from '../folder.ts';
@@ -18,6 +17,7 @@ import {
   type ControllerClass,
   classNameOf,
   declaredMethods,
+  type Handler,
   isController,
   isRouted,
   methodsOf,
@@ -29,7 +29,7 @@ import type { ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
 import { authenticates, findGuards, type RouteGuards, toGuards } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
-import { parseHandlerName, type Verb } from './verb.ts';
+import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
 
 export interface ModuleNode {
   readonly modules: Map<string, ModuleNode>;
@@ -47,6 +47,8 @@ export interface ClassNode {
   /** Nested classes, and verbs with a suffix. */
   readonly children: Map<string, ClassNode>;
   readonly verbs: Map<string, Route>;
+  /** By the method of a request. */
+  readonly answers: Map<string, Route>;
 }
 
 export interface Route extends RouteGuards {
@@ -72,8 +74,9 @@ export interface Route extends RouteGuards {
   readonly waits: boolean;
   /** Of a class with CONNECT, whose connections stay open. */
   readonly socket?: SocketClass;
-  /** Makes an instance and calls its method. */
-  call(context: ControllerContext, args: readonly unknown[]): unknown;
+  readonly controller: ControllerClass;
+  /** Called on an instance of it. */
+  readonly handler: Handler;
 }
 
 export interface TableOptions {
@@ -201,7 +204,7 @@ function buildClass(
   }
   const cors =
     value.cors ?? building.folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
-  const node: ClassNode = { name: fullName, cors, children: new Map(), verbs: new Map() };
+  const node = createClassNode(fullName, cors);
   const within = [...building.within, value];
   for (const [key, inner] of nestedClasses(value)) {
     if (within.includes(inner)) continue;
@@ -231,30 +234,32 @@ function addMethods(
     if (methods.has(method)) continue;
     building.problems.push(`${node.name}.${method} is declared by op() and does not exist`);
   }
-  for (const [method, called] of methods) {
-    const handler = parseHandlerName(method);
-    if (handler === undefined) continue;
-    const { verb } = handler;
-    const route = buildRoute(node, controller, { method, called, verb, extension, building });
+  for (const [method, handler] of methods) {
+    const { verb, suffix } = parseHandlerName(method) ?? {};
+    if (verb === undefined) continue;
+    const route = buildRoute(node, controller, { method, handler, verb, extension, building });
     if (route === undefined) continue;
-    if (handler.suffix === undefined) {
-      node.verbs.set(handler.verb, route);
+    if (suffix === undefined) {
+      addRoute(node, route);
       continue;
     }
-    const part = toPathName(handler.suffix);
-    const name = `${node.name} (${handler.suffix})`;
-    const child = node.children.get(part) ?? {
-      name,
-      cors: node.cors,
-      children: new Map<string, ClassNode>(),
-      verbs: new Map<string, Route>(),
-    };
+    const part = toPathName(suffix);
+    const name = `${node.name} (${suffix})`;
+    const child = node.children.get(part) ?? createClassNode(name, node.cors);
     if (child.name !== name) {
       building.problems.push(`${node.name}.${method} and ${child.name} have one path`);
       continue;
     }
     node.children.set(part, child);
-    child.verbs.set(handler.verb, route);
+    addRoute(child, route);
+  }
+}
+
+function addRoute({ verbs, answers }: ClassNode, route: Route): void {
+  verbs.set(route.verb, route);
+  for (const method of knownMethods) {
+    const [best] = answeringVerbs(method).flatMap((verb) => verbs.get(verb) ?? []);
+    if (best !== undefined) answers.set(method, best);
   }
 }
 
@@ -281,7 +286,7 @@ function findMisspelt(
 
 interface Declaring {
   readonly method: string;
-  readonly called: (...args: readonly unknown[]) => unknown;
+  readonly handler: Handler;
   readonly verb: Verb;
   readonly extension: string | undefined;
   readonly building: Building;
@@ -290,7 +295,7 @@ interface Declaring {
 function buildRoute(
   node: ClassNode,
   controller: ControllerClass,
-  { method, called, verb, extension, building }: Declaring,
+  { method, handler, verb, extension, building }: Declaring,
 ): Route | undefined {
   const { module, options, problems } = building;
   const name = `${node.name}.${method}`;
@@ -345,7 +350,8 @@ function buildRoute(
       folders: building.folders,
       limits,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, building.options) }),
-      call: (context, args) => called.apply(new controller(context), args as unknown[]),
+      controller,
+      handler,
     };
   } catch (error) {
     problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
@@ -415,6 +421,10 @@ function findForgottenGuards(
 
 function isParameter(part: string): boolean {
   return part.startsWith('[');
+}
+
+function createClassNode(name: string, cors: Cors | undefined): ClassNode {
+  return { name, cors, children: new Map(), verbs: new Map(), answers: new Map() };
 }
 
 function createModuleNode(): ModuleNode {

@@ -16,7 +16,7 @@ export type Verb =
 const handlerName =
   /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?|CONNECT)$/;
 
-const knownMethods: ReadonlySet<string> = new Set([
+export const knownMethods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
   'POST',
