@@ -306,7 +306,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       // Before any worker leaves: another control plane goes on where this one is.
       await rollout.stop();
       notifying?.stop();
-      events.stop();
       // Before the workers are let go: nobody is told that there are none.
       await admin?.stop(stopGraceMs);
       fleet.stop();

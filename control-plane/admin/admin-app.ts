@@ -24,6 +24,8 @@ export const versionPrefix = '/v1';
 
 /** A push has all rules of a company; the store's own limits are not far above. */
 export const maxBodyBytes = 32 * 1024 * 1024;
+/** Who listens to `/events`. */
+export const maxListeners = 64;
 
 export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promise<App> {
   return createApp({
@@ -36,7 +38,7 @@ export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promi
     requireGuards: true,
     // Forms and plain texts are excluded: pages of other sites could send them.
     bodyKinds: ['json'],
-    limits: { bodyBytes: maxBodyBytes },
+    limits: { bodyBytes: maxBodyBytes, liveConnections: maxListeners },
     strictNames: true,
     info: {
       title: 'Ratelane admin API',

@@ -492,11 +492,11 @@ test('what is in force is shown without the store, which may no longer have it',
 test('who listens to the events is told at once that there is something to read', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
   const answer = await fetch(`http://127.0.0.1:${port}/events`);
-  t.is(answer.headers.get('content-type'), 'text/event-stream;charset=UTF-8');
+  t.is(answer.headers.get('content-type'), 'text/event-stream');
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
   let text = '';
   while (!text.includes('state')) text += new TextDecoder().decode((await reader.read()).value);
-  t.is(text, 'event: revisions\ndata:\n\nevent: state\ndata:\n\n');
+  t.is(text, 'event:revisions\ndata:""\n\nevent:state\ndata:""\n\n');
   await reader.cancel();
   t.is((await fetch(`http://127.0.0.1:${port}/status`)).status, 200);
   t.deepEqual(

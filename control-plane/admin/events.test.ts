@@ -20,51 +20,60 @@ function start() {
     rollout: { state: () => undefined },
   };
   const events = createEvents(sources, clock);
-  const join = () => {
-    const seen: (AdminEvent | 'end')[] = [];
-    const leave = events.join({ send: (event) => seen.push(event), end: () => seen.push('end') });
-    return { seen, leave };
+  /** Takes whatever comes, as soon as it comes. */
+  const follow = () => {
+    const ending = new AbortController();
+    const seen: AdminEvent[] = [];
+    const ended = (async () => {
+      for await (const event of events.follow(ending.signal)) seen.push(event);
+    })();
+    return { seen, ended, leave: () => ending.abort() };
   };
-  return { clock, state, events, join };
+  return { clock, state, events, follow };
 }
 
-test('a listener is told at once, when the state changes, and every five seconds', (t) => {
-  const { clock, state, join } = start();
-  const { seen } = join();
-  clock.advance(4_500);
-  t.deepEqual(seen.splice(0), ['revisions', 'state']);
-  clock.advance(500);
-  t.deepEqual(seen.splice(0), ['figures']);
+/** Until who listens has taken what there is. */
+const taken = () => new Promise((resolve) => setImmediate(resolve));
+
+test('a listener is told at once, when the state changes, and every five seconds', async (t) => {
+  const { clock, state, follow } = start();
+  const { seen } = follow();
+  const next = async (ms: number) => {
+    clock.advance(ms);
+    await taken();
+    return seen.splice(0);
+  };
+  t.deepEqual(await next(4_500), ['revisions', 'state']);
+  t.deepEqual(await next(500), ['figures']);
   state.newest = 'b';
-  clock.advance(500);
-  t.deepEqual(seen.splice(0), ['revisions', 'state']);
+  t.deepEqual(await next(500), ['revisions', 'state']);
   state.error = 'no answer';
-  clock.advance(500);
-  t.deepEqual(seen, ['state'], 'the revisions are the same');
+  t.deepEqual(await next(500), ['state'], 'the revisions are the same');
 });
 
-test('nothing is read while nobody listens', (t) => {
-  const { clock, state, join } = start();
+test('what comes while nothing is taken waits once', async (t) => {
+  const { clock, events } = start();
+  const slow = events.follow(new AbortController().signal);
+  t.is((await slow.next()).value, 'revisions');
+  clock.advance(20_000);
+  t.is((await slow.next()).value, 'state');
+  t.is((await slow.next()).value, 'figures');
+  const next = slow.next();
+  clock.advance(5_000);
+  t.is((await next).value, 'figures');
+});
+
+test('nothing is read while nobody listens', async (t) => {
+  const { clock, state, follow } = start();
   clock.advance(60_000);
   t.is(state.reads, 0);
-  const { leave } = join();
+  const { leave, ended } = follow();
+  await taken();
   clock.advance(1_000);
   const { reads } = state;
   t.true(reads > 0);
-  leave?.();
+  leave();
+  await ended;
   clock.advance(60_000);
   t.is(state.reads, reads);
-});
-
-test('there is a bound for listeners, and all are ended with the control plane', (t) => {
-  const { events, join } = start();
-  const all = Array.from({ length: 64 }, join);
-  t.true(all.every(({ leave }) => leave !== undefined));
-  t.is(join().leave, undefined);
-  all[0]?.leave?.();
-  t.truthy(join().leave);
-  events.stop();
-  t.is(all[1]?.seen.at(-1), 'end');
-  all[1]?.leave?.();
-  t.is(join().leave, undefined, 'nobody comes after them');
 });

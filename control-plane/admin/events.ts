@@ -10,19 +10,11 @@ import { countWorkers } from './status-report.ts';
  * the workers' states; `figures`: workers have reported since. */
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
-export interface EventListener {
-  send(event: AdminEvent): void;
-  end(): void;
-}
-
 export interface Events {
-  /** The result is called when the listener has gone; undefined when there are too many, and after the stop. */
-  join(listener: EventListener): (() => void) | undefined;
-  /** Ends all listeners. */
-  stop(): void;
+  /** What is new, each thing once however slowly it is taken; the first two at once. Ends with the signal. */
+  follow(signal: AbortSignal): AsyncGenerator<AdminEvent, void>;
 }
 
-export const maxListeners = 64;
 const lookMs = 500;
 const figuresMs = 5_000;
 
@@ -33,11 +25,10 @@ export interface EventSources {
 }
 
 export function createEvents(sources: EventSources, clock: Clock): Events {
-  const listeners = new Set<EventListener>();
+  const listeners = new Set<(event: AdminEvent) => void>();
   let stopLooking: (() => void) | undefined;
   let known = { revisions: '', state: '' };
   let figuresSentMs = 0;
-  let isStopped = false;
 
   function look(): void {
     const nowMs = clock.monotonicMs();
@@ -53,31 +44,51 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   }
 
   function tell(event: AdminEvent): void {
-    for (const listener of listeners) listener.send(event);
+    for (const listener of listeners) listener(event);
+  }
+
+  function join(listener: (event: AdminEvent) => void): void {
+    listeners.add(listener);
+    if (stopLooking !== undefined) return;
+    known = toFingerprints(sources);
+    figuresSentMs = clock.monotonicMs();
+    stopLooking = repeatAfter(clock, lookMs, look);
+  }
+
+  function leave(listener: (event: AdminEvent) => void): void {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    stopLooking?.();
+    stopLooking = undefined;
   }
 
   return {
-    join(listener) {
-      if (isStopped || listeners.size >= maxListeners) return undefined;
-      listeners.add(listener);
-      if (stopLooking === undefined) {
-        known = toFingerprints(sources);
-        figuresSentMs = clock.monotonicMs();
-        stopLooking = repeatAfter(clock, lookMs, look);
-      }
-      listener.send('revisions');
-      listener.send('state');
-      return () => {
-        listeners.delete(listener);
-        if (listeners.size > 0) return;
-        stopLooking?.();
-        stopLooking = undefined;
+    async *follow(signal) {
+      const waiting = new Set<AdminEvent>(['revisions', 'state']);
+      let wake = () => {};
+      const listener = (event: AdminEvent) => {
+        waiting.add(event);
+        wake();
       };
-    },
-    stop() {
-      isStopped = true;
-      stopLooking?.();
-      for (const listener of listeners) listener.end();
+      const onAbort = () => wake();
+      signal.addEventListener('abort', onAbort);
+      join(listener);
+      try {
+        while (!signal.aborted) {
+          const [event] = waiting;
+          if (event === undefined) {
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+            continue;
+          }
+          waiting.delete(event);
+          yield event;
+        }
+      } finally {
+        leave(listener);
+        signal.removeEventListener('abort', onAbort);
+      }
     },
   };
 }

@@ -5,12 +5,11 @@ import {
   maxEntries as maxActivity,
   maxTextLength as maxActivityText,
 } from '../../control-plane/activity/activity.ts';
-import { maxBodyBytes } from '../../control-plane/admin/admin-app.ts';
+import { maxBodyBytes, maxListeners } from '../../control-plane/admin/admin-app.ts';
 import { peersMs } from '../../control-plane/admin/admin-controller.ts';
 import * as admin from '../../control-plane/admin/admin-server.ts';
 import { maxEndLength } from '../../control-plane/admin/audit.ts';
 import * as source from '../../control-plane/admin/controllers/sources.ts';
-import { maxListeners } from '../../control-plane/admin/events.ts';
 import { mostCopied } from '../../control-plane/admin/lift.ts';
 import { settleMs } from '../../control-plane/admin/status-report.ts';
 import { shortestToken } from '../../control-plane/admin/tokens.ts';

@@ -161,7 +161,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     { address: { host: '127.0.0.1', port: api.port ?? 0 }, tls: undefined },
   );
   t.teardown(async () => {
-    events.stop();
     await rollout.stop();
     await server.stop(100);
     await snapshots.close();

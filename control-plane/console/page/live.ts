@@ -74,7 +74,7 @@ async function followOnce(signal: AbortSignal): Promise<'silent' | 'ended'> {
       const blocks = text.split('\n\n');
       text = blocks.pop() ?? '';
       for (const block of blocks) {
-        const [, name] = /^event: (revisions|state|figures)$/m.exec(block) ?? [];
+        const [, name] = /^event: ?(revisions|state|figures)$/m.exec(block) ?? [];
         if (name !== undefined) tell(name as LiveEvent);
       }
     }
