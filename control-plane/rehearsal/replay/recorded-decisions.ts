@@ -253,25 +253,29 @@ function parseRecord(text: string): RecordHeader | RecordedDecision | RecordGap 
     return text.startsWith('{') ? 'it is cut, or not JSON' : 'it is not JSON';
   }
   if (typeof value !== 'object' || value === null) return 'it is not an object';
-  if ('decisions' in value) return isHeader(value) ? value : 'it is a header without its members';
+  if ('decisions' in value) {
+    const wrong = wrongHeaderMembers(value);
+    if (wrong.length === 0) return value as RecordHeader;
+    return `it is a header of which these members are missing or wrong: ${wrong.join(', ')}`;
+  }
   if ('domain' in value) return isDecision(value) ? value : 'it is a decision without its members';
   if ('dropped' in value) return isGap(value) ? value : 'it is a gap without its members';
   return 'it is neither a header, nor a decision, nor a gap';
 }
 
-function isHeader(value: object): value is RecordHeader {
+/** By their names; of another version only the version is looked at. */
+function wrongHeaderMembers(value: object): string[] {
   const { decisions, rate, hashed_keys, settings } = value as Partial<RecordHeader>;
-  if (decisions !== decisionRecordVersion) return typeof decisions === 'number';
-  return (
-    typeof rate === 'number' &&
-    rate > 0 &&
-    rate <= 1 &&
-    Array.isArray(hashed_keys) &&
-    hashed_keys.every((key) => typeof key === 'string') &&
-    typeof settings === 'object' &&
-    settings !== null &&
-    [0, 1, 2, 3, 4, 5, 6].includes(settings.week_reset_day)
-  );
+  if (decisions !== decisionRecordVersion) {
+    return typeof decisions === 'number' ? [] : ['decisions'];
+  }
+  const isGood = {
+    rate: typeof rate === 'number' && rate > 0 && rate <= 1,
+    hashed_keys: Array.isArray(hashed_keys) && hashed_keys.every((key) => typeof key === 'string'),
+    'settings.week_reset_day':
+      typeof settings === 'object' && [0, 1, 2, 3, 4, 5, 6].includes(settings?.week_reset_day),
+  };
+  return Object.entries(isGood).flatMap(([name, good]) => (good ? [] : name));
 }
 
 /** What a date can hold. */
