@@ -6,6 +6,7 @@ import { type AddCommand, describeExitCodes } from './command-frame.ts';
 const schemas = {
   rules: async () => formatRuleSchema(),
   policy: async () => (await import('../policy/policy-keys.ts')).formatPolicySchema(),
+  groups: async () => (await import('../snapshot/node-groups-keys.ts')).formatNodeGroupsSchema(),
   tests: async () => (await import('../rehearsal/rule-tests/test-keys.ts')).formatTestSchema(),
 } as const satisfies Readonly<Record<string, () => Promise<string>>>;
 
@@ -14,7 +15,7 @@ export const addSchema: AddCommand = (program, { io }) => {
     .command('schema')
     .summary('print the JSON Schema of a kind of documents, for editors')
     .description(
-      'Prints the JSON Schema of rules documents, of their tests, or of the policy for them. An editor with a YAML language server completes keys, says what they mean and marks mistakes while you write; `check` and `test` see more.',
+      'Prints the JSON Schema of rules documents, of their tests, of the policy for them, or of the groups of nodes that get them. An editor with a YAML language server completes keys, says what they mean and marks mistakes while you write; `check` and `test` see more.',
     )
     .addArgument(
       new Argument('[kind]', 'of which documents').choices(Object.keys(schemas)).default('rules'),

@@ -19,6 +19,7 @@ import {
   otherNodes,
   type Pattern,
 } from './node-group.ts';
+import { maxGroups, nodeGroupsKeysAt } from './node-groups-keys.ts';
 import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
 
 /**
@@ -49,9 +50,6 @@ export interface NodeGroups {
   readonly problems: readonly Problem[];
 }
 
-/** Each group is a snapshot of its own, encoded in memory. */
-const maxGroups = 200;
-
 /** `text` is that of the file, undefined when there is none; `domains` are those of the rules, to find
  * patterns that match none of them. */
 export function parseNodeGroups(text: string | undefined, domains: readonly string[]): NodeGroups {
@@ -65,7 +63,7 @@ export function parseNodeGroups(text: string | undefined, domains: readonly stri
 }
 
 function readGroups(root: MapReader): NodeGroup[] {
-  const meant = root.refuseOthers(['groups']);
+  const meant = root.refuseOthers(nodeGroupsKeysAt('file'));
   const list = root.given('groups');
   if (list === undefined) {
     if (meant.has('groups')) return [];
@@ -85,7 +83,7 @@ function readGroups(root: MapReader): NodeGroup[] {
 
 function readGroup(fields: MapReader): NodeGroup | undefined {
   const { node, reporter } = fields;
-  const meant = fields.refuseOthers(['name', 'match', 'domains', 'rollout']);
+  const meant = fields.refuseOthers(nodeGroupsKeysAt('group'));
   const given = fields.given('name');
   const name = given && readPattern(given, 'name', reporter);
   const match = fields.map('match');
@@ -113,7 +111,7 @@ function readRollout(fields: MapReader): readonly RolloutStep[] | undefined {
 }
 
 function readMatch(fields: MapReader): NodeMatch {
-  fields.refuseOthers(['id', 'cluster', 'metadata']);
+  fields.refuseOthers(nodeGroupsKeysAt('match'));
   const id = readPatterns(fields, 'id');
   const cluster = readPatterns(fields, 'cluster');
   const given = fields.given('metadata');

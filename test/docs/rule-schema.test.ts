@@ -5,6 +5,8 @@ import test from 'ava';
 import { parse } from 'yaml';
 import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
 import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
+import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { type Place, ruleKeys } from '../../shared/rules/rule-keys.ts';
@@ -100,6 +102,34 @@ test('the schema of policies that is kept is the one that the code makes', (t) =
   const kept = JSON.parse(read('control-plane/policy/policy.schema.json'));
   t.deepEqual(kept, JSON.parse(formatPolicySchema()), 'run npm run docs');
 });
+
+test('the schema of node groups that is kept is the one that the code makes', (t) => {
+  const kept = JSON.parse(read('control-plane/snapshot/node-groups.schema.json'));
+  t.deepEqual(kept, JSON.parse(formatNodeGroupsSchema()), 'run npm run docs');
+});
+
+const nodeGroups = {
+  'a group with all keys':
+    'groups: [{ name: edge, match: { id: e-*, cluster: [eu, us], metadata: { stage: live } }, domains: [shop], rollout: 5%:60s }]',
+  'no groups': 'groups: []',
+  'a number for a text': 'groups: [{ name: 7, domains: [1, true] }]',
+  'no list of groups': '{}',
+  'another key': 'groups: [{ name: a, domains: [], matches: {} }]',
+  'another condition': 'groups: [{ name: a, domains: [], match: { ids: a } }]',
+  'no name': 'groups: [{ domains: [] }]',
+  'no domains': 'groups: [{ name: a }]',
+  'a name that is taken': 'groups: [{ name: default, domains: [] }]',
+  'a mapping for a pattern': 'groups: [{ name: a, domains: { shop: 1 } }]',
+  'too many groups': `groups: [${Array.from({ length: 201 }, (_, index) => `{ name: g${index}, domains: [] }`).join(', ')}]`,
+};
+const isGroups = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(formatNodeGroupsSchema()));
+
+for (const [what, text] of Object.entries(nodeGroups)) {
+  test(`the schema of node groups says of ${what} what the control plane says`, (t) => {
+    const { problems } = parseNodeGroups(text, ['shop']);
+    t.is(isGroups(parse(text)), !problems.some(isError), JSON.stringify(isGroups.errors));
+  });
+}
 
 test('the policy of the page is one', (t) => {
   const [, text = ''] = /```yaml\n(.*?)```/s.exec(read('control-plane/docs/policies.md')) ?? [];

@@ -3,6 +3,7 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
 import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
 import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
+import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
 import { AppError } from '../../shared/errors.ts';
 import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
@@ -23,6 +24,10 @@ for (const { document, mark, text } of generatedSections) {
 
 // What follows is brought into form by Biome, which the script runs next.
 await writeFile(inProject('control-plane/policy/policy.schema.json'), formatPolicySchema());
+await writeFile(
+  inProject('control-plane/snapshot/node-groups.schema.json'),
+  formatNodeGroupsSchema(),
+);
 await writeFile(inProject('shared/rules/rules.schema.json'), formatRuleSchema());
 await writeFile(
   inProject('control-plane/rehearsal/rule-tests/rule-tests.schema.json'),

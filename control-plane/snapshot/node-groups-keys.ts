@@ -1,0 +1,94 @@
+// The keys of the file of node groups, one row each, from which come: which keys are known and where, and the JSON Schema
+// for editors. node-groups-file.ts reads their values.
+import {
+  createDocumentSchema,
+  type JsonSchema,
+  type SchemaRow,
+} from '../../shared/rules/schema/document-schema.ts';
+
+/** Each group is a snapshot of its own, encoded in memory. */
+export const maxGroups = 200;
+
+type NodeGroupsPlace = 'file' | 'group' | 'match';
+
+const text: JsonSchema = { type: ['string', 'number', 'boolean'] };
+const texts: JsonSchema = { anyOf: [text, { type: 'array', items: text }] };
+
+const nodeGroupsKeys = [
+  {
+    name: 'groups',
+    places: ['file'],
+    type: 'list',
+    holds: 'group',
+    isRequired: true,
+    items: [0, maxGroups],
+    meaning: 'the groups; a node belongs to the first one that it matches; required',
+  },
+  {
+    name: 'name',
+    places: ['group'],
+    type: 'other',
+    schema: { ...text, not: { const: 'default' } },
+    isRequired: true,
+    meaning: 'unique; `default` stands for the nodes that match no group; required',
+  },
+  {
+    name: 'match',
+    places: ['group'],
+    type: 'map',
+    holds: 'match',
+    meaning: 'which nodes: all that is given has to fit; without it, every node',
+  },
+  {
+    name: 'domains',
+    places: ['group'],
+    type: 'other',
+    schema: texts,
+    isRequired: true,
+    meaning:
+      'what they get: a pattern or a list of them, with `*` for any characters; `[]` for nothing; required',
+  },
+  {
+    name: 'rollout',
+    places: ['group'],
+    type: 'other',
+    schema: text,
+    meaning: 'its steps, such as `5%:60s,100%`, in place of those of `--rollout`',
+  },
+  {
+    name: 'id',
+    places: ['match'],
+    type: 'other',
+    schema: texts,
+    meaning: 'patterns for the id of a node, of which any fits',
+  },
+  {
+    name: 'cluster',
+    places: ['match'],
+    type: 'other',
+    schema: texts,
+    meaning: 'patterns for its cluster, of which any fits',
+  },
+  {
+    name: 'metadata',
+    places: ['match'],
+    type: 'other',
+    schema: { type: 'object', additionalProperties: texts },
+    meaning: 'patterns for its metadata, by key, each of which has to fit',
+  },
+] as const satisfies readonly SchemaRow<NodeGroupsPlace>[];
+
+export function nodeGroupsKeysAt(place: NodeGroupsPlace): readonly string[] {
+  const rows: readonly SchemaRow<NodeGroupsPlace>[] = nodeGroupsKeys;
+  return rows.filter(({ places }) => places.includes(place)).map(({ name }) => name);
+}
+
+/** The text of node-groups.schema.json. */
+export function formatNodeGroupsSchema(): string {
+  const schema = createDocumentSchema<NodeGroupsPlace>({
+    title: 'Groups of nodes, and the domains that they get',
+    rows: nodeGroupsKeys,
+    root: 'file',
+  });
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
+}
