@@ -164,13 +164,19 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
     to: toTime(nowMs),
     before: sumOf(estimated.map((value) => value.before)),
     after: sumOf(estimated.map((value) => value.after)),
-    values: changed.map((value) => ({
-      ...value,
-      entries: value.entries.map(({ key, value: text }) => ({ key, value: text })),
+    values: changed.map(({ entries, rule, before, after }) => ({
+      ...{ rule, before, after },
+      entries: entries.map(({ key, value }) => ({ key, value })),
     })),
     valuesInAll: changed.length,
     notes: [
       ...notes,
+      'workers are supposed to have the default settings',
+      ...(changed.some((value) => value.isOfLongWindow)
+        ? [
+            'some windows are longer than these two minutes: how much of them was used before is not known, which makes their ranges wide',
+          ]
+        : []),
       ...(passed > 0
         ? [
             `${round(passed)}/s passed under what changes: whom of these it would refuse is not known`,

@@ -114,3 +114,36 @@ browserTest(
     t.deepEqual(await look(page, 'what-if-unknown'), []);
   },
 );
+
+browserTest(
+  'a change that removes most limits is made once somebody says that they may go',
+  async (t) => {
+    const values = Array.from(
+      { length: 12 },
+      (_, index) =>
+        `      - key: name\n        value: n${index}\n        rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+    );
+    const text = `domain: d\ndescriptors:\n  - key: plan\n    descriptors:\n${values.join('')}`;
+    const { port } = await startAdminApi(t, {
+      files: { 'd.yaml': text },
+      maxResponseBytes: 4_000_000,
+      verifyWebhook: async () => ({ ok: true }),
+    });
+    const { page } = await openTab(t);
+    await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=d&rule=d.plan`);
+    const editor = page.getByLabel('The rule, as YAML');
+    await editor.fill('  - key: plan\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n');
+    await shows(page, /not accepted .* Held back: 12 of 12 limits would go/);
+    const commit = page.getByRole('button', { name: 'Commit…' });
+    t.true(await commit.isDisabled());
+    const violations = await look(page, 'what-if-removal');
+    await page.getByLabel('These limits may go').check();
+    await shows(page, / accepted /);
+    await commit.click();
+    await page.getByLabel('Reason, for the audit log').fill('they moved away');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await shows(page, /3 per hour d\.yaml:3/);
+    t.deepEqual(violations, []);
+  },
+);

@@ -5,7 +5,7 @@ import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareRules } from '../../rule-change.ts';
-import { AdminController } from '../admin-controller.ts';
+import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, refusedByPolicy } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
@@ -46,12 +46,13 @@ export class Default extends AdminController {
       etag: Type.Optional(
         Type.String({ maxLength: 200, description: 'Of the rules that the change was made from' }),
       ),
+      allowRemoval,
     }),
     returns: { 200: plannedChangeJson },
     failures: { 409: undefined, 503: undefined },
   });
 
-  async POST({ domain, yaml, etag }: Fields<typeof Default.POST>) {
+  async POST({ domain, yaml, etag, allowRemoval = false }: Fields<typeof Default.POST>) {
     const { api } = this;
     const newest = await this.readNewest();
     const { documents: inForce, ruleSet } = api.snapshots;
@@ -70,7 +71,7 @@ export class Default extends AdminController {
     const { examined, refused } = judgeChange(newest, api, {
       plan: () => ({ put: [{ path: file.path, text: yaml }], delete: [] }),
       toleratesOldErrors: true,
-      allowsRemoval: false,
+      allowsRemoval: allowRemoval,
     });
     const info = { author: api.callerOf(this.request), message: '' };
     const all = [...refused, ...refusedByPolicy(api, examined, info)];

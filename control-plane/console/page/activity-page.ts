@@ -69,10 +69,10 @@ export function ActivityPage({ params }: PageProps) {
 
 function toRow({ at, who, what, outcome, revision }: DeedJson) {
   return html`<tr key=${`${at} ${what}`}>
-    <td class="when"><span title=${toTime(at)}>${toAgo(at)}</span></td>
+    <td class="when" title=${toTime(at)}>${toAgo(at)}</td>
     <td>${who === null ? '–' : toShown(who)}</td>
     <td class="message">${toSentence(what)}</td>
     <td>${revision === null ? '–' : html`<${RevisionName} id=${revision} />`}</td>
-    <td>${outcome === 'done' ? html`<${Badge} tone="good">done<//>` : html`<${Badge} tone="bad">not done<//><div class="why">${toShown(outcome)}</div>`}</td>
+    <td>${outcome === 'done' ? html`<span class="quiet">done</span>` : html`<${Badge} tone="bad">not done<//><div class="why">${toShown(outcome)}</div>`}</td>
   </tr>`;
 }

@@ -10,6 +10,7 @@ import { toClock, toSentence, toShortId, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
+import { OtherPlanes } from './other-planes.ts';
 import { Badge, Notice, Page, Skeleton, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
@@ -69,17 +70,21 @@ const verdicts: Readonly<Record<StatusJson['verdict'], string>> = {
 
 /** One line; the page with the details says all of it. */
 function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
-  const isRolledOut =
-    verdict === 'pending' && rollout?.revision === newest?.id && rollout?.phase !== 'taking_back';
-  if (!isRolledOut || rollout === null) return text;
-  const { revision, step, steps, reach } = rollout;
-  return `revision ${toShortId(revision)} is rolled out: step ${step} of ${steps}, ${reach}`;
+  const isOfRollout =
+    verdict === 'pending' || (verdict === 'refused' && rollout?.phase === 'paused');
+  if (!isOfRollout || rollout === null) return text;
+  const { revision, step, steps, reach, phase, text: reason } = rollout;
+  if (revision !== newest?.id || phase === 'taking_back') return text;
+  const pause = reason.startsWith('paused') ? reason : `paused: ${reason}`;
+  const why = phase === 'paused' ? `; ${pause}` : '';
+  return `revision ${toShortId(revision)} is rolled out: step ${step} of ${steps}, ${reach}${why}`;
 }
 
 /** The page that says more. */
-function detailsOf({ verdict, rollout }: StatusJson): string {
+function detailsOf({ verdict, rollout, memory }: StatusJson): string {
   const isOfRevisions = ['held_back', 'taken_back', 'invalid'].includes(verdict);
-  return isOfRevisions || rollout !== null ? 'revisions' : 'fleet';
+  const isRolledOut = rollout !== null || memory.problem !== null;
+  return isOfRevisions || isRolledOut ? 'revisions' : 'fleet';
 }
 
 /** Until somebody is known who may look, nothing is asked for. */
@@ -190,6 +195,7 @@ function Frame({ session, leave }: FrameProps) {
           <${SearchButton} />
         </div>
         <main id="main" tabindex="-1">
+          ${value !== undefined && trouble?.status === 0 && html`<${OtherPlanes} status=${value} />`}
           ${
             current === undefined
               ? html`<${Page} title="No such page" about="The address names no page of the console."><a href=${hrefOf('fleet')}>To the fleet</a><//>`

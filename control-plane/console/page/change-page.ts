@@ -80,11 +80,12 @@ function Draft({ rule, base, reload }: DraftProps) {
   const { domain, etag } = base;
   const part = toPart(base);
   const [draft, setDraft] = useState<string | undefined>(undefined);
+  const [allowRemoval, setAllowRemoval] = useState(false);
   const own = draft ?? part.own;
   const yaml = toWhole(part, own);
   const asked = usePaused(yaml);
   const planned = useResource<PlannedChangeJson>(
-    { path: 'effects', body: { domain, yaml: asked, etag } },
+    { path: 'effects', body: { domain, yaml: asked, etag, allowRemoval } },
     'revisions',
   );
   const isChanged = own !== part.own;
@@ -107,7 +108,12 @@ function Draft({ rule, base, reload }: DraftProps) {
         <${Editor} label=${base.place === null ? 'The rules of the domain' : 'The rule, as YAML'} text=${own} firstLine=${part.line} onInput=${setDraft} />
         <div role="status"><${Verdict} planned=${planned} isChanged=${isChanged} isCurrent=${isCurrent} /></div>
         ${value !== undefined && value.problems.length > 0 && html`<${Problems} problems=${value.problems} revision=${undefined} />`}
-        <${Actions} rule=${rule} domain=${domain} yaml=${yaml} planned=${planned} isReady=${isChanged && isCurrent} startAgain=${isChanged ? () => setDraft(undefined) : undefined} />
+        ${
+          (allowRemoval || value?.problems.some((problem) => problem.rule === 'large-removal')) &&
+          html`<label class="check"><input type="checkbox" checked=${allowRemoval}
+            onChange=${(event: Event) => setAllowRemoval((event.target as HTMLInputElement).checked)} /> These limits may go</label>`
+        }
+        <${Actions} rule=${rule} domain=${domain} yaml=${yaml} allowRemoval=${allowRemoval} planned=${planned} isReady=${isChanged && isCurrent} startAgain=${isChanged ? () => setDraft(undefined) : undefined} />
       </section>
       <section class="panel" aria-label="What it would do" aria-busy=${isCurrent ? 'false' : 'true'}>
         <h2>What it would do${isChanged && !isCurrent && value !== undefined && html` <${Badge} tone="wait">of the text before<//>`}</h2>
@@ -151,18 +157,19 @@ interface ActionsProps {
   readonly rule: string;
   readonly domain: string;
   readonly yaml: string;
+  readonly allowRemoval: boolean;
   readonly planned: Resource<PlannedChangeJson>;
   readonly isReady: boolean;
   readonly startAgain: (() => void) | undefined;
 }
 
-function Actions({ rule, domain, yaml, planned, isReady, startAgain }: ActionsProps) {
+function Actions({ planned, isReady, startAgain, ...change }: ActionsProps) {
   const [isOpen, setOpen] = useState(false);
   const [isCopied, setCopied] = useState(false);
   const refusal = useRefusal();
   const { value, trouble } = planned;
   const isPossible = isReady && trouble === undefined && value?.valid === true && !value.isStale;
-  useEffect(() => setCopied(false), [yaml]);
+  useEffect(() => setCopied(false), [change.yaml]);
   async function copy(): Promise<void> {
     await copyText(value?.patch ?? '');
     setCopied(true);
@@ -176,7 +183,7 @@ function Actions({ rule, domain, yaml, planned, isReady, startAgain }: ActionsPr
     ${
       isOpen &&
       value &&
-      html`<${Commit} rule=${rule} domain=${domain} yaml=${yaml} planned=${value} onClose=${() => setOpen(false)} />`
+      html`<${Commit} ...${change} planned=${value} onClose=${() => setOpen(false)} />`
     }`;
 }
 
@@ -184,11 +191,12 @@ interface CommitProps {
   readonly rule: string;
   readonly domain: string;
   readonly yaml: string;
+  readonly allowRemoval: boolean;
   readonly planned: PlannedChangeJson;
   onClose(): void;
 }
 
-function Commit({ rule, domain, yaml, planned, onClose }: CommitProps) {
+function Commit({ rule, domain, yaml, allowRemoval, planned, onClose }: CommitProps) {
   const { rollout: hasSteps } = useContext(SessionContext);
   const [rollout, setRollout] = useState('');
   const { etag, changes, effect } = planned;
@@ -197,7 +205,7 @@ function Commit({ rule, domain, yaml, planned, onClose }: CommitProps) {
       ask(`domains/${encodeURIComponent(domain)}`, {
         method: 'PUT',
         headers: { 'if-match': etag },
-        body: { yaml, message, ...(rollout !== '' && { rollout }) },
+        body: { yaml, message, allowRemoval, ...(rollout !== '' && { rollout }) },
       })}
     onClose=${(isDone: boolean) => {
       onClose();

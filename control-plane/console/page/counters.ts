@@ -19,16 +19,22 @@ export function CountersTable({
 }: CountersTableProps) {
   const lifts = new Map(lifted.map(({ descriptor, until }) => [descriptor, until]));
   if (answers.length === 0) return html`<p class="quiet">No worker has answered.</p>`;
-  return html`${answers.map(
-    ({
-      worker,
-      address,
-      together,
-      differs,
-      problem,
-      confirmedBy,
-      counters,
-    }) => html`<div class="counters">
+  const sorted = answers.toSorted((a, b) => toUse(b) - toUse(a));
+  const [shown, folded] = [sorted.slice(0, mostShown), sorted.slice(mostShown)];
+  return html`${shown.map(toAnswer)}
+  ${folded.length > 0 && html`<details><summary>${toNumber(folded.length)} more</summary>${folded.map(toAnswer)}</details>`}
+  ${notAsked > 0 && html`<p class="quiet">${toCount(notAsked, 'worker')} that count by themselves were not asked.</p>`}`;
+
+  function toAnswer({
+    worker,
+    address,
+    together,
+    differs,
+    problem,
+    confirmedBy,
+    counters,
+  }: CountersJson['answers'][number]) {
+    return html`<div class="counters">
       <div class="quiet">${toHeading(together, differs, worker === '' ? address : toShown(worker))}</div>
       ${differs && html`<${Notice} tone="bad">${toShown(worker)} at ${address} differs from another worker that counts together with it.<//>`}
       ${problem !== null && html`<${Notice} tone="bad">${toSentence(problem)}.<//>`}
@@ -46,9 +52,16 @@ export function CountersTable({
         </div>`;
       })}
       ${confirmedBy === 'itself' && html`<div class="quiet">Only the worker that reset it has confirmed it.</div>`}
-    </div>`,
-  )}
-  ${notAsked > 0 && html`<p class="quiet">${toCount(notAsked, 'worker')} that count by themselves were not asked.</p>`}`;
+    </div>`;
+  }
+}
+
+const mostShown = 4;
+
+/** What is used up most comes first, what is not known last. */
+function toUse({ problem, counters }: CountersJson['answers'][number]): number {
+  if (problem !== null) return -1;
+  return Math.max(0, ...counters.map(({ used, limit }) => used / Math.max(1, limit)));
 }
 
 function toHeading(together: number, differs: boolean, worker: string): string {

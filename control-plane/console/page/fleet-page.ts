@@ -19,7 +19,6 @@ import {
   toSentence,
   toShown,
 } from './format.ts';
-import { MemoryNotice } from './memory-notice.ts';
 import { RevisionName, WorkerName } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, NothingMatches, Notice, Page, ReadingState, Search, Tile } from './parts.ts';
@@ -41,7 +40,7 @@ export function FleetPage({ params, status }: PageProps) {
   const { value } = status;
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
     <${ReadingState} of=${status} />
-    ${value && html`<${Warnings} status=${value} /><${MemoryNotice} status=${value} /><${Tiles} status=${value} />`}
+    ${value && html`<${Warnings} status=${value} /><${Tiles} status=${value} />`}
     ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value}><${Spans} span=${span} params=${params} /><//>`}
     ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
     <h2>Workers</h2>
@@ -85,7 +84,7 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
     <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
-    <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="for 99 of 100 decisions" />
+    <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 of 100 decisions" />
     <${Tile} name="Limits" value=${inForce === null ? '–' : String(inForce.limits)}
       detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
   </dl>`;

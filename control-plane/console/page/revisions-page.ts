@@ -6,7 +6,7 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import { ask } from './api.ts';
 import { Changes } from './changes.ts';
 import { Confirm } from './confirm.ts';
-import { toAgo, toSentence, toShortId, toShown, toTime } from './format.ts';
+import { toAgo, toClock, toSentence, toShortId, toShown, toTime } from './format.ts';
 import { MemoryNotice } from './memory-notice.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
@@ -54,8 +54,8 @@ export function RevisionsPage({ params, status }: PageProps) {
               const isOpen = open === toShortId(id);
               return [
                 html`<tr key=${`${id} ${at}`}>
-                  <td><${RevisionName} id=${id} /> ${outcome !== null && html`<${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//>`}</td>
-                  <td title=${toTime(at)}>${toAgo(at)}</td>
+                  <td><${RevisionName} id=${id} />${outcome !== null && html`<div><${Badge} tone=${outcomeTones[outcome.kind]}>${outcome.kind.replaceAll('_', ' ')}<//></div>`}</td>
+                  <td class="when" title=${toTime(at)}>${toAgo(at)}</td>
                   <td>${author === null ? '–' : toShown(author)}</td>
                   <td class="message">${message === null ? '–' : toShown(message.split('\n')[0] ?? '')}${outcome !== null && html`<div class="quiet">${toOutcomeText(outcome)}</div>`}</td>
                   <td class="actions">
@@ -119,11 +119,15 @@ function toOutcomeText({ kind, since, until, by, reason }: Outcome): string {
 
   function toTimesText(): string {
     if (since === null) return kind === 'waits' ? 'waits for the rollout before it' : words();
-    if (kind === 'in_force' || kind === 'on_trial') return `${words()} since ${toTime(since)}`;
+    if (kind === 'in_force' || kind === 'on_trial') return `${words()} since ${clockOf(since)}`;
     if (kind === 'was_in_force') {
-      return `${words()} from ${toTime(since)}${until === null ? '' : ` to ${toTime(until)}`}`;
+      return `${words()} from ${clockOf(since)}${until === null ? '' : ` to ${clockOf(until)}`}`;
     }
     return `${words()}${by === null ? '' : ` by ${by}`}, ${toAgo(since)}`;
+  }
+
+  function clockOf(time: string): string {
+    return toClock(Date.parse(time));
   }
 
   function words(): string {

@@ -36,7 +36,6 @@ export function RuleCard({ source, status }: RuleCardProps) {
         trial !== null &&
         html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is rolled out.</p>`
       }
-      <p><a class="button" href=${hrefOf('change', { domain: source.domain, rule: rule.rule })}>Change…</a></p>
       <${LastChange} source=${source} status=${status} />
     </section>
     <section class="panel" aria-label="The last quarter of an hour">
@@ -46,18 +45,20 @@ export function RuleCard({ source, status }: RuleCardProps) {
   </div>`;
 }
 
-function LastChange({ source: { changed }, status }: RuleCardProps) {
+function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps) {
   const [isUndoing, setUndoing] = useState(false);
   const refusal = useRefusal();
+  const change = html`<a class="button" href=${hrefOf('change', { domain, rule: rule.rule })}>Change…</a>`;
   if (changed === null) {
-    return html`<p class="quiet">As far back as is known, it was never changed.</p>`;
+    return html`<p class="quiet">As far back as is known, it was never changed.</p>
+      <div class="buttons left">${change}</div>`;
   }
   const { revision, before, texts, later } = changed;
   const { author, message, at } = revision;
   return html`<p>Changed last <span title=${toTime(at)}>${toAgo(at)}</span> by <strong>${author === null ? 'somebody who is not known' : toShown(author)}</strong>${' '}
-      in <${RevisionName} id=${revision.id} />${message !== null && html`: ${toShown(message.split('\n')[0] ?? '')}`}</p>
+      in <${RevisionName} id=${revision.id} />${message !== null && html`<br /><q>${toShown(message.split('\n')[0] ?? '')}</q>`}</p>
     <ul class="plain">${texts.map((text) => html`<li>${toSentence(text)}</li>`)}</ul>
-    <div class="buttons left"><button type="button" class="dangerous" disabled=${refusal !== undefined || status.value === undefined} title=${refusal ?? ''}
+    <div class="buttons left">${change}<button type="button" class="dangerous" disabled=${refusal !== undefined || status.value === undefined} title=${refusal ?? ''}
       onClick=${() => setUndoing(true)}>Undo that change…</button></div>
     ${
       isUndoing &&

@@ -1,7 +1,7 @@
 // Tables: their columns sort, and what they show can be taken along as CSV or JSON.
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Cell, toCsv, toJsonRows } from './export.ts';
 import { compareNames } from './format.ts';
 
@@ -33,6 +33,8 @@ interface Sorting {
 export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: TableProps<Item>) {
   const [most, setMost] = useState(atOnce);
   const [sorting, setSorting] = useState<Sorting | undefined>(undefined);
+  const body = useRef<HTMLTableSectionElement>(null);
+  useEffect(() => nameCells(body.current, columns));
   const sorted = sort(items, columns, sorting);
   const left = sorted.length - most;
   const isExported = columns.some(({ value }) => value !== undefined);
@@ -42,7 +44,7 @@ export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: Ta
         <thead><tr>${columns.map(
           (column) => html`<${Head} column=${column} sorting=${sorting} onSort=${setSorting} />`,
         )}</tr></thead>
-        <tbody>${sorted.slice(0, most).map((item) => toRow(item, sorting !== undefined))}</tbody>
+        <tbody ref=${body}>${sorted.slice(0, most).map((item) => toRow(item, sorting !== undefined))}</tbody>
       </table>
     </div>
     <div class="below">
@@ -59,6 +61,21 @@ export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: Ta
         </span>`
       }
     </div>`;
+}
+
+/** On a phone each row is a card, whose cells say themselves what they are. */
+function nameCells<Item>(
+  body: HTMLTableSectionElement | null,
+  columns: readonly Column<Item>[],
+): void {
+  for (const row of body?.rows ?? []) {
+    let index = 0;
+    for (const cell of row.cells) {
+      const name = cell.colSpan === 1 && index > 0 ? columns[index]?.name : '';
+      if (cell.dataset['name'] !== name) cell.dataset['name'] = name;
+      index += cell.colSpan;
+    }
+  }
 }
 
 interface HeadProps<Item> {

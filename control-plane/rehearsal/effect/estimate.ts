@@ -31,6 +31,8 @@ export interface EstimatedValue {
   readonly before: Range;
   /** Estimated, of the same time. */
   readonly after: Range;
+  /** Whether a window is longer than the time that was looked at: how full it was before is not known. */
+  readonly isOfLongWindow: boolean;
 }
 
 export interface EstimateInput {
@@ -93,6 +95,7 @@ function* estimateValue(
       atLeast: Math.max(0, Math.min(...results) - doubt),
       atMost: Math.max(...results),
     },
+    isOfLongWindow: longest.windowMs > spanMs,
   };
 }
 

@@ -1,0 +1,16 @@
+// Where the same page is to be had while this control plane is silent.
+import { html } from 'htm/preact';
+import type { StatusJson } from '../../admin/status-report.ts';
+import { Notice } from './parts.ts';
+
+interface OtherPlanesProps {
+  /** As it was when something answered last. */
+  readonly status: StatusJson;
+}
+
+export function OtherPlanes({ status: { controlPlanes } }: OtherPlanesProps) {
+  const others = controlPlanes.filter(({ url }) => URL.canParse(url));
+  if (others.length === 0) return null;
+  return html`<${Notice} tone="wait"><strong>Another control plane of this fleet may answer, and can undo:</strong>${' '}
+    ${others.map(({ url }, index) => html`${index > 0 && ', '}<a href=${`${url}/console/${location.hash}`} rel="noreferrer">${new URL(url).host}</a>`)}.<//>`;
+}

@@ -1,0 +1,206 @@
+// Six questions that somebody on call has half a minute for, each in four states of a fleet, answered with what is visible alone.
+import test from 'ava';
+import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
+import { eventually } from '../support/eventually.ts';
+import { testWith } from '../support/installed-tool.ts';
+import { consoleUrl, shows } from './console-fixture.ts';
+import { startFleetOfFive } from './fleet-of-five.ts';
+
+const browserTest = testWith(test.serial, 'chromium');
+test.after.always(closeBrowser);
+
+async function open(page: Page, name: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+}
+
+/** Each from whatever page is open. */
+const questions = {
+  async isInForceEverywhere(page: Page, answer: RegExp): Promise<void> {
+    const line = page.getByRole('status').first();
+    await eventually(`the line at the top says ${answer}`, async () =>
+      answer.test((await line.innerText()).replaceAll(/\s+/g, ' ')),
+    ).catch(async (error: Error) => {
+      throw new Error(`${error.message}; it says: ${await line.innerText()}`);
+    });
+  },
+  async whoRefused(page: Page, answer: RegExp): Promise<void> {
+    await open(page, 'Fleet');
+    await page.getByLabel('State').selectOption('Refused');
+    await shows(page, answer);
+  },
+  async whoIsLimited(page: Page, answer: RegExp): Promise<void> {
+    await open(page, 'Who is limited');
+    await shows(page, answer);
+  },
+  async whatChanged(page: Page, answer: RegExp): Promise<void> {
+    await open(page, 'Activity');
+    await page.getByLabel('When').selectOption('In the last hour');
+    await shows(page, answer);
+  },
+  /** Types into the box that `/` opens, and takes the first thing that it finds. */
+  async whyWasThisLimited(page: Page, answer: RegExp): Promise<void> {
+    await page.keyboard.press('/');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('searchbox').fill('ada');
+    await dialog
+      .getByRole('link', { name: /customer=ada by d\.customer/ })
+      .first()
+      .waitFor();
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await shows(page, answer);
+  },
+  /** `button`: what the page of revisions offers; `what`: its dialog. */
+  async howDoIUndo(page: Page, button: RegExp, what: RegExp): Promise<void> {
+    await open(page, 'Revisions');
+    await page.getByRole('button', { name: button }).first().click();
+    const dialog = page.getByRole('dialog');
+    const text = (await dialog.innerText()).replaceAll(/\s+/g, ' ');
+    if (!what.test(text)) throw new Error(`the dialog does not say ${what}: ${text}`);
+    await page.getByLabel('Reason, for the audit log').fill('it was wrong');
+    await page.keyboard.press('Enter');
+  },
+} as const;
+
+const limited = /customer=ada d d\.customer/;
+const changed =
+  /local Put domain d: ada asks too often .*Revision \w{12} 'ada asks too often' came into force/;
+const why =
+  /Refused now \(429\): 6 of 3 an hour.* by the rule d\.customer.* Changed last .* by local in \w{12} ada asks too often 30 per hour -> 3 per hour Change… Undo that change/;
+
+browserTest(
+  'as it should be: in force everywhere; refused by nobody, then by one; who is limited, what changed, why, and the way back',
+  async (t) => {
+    const { plane, change } = await startFleetOfFive(t);
+    const { page } = await openTab(t);
+    await page.goto(consoleUrl(plane, ''));
+    await questions.isInForceEverywhere(
+      page,
+      /in force Revision \w{12} is in force on all 5 connected workers/,
+    );
+    await questions.whoRefused(page, /0 workers Nothing matches/);
+    await questions.whoIsLimited(page, limited);
+    await questions.whatChanged(page, changed);
+    await questions.whyWasThisLimited(page, why);
+
+    await change('free', 'gold', 'a plan for gold');
+    await questions.isInForceEverywhere(
+      page,
+      /refused This control plane: revision \w{12} is refused by 1 of 4 workers and in force on 3; plain-\d says: no such unit/,
+    );
+    await questions.whoRefused(page, /1 worker .* plain-\d .* ! refused no such unit/);
+    await questions.howDoIUndo(page, /^Roll back to/, /All 5 get what \w{12} has at once/);
+    await questions.isInForceEverywhere(page, /in force Revision \w{12} is in force on all 5/);
+    await questions.whatChanged(page, /local Roll back to \w{12}: it was wrong/);
+    t.deepEqual(await look(page, 'questions'), []);
+  },
+);
+
+const steps = ['--rollout', 'canary=80%,hold=1h'];
+
+browserTest(
+  'in the middle of a rollout: who has it and who refuses it; who is limited, what changed, why, and the way back',
+  async (t) => {
+    const { plane, change } = await startFleetOfFive(t, ...steps);
+    const { page } = await openTab(t);
+    await page.goto(consoleUrl(plane, ''));
+    await change('free', 'gold', 'a plan for gold');
+    await questions.isInForceEverywhere(
+      page,
+      /refused Revision \w{12} is rolled out: step 1 of 2, 3 of 4 workers have it, 1 other does not; paused: worker 'plain-\d' refuses it: no such unit; [23] other workers accepted it Details/,
+    );
+    await questions.whoRefused(page, /1 worker .* plain-\d .* ! refused no such unit/);
+    await questions.whoIsLimited(page, limited);
+    await questions.whatChanged(page, /local Put domain d: a plan for gold .*ada asks too often/);
+    await questions.whyWasThisLimited(page, why);
+    await questions.howDoIUndo(
+      page,
+      /^Undo…$/,
+      /All \d get what \w{12} has at once, without steps, and the rollout of \w{12} ends/,
+    );
+    await questions.isInForceEverywhere(page, /taken back Revision \w{12} was taken back/);
+    await questions.whoRefused(page, /0 workers Nothing matches/);
+    await questions.whatChanged(page, /was taken back: .*it was wrong/);
+    t.deepEqual(await look(page, 'questions-rollout'), []);
+  },
+);
+
+browserTest(
+  'with a dead worker: on whom it is in force, who refuses it, who is limited, what changed, why, and the way back',
+  async (t) => {
+    const { plane, change, plain } = await startFleetOfFive(t);
+    await change('free', 'gold', 'a plan for gold');
+    const { page } = await openTab(t);
+    await page.goto(consoleUrl(plane, ''));
+    await questions.whoRefused(page, /1 worker .* plain-\d .* ! refused no such unit/);
+    plain.find(({ has }) => has('gold'))?.vanish();
+    await questions.isInForceEverywhere(
+      page,
+      /refused This control plane: revision \w{12} is refused by 1 of 3 workers and in force on 2; plain-\d says: no such unit/,
+    );
+    await page.getByLabel('State').selectOption('Gone');
+    await shows(page, /plain-\d [\d.:]+ ! gone Its connection broke (just now|\d+ s ago)/);
+    await questions.whoIsLimited(page, limited);
+    await questions.whatChanged(page, /local Put domain d: a plan for gold .*ada asks too often/);
+    await questions.whyWasThisLimited(page, why);
+    await questions.howDoIUndo(page, /^Roll back to/, /All 4 get what \w{12} has at once/);
+    await questions.isInForceEverywhere(page, /in force Revision \w{12} is in force on all 4/);
+    t.deepEqual(await look(page, 'questions-dead-worker'), []);
+  },
+);
+
+browserTest(
+  'without a control plane: each page keeps its answer and says of when it is, and the other control plane has them all, and the way back',
+  async (t) => {
+    const { plane, peer, change } = await startFleetOfFive(t);
+    await change('free', 'gold', 'a plan for gold');
+    const { page } = await openTab(t);
+    await page.goto(consoleUrl(plane, ''));
+    const isRefused = /is refused by 1 of 4 workers and in force on 3/;
+    const refused = /1 worker .* plain-\d .* ! refused no such unit/;
+    const both = /a plan for gold.*ada asks too often/;
+    await questions.isInForceEverywhere(page, isRefused);
+    await questions.whoRefused(page, refused);
+    await questions.whoIsLimited(page, limited);
+    await questions.whatChanged(page, both);
+    await questions.whyWasThisLimited(page, why);
+    await open(page, 'Revisions');
+    await page
+      .getByRole('button', { name: /^Roll back to/ })
+      .first()
+      .waitFor();
+
+    t.is(await plane.end('SIGTERM'), 0);
+    const asOf = (answer: RegExp) =>
+      new RegExp(`What is shown is as of \\d\\d:\\d\\d\\..*${answer.source}`);
+    await questions.isInForceEverywhere(page, new RegExp(`no answer As of .*${isRefused.source}`));
+    await questions.whoRefused(page, asOf(refused));
+    await questions.whoIsLimited(page, asOf(limited));
+    await questions.whatChanged(page, asOf(both));
+    await questions.whyWasThisLimited(page, asOf(why));
+    await questions.howDoIUndo(page, /^Roll back to/, /Roll back to \w{12}\?/);
+    const dialog = page.getByRole('dialog');
+    await dialog
+      .getByRole('alert')
+      .getByText('Not done: the control plane does not answer.')
+      .waitFor();
+    const violations = await look(page, 'questions-silent-undo');
+    await page.keyboard.press('Escape');
+
+    // The page says where else it can be done.
+    await page
+      .getByRole('link', { name: new URL(peer.adminUrl).host })
+      .first()
+      .click();
+    await page.waitForURL(`${peer.adminUrl}/console/#/revisions`);
+    await questions.isInForceEverywhere(page, /not known/);
+    await questions.whoIsLimited(page, limited);
+    await questions.whatChanged(page, both);
+    await questions.whyWasThisLimited(page, why);
+    await questions.howDoIUndo(page, /^Roll back to/, /has at once, without steps/);
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await shows(page, /✓ in force .* Roll back to \w{12}: it was wrong/);
+    violations.push(...(await look(page, 'questions-other-plane')));
+    t.deepEqual(violations, []);
+  },
+);
