@@ -111,6 +111,10 @@ browserTest(
     for (let count = 0; count < 6; count++) await worker.decide('customer=ada');
     const { page, complaints } = await visit(t, place);
     await page.getByText('in force').first().waitFor();
+    await page.keyboard.press('/');
+    await page.getByRole('dialog').getByRole('searchbox').fill('somebody');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await find(page, 'customer=ada', /customer=ada/);
     await shows(page, /Refused now \(429\): 6 of 3 an hour/);
     await shows(page, /- key: customer metadata: \{ owner: checkout \}/);

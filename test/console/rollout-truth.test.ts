@@ -123,7 +123,7 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
 });
 
 browserTest(
-  'the chart says since when, names each minute once, and tells its values',
+  'the chart says since when, names each minute once, tells its values, and lasts over a restart',
   async (t) => {
     const place = await startTrial(t);
     await eventually('there are slots', async () => {
@@ -151,7 +151,18 @@ browserTest(
     const box = await chart.boundingBox();
     await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 110, (box?.y ?? 0) + 60);
     await shows(page, /second, at \d\d:\d\d:\d\d decisions [\d.]+ over limit [\d.]+ errors 0/);
-    t.deepEqual(await look(page, 'trial-chart'), []);
+    const violations = await look(page, 'trial-chart');
+    await page.mouse.move(0, 0);
+    const [, since] = /since (\d\d:\d\d)/.exec(await readPage(page)) ?? [];
+    t.is(await place.plane.end('SIGTERM'), 0);
+    await shows(
+      page,
+      new RegExp(`What is shown is as of \\d\\d:\\d\\d\\..*per second, since ${since} `),
+    );
+    await place.plane.start();
+    await page.reload();
+    await shows(page, new RegExp(`^Fleet .*per second, since ${since} `));
+    t.deepEqual(violations, []);
   },
 );
 

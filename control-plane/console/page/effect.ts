@@ -63,7 +63,6 @@ function toDifference({ basis, newlyLimited, freed }: EffectJson): string {
 
 const columns: readonly Column<Value>[] = [
   { name: 'Value', value: ({ entries }) => toPairs(entries) },
-  { name: 'Rule', value: ({ rule }) => rule },
   { name: 'Refused', isNumber: true, value: ({ before }) => before.atMost },
   { name: 'Would be', isNumber: true, value: ({ after }) => after.atMost },
 ];
@@ -71,8 +70,7 @@ const columns: readonly Column<Value>[] = [
 function toRow(domain: string, { entries, rule, before, after }: Value) {
   const isNew = before.atMost === 0 && after.atMost > 0;
   return html`<tr key=${JSON.stringify(entries)}>
-    <td><${ValueName} domain=${domain} entries=${entries} />${isNew && html` <${Badge} tone="bad">newly<//>`}</td>
-    <td class="source"><${RuleName} rule=${rule} /></td>
+    <td><${ValueName} domain=${domain} entries=${entries} />${isNew && html` <${Badge} tone="bad">newly<//>`}<div><${RuleName} rule=${rule} /></div></td>
     <td class="number">${toRange(before)}</td>
     <td class=${after.atMost > before.atMost ? 'number loud' : 'number'}>${toRange(after)}</td>
   </tr>`;

@@ -73,7 +73,7 @@ export function LimitedPage({ params }: PageProps) {
                 html`<tr key=${id}>
                   <td><${ValueName} domain=${each.domain} entries=${each.entries} />${each.liftedUntil !== undefined && html` <${Badge} tone="wait">lifted until ${toTime(each.liftedUntil)}<//>`}</td>
                   <td><${DomainName} domain=${each.domain} /></td>
-                  <td>${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
+                  <td class="rule">${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
                   <td class="number">${toRateCell(each.perSecond)}</td>
                   <td>${trendOf(each)}</td>
                   <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>

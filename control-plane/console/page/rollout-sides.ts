@@ -128,14 +128,17 @@ function toFigures(workers: readonly WorkerJson[]): Figures {
   };
 }
 
-/** As a rollout judges. */
+/** As a rollout judges; undefined where no share of requests is so high. */
 function toLine({ errors, overLimit }: Figures, plan: RolloutPlanJson): Figures {
+  const possible = (share: number) => (share < 1 ? share : undefined);
   return {
-    errors: errors === undefined ? undefined : errors + plan.errorPoints / 100,
+    errors: errors === undefined ? undefined : possible(errors + plan.errorPoints / 100),
     overLimit:
       overLimit === undefined
         ? undefined
-        : Math.max(overLimit + plan.overLimitPoints / 100, overLimit * plan.overLimitFactor),
+        : possible(
+            Math.max(overLimit + plan.overLimitPoints / 100, overLimit * plan.overLimitFactor),
+          ),
     p99: undefined,
   };
 }

@@ -27,8 +27,14 @@ export function SearchButton() {
       // Above another dialog it would hide what is being decided there.
       if (document.querySelector('dialog[open]') === null) setOpen(true);
     };
+    // Back and forward lead to another page, which it would hide.
+    const close = () => setOpen(false);
     window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
+    window.addEventListener('hashchange', close);
+    return () => {
+      window.removeEventListener('keydown', onKey);
+      window.removeEventListener('hashchange', close);
+    };
   }, []);
   return html`<button type="button" class="search" aria-keyshortcuts="/ Control+K" onClick=${() => setOpen(true)}>Why was this refused? <kbd aria-hidden="true">/</kbd></button>
     ${isOpen && html`<${SearchDialog} onClose=${() => setOpen(false)} />`}`;
@@ -45,6 +51,11 @@ function SearchDialog({ onClose }: { onClose(): void }) {
   const { finds, isReading } = useFinds(text.trim());
 
   function move(event: KeyboardEvent): void {
+    // Else the first one only empties the field.
+    if (event.key === 'Escape') {
+      event.preventDefault();
+      onClose();
+    }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step === undefined) return;
     event.preventDefault();
