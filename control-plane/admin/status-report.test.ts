@@ -378,6 +378,7 @@ const trial = {
   sinceMs: nowMs,
   content: 'two',
   supersedes: false,
+  mayRemove: false,
   saidBefore: undefined,
   groups: [],
 };

@@ -1,7 +1,9 @@
 // What a control plane serves and looks for by the record that others wrote, too.
+
 import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
+import type { Revision } from '../store/revision.ts';
 import { emptyRecord, toRecordText, withVerdict } from './record.ts';
 import { gitTiming } from './record-keeper.ts';
 
@@ -121,6 +123,37 @@ test('what is held back by those that know what it would remove is served by nob
   await fleet.planes.get('b')?.rollout.approve(removal.id, 'it is meant', 'ann');
   await fleet.pass(10);
   for (const name of ['a', 'b']) t.is(stateOf(name)?.newest?.isHeldBack, false, name);
+});
+
+test('a later commit with what is held back is served by nobody, also where neither of the two was seen before', async (t) => {
+  const withLimits = (number: number, count: number, message?: string): Revision => {
+    const rules = Array.from(
+      { length: count },
+      (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
+    );
+    const text = `domain: shop\ndescriptors:\n${rules.join('')}`;
+    return { ...revisionOf(number, message), files: [{ path: 'shop.yaml', text }] };
+  };
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(withLimits(2, 3, 'three\n\nRollout: now'));
+  await fleet.pass(5);
+  fleet.standStill('b');
+  const many = withLimits(3, 20, 'twenty\n\nRollout: now');
+  fleet.store.publish(many);
+  await fleet.pass(3);
+  fleet.store.publish(withLimits(4, 4));
+  await fleet.pass(3);
+  const again = withLimits(5, 4);
+  fleet.store.publish(again);
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  await fleet.pass(10);
+  for (const name of ['a', 'b']) {
+    const state = fleet.planes.get(name)?.cache.state();
+    t.is(state?.inForce?.revision.id, many.id, name);
+    t.like(state?.newest, { isHeldBack: true, revision: { id: again.id } }, name);
+  }
 });
 
 test('what is held back or taken back is examined again only where something else is known of it', async (t) => {

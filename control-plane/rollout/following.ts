@@ -13,7 +13,7 @@ import type { RecordKeeper } from './record-keeper.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
 export interface Running
-  extends Pick<TrialState, 'content' | 'supersedes' | 'saidBefore' | 'sinceMs'> {
+  extends Pick<TrialState, 'content' | 'supersedes' | 'mayRemove' | 'saidBefore' | 'sinceMs'> {
   readonly revision: string;
   readonly plan: RolloutPlan;
   readonly pools: Pools;

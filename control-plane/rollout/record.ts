@@ -2,7 +2,7 @@
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
-import { takenBackBy } from '../snapshot/revision-memory.ts';
+import { heldBackBy, takenBackBy } from '../snapshot/revision-memory.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { mergeOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
@@ -47,6 +47,8 @@ const verdictJson = Type.Object({
   by: Type.String({ maxLength: 300 }),
   /** Wall time in milliseconds. */
   atMs: Type.Number(),
+  /** Of one that is held back: the content in force that it would remove too much of. */
+  against: Type.Optional(content),
   /** The id of the rollout that it ended. */
   rollout: Type.Optional(Type.String({ maxLength: 64 })),
 });
@@ -118,6 +120,13 @@ export function verdictOf(
   return verdicts.find((each) => each.revision === revision || each.content === content);
 }
 
+/** Whether there is nothing to add to what was said of it: what is in force may have changed since it was held back. */
+export function isJudged(record: RolloutRecord, revision: string, content: string): boolean {
+  const { outcome, against } = verdictOf(record, revision, content) ?? {};
+  if (outcome !== 'held_back' || against === undefined) return outcome !== undefined;
+  return against === record.inForce[0]?.content;
+}
+
 /** Who has taken it back, other than in an earlier try, of which `saidBefore` was said. */
 export function takenBackOf(
   record: RolloutRecord,
@@ -128,6 +137,15 @@ export function takenBackOf(
   }: Pick<TrialState, 'content' | 'saidBefore'> & { readonly revision: string },
 ): Verdict | undefined {
   return takenBackBy(verdictOf(record, revision, content), saidBefore);
+}
+
+/** Who holds it back for what it would remove of what is in force on record. */
+export function heldBackOf(
+  record: RolloutRecord,
+  { revision, content, saidBefore }: Parameters<typeof takenBackOf>[1],
+): Verdict | undefined {
+  const said = verdictOf(record, revision, content);
+  return heldBackBy(said, saidBefore, record.inForce[0]?.content);
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {

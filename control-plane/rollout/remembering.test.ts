@@ -220,6 +220,27 @@ test('what is held back is put on record with its reason, once, after what is in
   t.is(harness.writes, 2);
 });
 
+test('what is held back again, for what it would remove of something else, is put on record anew', async (t) => {
+  const before = {
+    revision: 'r',
+    content: 'content of b',
+    outcome: 'held_back',
+    reason: held,
+    by: '',
+    atMs: 1,
+  } as const;
+  const recordWith = (against: string) => withVerdict(onRecord('a'), { ...before, against });
+  for (const [against, writes] of [
+    ['content of a', 0],
+    ['content of z', 1],
+  ] as const) {
+    const harness = createHarness({ newest: newestOf('b', true), record: recordWith(against) });
+    await harness.look();
+    t.is(harness.writes, writes);
+    t.like(harness.known.record.verdicts[0], { outcome: 'held_back', against: 'content of a' });
+  }
+});
+
 test('with the first that is held back, what was in force before is put on record', async (t) => {
   const newest = newestOf('b', true);
   const inForce = inForceOf('a', false);

@@ -7,11 +7,11 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
+  isJudged,
   noteOutcome,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
-  verdictOf,
   withInForce,
   withVerdict,
 } from './record.ts';
@@ -80,7 +80,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
   function noteHeldBack({ inForce, newest }: SnapshotState, record: RolloutRecord): boolean {
     if (!newest?.isHeldBack || newest.content === undefined) return false;
     const { content, revision, problems } = newest;
-    if (verdictOf(record, revision.id, content) !== undefined) return false;
+    if (isJudged(record, revision.id, content)) return false;
     // What it would remove is judged by what everybody has: here that is still to come.
     const [known] = record.inForce;
     if (known !== undefined && inForce !== undefined && known.content !== inForce.content)
@@ -89,13 +89,15 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
     void write((before) => {
       // Another control plane was faster.
-      if (verdictOf(before, revision.id, content) !== undefined) return undefined;
+      if (isJudged(before, revision.id, content)) return undefined;
       // A control plane without state serves what was in force before.
       const known =
         inForce && before.inForce.length === 0
           ? withInForce(before, { revision: inForce.revision.id, content: inForce.content })
           : before;
-      return withVerdict(known, { ...verdict, by: '', atMs: clock.wallMs() });
+      const against = known.inForce[0]?.content;
+      const said = { ...verdict, ...(against !== undefined && { against }) };
+      return withVerdict(known, { ...said, by: '', atMs: clock.wallMs() });
     });
     return true;
   }

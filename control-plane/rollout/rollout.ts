@@ -20,6 +20,7 @@ import { type AskPeers, createPeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
 import { isGiven } from './pools.ts';
 import {
+  heldBackOf,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
@@ -259,9 +260,11 @@ export function createRollout(deps: RolloutDeps): Rollout {
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
     const rollout = toBegun(now);
     const isWritten = await write((record) => {
-      // Another control plane has brought it into force or taken it back meanwhile: following.ts ends the trial.
+      // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
+      // trial.
       const isInForce = record.inForce[0]?.content === rollout.content;
-      const isOver = isInForce || takenBackOf(record, now) !== undefined;
+      const isHeldBack = !now.mayRemove && heldBackOf(record, now) !== undefined;
+      const isOver = isInForce || isHeldBack || takenBackOf(record, now) !== undefined;
       return isSame(record) && !isOver ? withBegun(record, rollout, clock.wallMs()) : undefined;
     });
     if (isWritten) say(now, log.notice, 'begins');

@@ -179,8 +179,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const stopping = problem === undefined ? policy.refused : [problem, ...policy.refused];
     if (stopping.length > 0) {
       // Its author wants the revision on trial no more all the same.
-      if (goesBack) {
-        noteWithdrawn(whole);
+      if (goesBack) noteWithdrawn(whole);
+      if (goesBack || served.now.trial?.revision.id === whole.id) {
         served.change({ trial: undefined });
       }
       const isHeldBack = takenBack === undefined && policy.refused.length === 0;
@@ -267,8 +267,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
 
   /** By those that know what it would remove, also where that is not known here, or not any more. */
   function findHeldBack({ whole, content, saidBefore }: Newest): Said | undefined {
-    if (content === undefined || memory.inForce?.content === content) return undefined;
-    return heldBackBy(memory.verdictOf(whole.id, content), saidBefore);
+    const inForce = memory.inForce?.content;
+    if (content === undefined || inForce === content) return undefined;
+    return heldBackBy(memory.verdictOf(whole.id, content), saidBefore, inForce);
   }
 
   /** Whether other words count of it now than those by which it was judged. Those about what is on trial are for
@@ -276,11 +277,14 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   function isToBeJudgedAgain(now: Newest): boolean {
     const { whole, content, isHeldBack, invalidSinceMs } = now;
     const { inForce, trial } = served.now;
-    if (content === undefined || whole.id === trial?.revision.id) return false;
+    if (content === undefined) return false;
+    // A rollout that has begun has no such word on record any more.
+    const isHeldNow = !mayRemove(whole) && findHeldBack(now) !== undefined;
+    if (whole.id === trial?.revision.id) return isHeldNow;
     if (isHeldBack) return isApproved(whole, content);
     if (invalidSinceMs !== undefined) return false;
     const isTakenBack = whole.id !== inForce?.revision.id && findTakenBack(now) !== undefined;
-    return isTakenBack || (!mayRemove(whole) && findHeldBack(now) !== undefined);
+    return isTakenBack || isHeldNow;
   }
 
   /** What changes nothing for anybody has nothing to try. */
@@ -488,7 +492,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           problems: newest.problems,
         },
         inForce: inForce && toState(inForce),
-        trial: trial && toTrialState(trial),
+        trial: trial && toTrialState(trial, mayRemove(trial.whole)),
         withdrawn,
         stale: toStaleness(status),
         counts: { accepted, refused, takenBack },
@@ -560,12 +564,16 @@ function toTakenBack(reason: string): Problem {
   return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
 }
 
-function toTrialState({ whole, revision, sinceMs, built, saidBefore }: Trial): TrialState {
+function toTrialState(
+  { whole, revision, sinceMs, built, saidBefore }: Trial,
+  mayRemove: boolean,
+): TrialState {
   return {
     revision,
     sinceMs,
     content: built.content,
     supersedes: saysTrailer(whole, supersedeTrailer),
+    mayRemove,
     saidBefore,
     groups: built.groups.map(({ group }) => group),
   };

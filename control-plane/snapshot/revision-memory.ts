@@ -17,6 +17,9 @@ export interface Said {
   readonly revision: string;
   readonly outcome: 'held_back' | 'approved' | 'taken_back';
   readonly reason: string;
+  /** Of one that is held back: the content that everybody had, from which it would remove too much. An older control plane
+   * does not say it. */
+  readonly against?: string;
 }
 
 /** The word that takes this try back; `saidBefore` is about an earlier one. */
@@ -27,12 +30,14 @@ export function takenBackBy<Word extends Said>(
   return newWord('taken_back', said, saidBefore);
 }
 
-/** The word that holds this try back. */
+/** The word that holds this try back. What would be removed does not depend on the try, but on what everybody has. */
 export function heldBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,
+  inForce: string | undefined,
 ): Word | undefined {
-  return newWord('held_back', said, saidBefore);
+  if (said?.against === undefined) return newWord('held_back', said, saidBefore);
+  return said.outcome === 'held_back' && said.against === inForce ? said : undefined;
 }
 
 function newWord<Word extends Said>(

@@ -46,6 +46,8 @@ export interface TrialState {
   readonly content: string;
   /** Whether its author wants it in place of another one's rollout. */
   readonly supersedes: boolean;
+  /** Whether it may remove most limits without an approval. */
+  readonly mayRemove: boolean;
   /** About an earlier try of it, or of its content. */
   readonly saidBefore: Said | undefined;
   /** In the order in which nodes are matched. */
