@@ -29,6 +29,7 @@ export const ruleRowJson = Type.Object(
     }),
     file: Type.String(),
     line: Type.Union([Type.Integer(), Type.Null()]),
+    column: Type.Optional(Type.Integer({ description: 'Of the line; older ones do not give it' })),
   },
   { title: 'RuleRow' },
 );
@@ -100,6 +101,7 @@ function addRows(
       owner,
       file: document.file,
       line: position?.line ?? null,
+      ...(position && { column: position.column }),
     });
     addRows(rows, children, { rule, entries, until, owner });
   }

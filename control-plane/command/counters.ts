@@ -5,7 +5,9 @@ import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import type { LiftJson } from '../admin/controllers/lifts.ts';
+import type { RuleSourceJson } from '../admin/controllers/sources.ts';
 import type { CountersJson } from '../admin/counters-json.ts';
+import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
 import { finishChange } from './admin/change-command.ts';
@@ -94,6 +96,7 @@ Exit codes:
       if (json) io.write(`${JSON.stringify(counters, undefined, 2)}\n`);
       else {
         io.write(text);
+        if (action === 'get') io.write(await describeRules(opened.client, counters));
         io.writeError(problems);
       }
       if (problems !== '') finish(exitCodes.no);
@@ -120,6 +123,38 @@ Exit codes:
     await finishChange(frame, client, options, lifted);
   }
 };
+
+/** A line for each rule that the counters belong to: whether it refuses now, where it stands, and who changed it last. */
+async function describeRules(client: AdminClient, { answers }: CountersJson): Promise<string> {
+  const counters = answers.flatMap((each) =>
+    each.counters.filter(({ problem }) => problem === null),
+  );
+  const byRule = Map.groupBy(counters, ({ rule }) => rule);
+  const lines = [...byRule].map(async ([rule, own]) => {
+    const full = own.filter(({ used, limit }) => used >= limit);
+    const isRefusing = full.some(({ shadowMode }) => !shadowMode);
+    const shadow = full.length === 0 ? 'not limited' : 'limited, but for shadow mode,';
+    const state = isRefusing ? 'limited' : shadow;
+    const path = `/sources?rule=${encodeURIComponent(rule)}`;
+    const result = await client.call({ method: 'GET', path });
+    // A worker may have a rule that is in force no more, or is on trial.
+    const isKnown = result.ok && result.answer.status === 200;
+    const source = isKnown ? toSourceText(result.answer.value as RuleSourceJson) : '';
+    return `${escapeText(`${state} now by the rule ${rule}${source}`)}\n`;
+  });
+  return (await Promise.all(lines)).join('');
+}
+
+function toSourceText({ rule: { file, line, column }, changed, trial }: RuleSourceJson): string {
+  const place = [file, line, column].filter((each) => each != null);
+  const where = ` (${place.join(':')})`;
+  const tried = trial === null || trial.texts.length === 0 ? '' : ', being changed by a rollout';
+  if (changed === null) return `${where}${tried}`;
+  const { id, author, at: time, message } = changed.revision;
+  const [title = ''] = (message ?? '').split('\n', 1);
+  const what = `${toShortId(id)}${title === '' ? '' : ` "${title}"`}`;
+  return `${where}${tried}, last changed by ${author ?? 'somebody'} at ${time} in ${what}`;
+}
 
 /** Undefined where they fit together. */
 function checkLiftOptions(

@@ -46,7 +46,7 @@ async function startControlPlane(t: ExecutionContext) {
     controlPlane.run('counters', action, '--domain', 'd', '--descriptor', descriptor, ...more);
   const reset = (descriptor: string, ...more: string[]) =>
     counters('reset', descriptor, '--reason', 'a mistake', ...more);
-  return { controlPlane, linked, counters, reset };
+  return { controlPlane, rules, linked, counters, reset };
 }
 
 /** That count in one Redis. */
@@ -69,7 +69,7 @@ async function startTwoWorkers(t: ExecutionContext) {
 }
 
 test('counters are shown and reset for all workers that count together, also what their caches know', async (t) => {
-  const { redis, controlPlane, counters, reset, callers } = await startTwoWorkers(t);
+  const { redis, controlPlane, rules, counters, reset, callers } = await startTwoWorkers(t);
   for (const key of ['k', 'bucket', 'slide']) {
     for (let round = 0; round < 3; round++) {
       for (const { decide } of callers) await decide('d', key, 'ada');
@@ -79,7 +79,7 @@ test('counters are shown and reset for all workers that count together, also wha
     t.regex(
       shown.stdout,
       new RegExp(
-        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +day +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\n$`,
+        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +day +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\nlimited now by the rule d\\.${key} \\(d\\.yaml:\\d:5\\)\n$`,
       ),
     );
     for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
@@ -93,7 +93,18 @@ test('counters are shown and reset for all workers that count together, also wha
       return answers.every((answer) => answer === 'OK');
     });
   }
-  t.regex((await counters('get', 'k=nobody')).stdout, /\n0 +2 +day/);
+  const nobody = await counters('get', 'k=nobody');
+  t.regex(nobody.stdout, /\n0 +2 +day.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
+  rules.write(
+    'd.yaml',
+    rulesText.replace('{unit: day, requests_per_unit: 2}', '{unit: day, requests_per_unit: 3}'),
+  );
+  await eventually('the rule has another limit', async () => {
+    const { stdout } = await counters('get', 'k=nobody');
+    return /\n0 +3 +day.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
+      stdout,
+    );
+  });
   t.deepEqual(await redis.command('KEYS', '*nobody*'), []);
   t.regex(
     controlPlane.output(),
