@@ -110,7 +110,7 @@ test('a guard may answer with Stop or Redirect, and the method is not called', a
   t.deepEqual(await statusBehind(throwing(new Redirect('/login'))), [302, null, 0]);
 });
 
-test('unsafe methods from an origin that is not listed are 403', async (t) => {
+test('unsafe methods from pages that are neither own nor of a listed origin are 403', async (t) => {
   class Form extends Controller {
     static override readonly guard = [open(), fromOrigins(['https://own.example'])];
     GET() {
@@ -122,11 +122,15 @@ test('unsafe methods from an origin that is not listed are 403', async (t) => {
   }
   const client = await createTestClient({ '': { Form } }, { requireGuards: true });
   const status = async (method: string, origin?: string) => {
-    const headers: Record<string, string> = origin === undefined ? {} : { origin };
+    const host = 'notes.example:8000';
+    const headers: Record<string, string> = origin === undefined ? { host } : { host, origin };
     return (await client.send(method, '/form', { headers })).status;
   };
   t.is(await status('POST', 'https://evil.example'), 403);
   t.is(await status('POST', 'https://own.example'), 200);
+  t.is(await status('POST', 'http://notes.example:8000'), 200);
+  t.is(await status('POST', 'http://notes.example'), 403);
+  t.is(await status('POST', 'null'), 403);
   t.is(await status('POST'), 200);
   t.is(await status('GET', 'https://evil.example'), 200);
 });

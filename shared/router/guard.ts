@@ -2,6 +2,7 @@
 // (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
+import { isOwnPage } from './own-page.ts';
 import type { RoutedRequest } from './request/request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
@@ -74,8 +75,9 @@ export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>)
 }
 
 /**
- * Refuses unsafe methods that a browser sends from another origin than these: 403. For applications with
- * cookie sessions, since browsers send forms and plain texts across origins without a preflight.
+ * Refuses unsafe methods that a browser sends from pages that are neither the application's own nor of these origins: 403.
+ * For applications with cookie sessions, since browsers send forms and plain texts across origins without a preflight.
+ * Behind a proxy that changes `Host`, list the public origin.
  */
 export function fromOrigins(origins: readonly string[]): Guard {
   const allowed = new Set(origins);
@@ -84,7 +86,7 @@ export function fromOrigins(origins: readonly string[]): Guard {
     check({ method, headers }) {
       if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return;
       const origin = headers.get('origin');
-      if (origin !== null && !allowed.has(origin)) {
+      if (origin !== null && !allowed.has(origin) && !isOwnPage(origin, headers)) {
         throw new HttpError(403, { detail: 'requests from this origin are refused' });
       }
     },
