@@ -79,7 +79,11 @@ export interface DecisionRecorder {
    * cheap. */
   choose(request: RateLimitRequest, nowMs: number): Sample | undefined;
   /** The answer of a request that is in the sample. */
-  record(decision: Decision, sample: Sample, outcome: DecisionOutcome): void;
+  record(
+    decision: Pick<Decision, 'request' | 'matches' | 'limited'>,
+    sample: Sample,
+    outcome: DecisionOutcome,
+  ): void;
 }
 
 /** A request that is recorded. */

@@ -2,6 +2,7 @@
 // a line of its own later.
 import type { RecordGap } from '../../shared/decision-record.ts';
 import type { Counter } from '../metrics.ts';
+import type { RecordSink } from './recorder.ts';
 
 /** Plain data: several processes send theirs to the one that writes. */
 export interface RecordBatch {
@@ -16,12 +17,8 @@ export interface RecordBatch {
   readonly gap: RecordGap | undefined;
 }
 
-export interface RecordBuffer {
+export interface RecordBuffer extends RecordSink {
   readonly bytes: number;
-  /** `line` ends with a newline; `timeMs` is that of its decision. */
-  add(line: string, timeMs: number): void;
-  /** A decision is left out. */
-  drop(timeMs: number): void;
   /** Another process's. */
   addBatch(batch: RecordBatch): void;
   /** A batch that was taken is not written, now or ever. */
@@ -44,6 +41,7 @@ const nothing: RecordBatch = {
 
 /** `dropped` counts the decisions that do not fit or are left out. */
 export function createRecordBuffer(dropped: Counter, maxBytes = maxBufferedBytes): RecordBuffer {
+  const tasks: (() => void)[] = [];
   let texts: string[] = [];
   let sum = nothing;
 
@@ -65,9 +63,13 @@ export function createRecordBuffer(dropped: Counter, maxBytes = maxBufferedBytes
   }
 
   function lose({ decisions, fromMs, toMs, gap }: RecordBatch): void {
-    dropped.add(decisions);
-    const lost = decisions === 0 ? undefined : { dropped: decisions, from: fromMs, time: toMs };
-    sum = { ...sum, gap: mergeGaps(sum.gap, mergeGaps(gap, lost)) };
+    if (decisions > 0) drop({ dropped: decisions, from: fromMs, time: toMs });
+    sum = { ...sum, gap: mergeGaps(sum.gap, gap) };
+  }
+
+  function drop(gap: RecordGap): void {
+    dropped.add(gap.dropped);
+    sum = { ...sum, gap: mergeGaps(sum.gap, gap) };
   }
 
   const ofOne = (text: string, timeMs: number): RecordBatch => ({
@@ -84,10 +86,12 @@ export function createRecordBuffer(dropped: Counter, maxBytes = maxBufferedBytes
       return sum.bytes;
     },
     add: (line, timeMs) => addBatch(ofOne(line, timeMs)),
-    drop: (timeMs) => lose(ofOne('', timeMs)),
+    drop,
+    beforeTaking: (task) => void tasks.push(task),
     addBatch,
     lose,
     take() {
+      for (const task of tasks) task();
       if (sum === nothing) return undefined;
       const batch = { ...sum, text: texts.join('') };
       texts = [];

@@ -71,6 +71,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   });
   let file: OpenFile | undefined;
   let writing: Promise<void> | undefined;
+  let isTaking = false;
   let retryAtMs = Number.NEGATIVE_INFINITY;
   const cancelFlush = repeatAfter(clock, flushIntervalMs, flush);
 
@@ -130,7 +131,9 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   async function flush(): Promise<void> {
     if (writing !== undefined) return writing;
     if (clock.monotonicMs() < retryAtMs) return;
+    isTaking = true;
     const batch = buffer.take();
+    isTaking = false;
     if (batch === undefined) return;
     writing = write(batch);
     await writing;
@@ -138,7 +141,8 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   }
 
   const flushIfMuch = () => {
-    if (buffer.bytes >= flushBytes) void flush();
+    // What is added by taking is in the batch that is taken.
+    if (!isTaking && buffer.bytes >= flushBytes) void flush();
   };
 
   return {
@@ -151,6 +155,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
       flushIfMuch();
     },
     drop: buffer.drop,
+    beforeTaking: buffer.beforeTaking,
     async stop(graceMs) {
       cancelFlush();
       const end = async () => {
