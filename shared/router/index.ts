@@ -22,6 +22,7 @@ export {
   StartError,
   Stop,
 } from './errors.ts';
+export { files, sendFile } from './files.ts';
 export { defineFolder, type FolderSpec, type StateOf } from './folder.ts';
 export {
   basic,

@@ -1,7 +1,14 @@
 // The manifest of the router's package. Its versions, and those of what it depends on, are those of the sources.
 
 /** What it imports; a test holds them against the sources. */
-const dependencies = ['@fastify/busboy', '@rgrove/parse-xml', 'commander', 'typebox', 'ws'];
+const dependencies = [
+  '@fastify/busboy',
+  '@fastify/send',
+  '@rgrove/parse-xml',
+  'commander',
+  'typebox',
+  'ws',
+];
 
 const built = './dist/shared/router';
 const entry = (path) => ({ types: `${built}/${path}.d.ts`, default: `${built}/${path}.js` });

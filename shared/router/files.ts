@@ -1,0 +1,72 @@
+// Files of a folder as the answer of a method (behaviour: files). @fastify/send decides what HTTP says of a file:
+// types, ranges, and the conditions of browsers that have it already. Fastify serves its files with it; it is loaded
+// when the first file is asked for.
+import { realpath } from 'node:fs/promises';
+import { resolve, sep } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import Type from 'typebox';
+import type { Controller } from './controller.ts';
+import { HttpError, notFound } from './errors.ts';
+import { type OpMethod, op } from './op.ts';
+
+const rest = Type.String();
+
+/**
+ * The method that serves everything in a folder, such as `static GET = files(new URL('./public', import.meta.url))`: the
+ * parts behind its class are the file's path, a folder's own path is its `index.html`. What is not there, begins with a
+ * dot or is reached by a link out of the folder is 404.
+ */
+export function files(
+  folder: string | URL,
+): OpMethod<{ readonly rest: typeof rest }, Promise<Readable>> {
+  return op({ rest }, function (this: Controller, _fields: unknown, ...parts: string[]) {
+    return sendFile(this, folder, parts);
+  });
+}
+
+/**
+ * What a method returns to answer with one file of a folder, `return sendFile(this, 'uploads', [name])`: 200, 206 for a
+ * range, 304 to who has it already. Headers that the method has set stay. Throws 404 like `files`, 412 and 416.
+ */
+export async function sendFile(
+  { request, response }: Pick<Controller, 'request' | 'response'>,
+  folder: string | URL,
+  parts: readonly string[],
+): Promise<Readable> {
+  const root = folder instanceof URL ? fileURLToPath(folder) : resolve(folder);
+  // A part is one name: a slash in it was encoded.
+  if (parts.some((part) => /[/\\]/.test(part))) throw notFound();
+  const path = `/${parts.map(encodeURIComponent).join('/')}`;
+  const { default: send } = await import('@fastify/send');
+  // All that it reads of a request.
+  const asked = { method: request.method, headers: Object.fromEntries(request.headers) };
+  const open = (name: string) =>
+    send(asked as unknown as Readable, name, {
+      root,
+      dotfiles: 'ignore',
+      onFile: (file) => refuseOutside(root, file),
+    });
+  let found = await open(path);
+  if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
+  const { 'Content-Type': type, ...headers } = found.headers;
+  if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
+  response.status = found.statusCode;
+  response.mediaType ??= type;
+  for (const [name, value] of Object.entries(headers)) {
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  }
+  return found.stream;
+}
+
+async function refuseOutside(root: string, file: string): Promise<void> {
+  const [base, real] = await Promise.all([realpath(root), realpath(file)]);
+  if (!real.startsWith(base + sep)) throw notFound();
+}
+
+/** Of a path that cannot be one no more is told than of one that is not there. */
+function toHttpError(status: number, range: string | undefined): HttpError {
+  if (status === 416)
+    return new HttpError(416, range ? { headers: { 'content-range': range } } : {});
+  return status === 412 || status >= 500 ? new HttpError(status) : notFound();
+}
