@@ -172,6 +172,20 @@ test('a place that refuses a second write has not been there again in between', 
   );
 });
 
+test('refused writes count when they follow each other', async (t) => {
+  const { clock, text, one } = await startTwo(gitTiming);
+  for (let round = 1; round <= 2; round++) {
+    text.mode = 'denied';
+    for (let denied = 1; denied < gitTiming.denials; denied++) {
+      t.false(await one.write(begin));
+      clock.advance(2_000);
+    }
+    text.mode = 'fine';
+    t.true(await one.write(begin));
+  }
+  t.is(one.alone, undefined);
+});
+
 test('after a failure nothing is tried for two seconds', async (t) => {
   const { clock, counts, text, one } = await startTwo();
   text.mode = 'away';
