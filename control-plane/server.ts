@@ -103,6 +103,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const examine = createExamine({ encode, options: build });
   const notifying = createNotifying({
     ...{ settings: settings.notify, store, examine, log, clock },
+    repositoryFolder: toRepositoryFolder(settings),
     onEnd: (target, delivery) => metrics.notification(target, delivery),
   });
   const opened = openRollout({ ...deps, store, peers, audit, onOutcome: notifying?.tell });

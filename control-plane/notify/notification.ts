@@ -1,6 +1,6 @@
 // What is told of a revision to people outside: what became of it, whose it is, and what is wrong with it.
 import { randomUUID } from 'node:crypto';
-import { isError } from '../../shared/rules/problem/problem.ts';
+import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
@@ -36,6 +36,8 @@ export interface Notification {
 export interface NotificationDeps {
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly examine: Examine;
+  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  readonly repositoryFolder: string;
   /** Without a slash at its end. */
   readonly publicUrl: string | undefined;
 }
@@ -52,7 +54,7 @@ const events = {
 
 /** Of the newest of the outcomes. Rejects when the store cannot be read. */
 export async function toNotification(
-  { store, examine, publicUrl }: NotificationDeps,
+  { store, examine, repositoryFolder, publicUrl }: NotificationDeps,
   [outcome, ...earlier]: Outcomes,
 ): Promise<Notification | undefined> {
   const id = outcome?.revisions[0];
@@ -74,10 +76,16 @@ export async function toNotification(
     domains: revision === undefined ? [] : toDomains(revision, before, examine),
     reason: reason || null,
     by: by || null,
-    problems: errors.slice(0, maxProblems).map(toProblemJson),
+    problems: errors.slice(0, maxProblems).map((error) => inRepository(error, repositoryFolder)),
     errors: errors.length,
     link: publicUrl === undefined ? null : `${publicUrl}/console/#/revisions?open=${toShortId(id)}`,
   };
+}
+
+/** With the name that its file has for whoever reads the repository. A problem of all files names none. */
+function inRepository(problem: Problem, folder: string): ProblemJson {
+  const isFile = !problem.file.startsWith('(');
+  return toProblemJson(isFile ? { ...problem, file: `${folder}${problem.file}` } : problem);
 }
 
 function toDomains(after: Revision, before: Revision | undefined, examine: Examine): string[] {

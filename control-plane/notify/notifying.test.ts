@@ -44,6 +44,7 @@ test('what happened first is told first, also where the store takes longer for i
       },
     },
     examine: () => t.fail('there is nothing to examine'),
+    repositoryFolder: '',
     onEnd: () => {},
     log: createRecordedLog(),
     clock: systemClock,

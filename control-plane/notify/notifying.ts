@@ -22,6 +22,7 @@ export interface NotifyingDeps extends Pick<NotifierDeps, 'onEnd'> {
   readonly settings: NotifySettings;
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly examine: Examine;
+  readonly repositoryFolder: string;
   readonly log: Log;
   readonly clock: Clock;
 }
