@@ -7,11 +7,12 @@ const nowMs = 1_800_000_000_000;
 function goneOf(id: string, instance: string | undefined, agoMs: number) {
   const node = { id, cluster: '', metadata: new Map() };
   const acked = { version: 'v1', atMs: nowMs - 90_000 };
-  const gone = { node, instance, address: '10.0.0.1:5', acked, goneAtMs: 500_000 - agoMs };
+  const nacked = { version: 'v2', text: 'no such unit', atMs: nowMs - 70_000 };
+  const gone = { node, instance, address: '10.0.0.1:5', acked, nacked, goneAtMs: 500_000 - agoMs };
   return toGoneJson([gone], { wallMs: nowMs, monotonicMs: 500_000 });
 }
 
-test('a worker is gone since its connection broke, in wall time, with what it had', (t) => {
+test('a worker is gone since its connection broke, in wall time, with what it had and what it had refused', (t) => {
   t.deepEqual(goneOf('w', 'i', 60_000), [
     {
       id: 'w',
@@ -19,6 +20,7 @@ test('a worker is gone since its connection broke, in wall time, with what it ha
       address: '10.0.0.1:5',
       version: 'v1',
       at: new Date(nowMs - 60_000).toISOString(),
+      refusal: { at: new Date(nowMs - 70_000).toISOString(), text: 'no such unit' },
     },
   ]);
 });

@@ -58,6 +58,8 @@ export const goneWorkerJson = Type.Object(
     /** The last version that it accepted. */
     version: orNull(Type.String()),
     at: time,
+    /** Its last refusal, until a later version was accepted. Not told by an older control plane. */
+    refusal: Type.Optional(orNull(Type.Object({ at: time, text: Type.String() }))),
   },
   { title: 'GoneWorker' },
 );
@@ -71,12 +73,13 @@ export function toGoneJson(
   gone: readonly VanishedWorker[],
   now: { readonly wallMs: number; readonly monotonicMs: number },
 ): GoneWorkerJson[] {
-  return gone.map(({ node, instance, address, acked, goneAtMs }) => ({
+  return gone.map(({ node, instance, address, acked, nacked, goneAtMs }) => ({
     id: node.id,
     instance: instance ?? null,
     address,
     version: acked?.version ?? null,
     at: toTime(now.wallMs - Math.max(0, now.monotonicMs - goneAtMs)),
+    refusal: nacked === undefined ? null : { at: toTime(nacked.atMs), text: nacked.text },
   }));
 }
 

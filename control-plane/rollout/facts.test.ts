@@ -283,6 +283,7 @@ const lost = (acked: Snapshot | undefined): VanishedWorker => ({
   instance: 'i',
   address: '10.0.0.1:1',
   acked: acked && versionAt(acked),
+  nacked: undefined,
   goneAtMs: 4_000,
 });
 

@@ -46,6 +46,8 @@ export interface VanishedWorker {
   readonly address: string;
   /** The last version that it accepted. */
   readonly acked: VersionAt | undefined;
+  /** As of a connected one. */
+  readonly nacked: Refusal | undefined;
   /** On the monotonic clock. */
   readonly goneAtMs: number;
 }
@@ -178,8 +180,8 @@ class Connected implements WorkerRecord {
     if (other === this) newest.delete(identity);
     else if (other !== undefined) return;
     if (how === 'goodbye') return;
-    const { node, instance, address, acked } = this.worker;
-    gone.push({ node, instance, address, acked, goneAtMs: clock.monotonicMs() });
+    const { node, instance, address, acked, nacked } = this.worker;
+    gone.push({ node, instance, address, acked, nacked, goneAtMs: clock.monotonicMs() });
     if (gone.length > maxVanished) gone.shift();
   }
 

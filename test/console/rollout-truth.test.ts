@@ -205,6 +205,9 @@ browserTest(
       /shadow mode: over, not refused\s+free again in (\d+ h|\d+ min|\d+ s)\b/,
     );
     const violations = await look(page, 'try-shadow');
+    await page.goto(consoleUrl(place.plane, 'why?domain=d&descriptor=customer%3Dada'));
+    await shows(page, /on trial 3 per hour -> 4 per hour, in \w{12}/);
+    violations.push(...(await look(page, 'why-trial')));
     // Of two workers the one with the revision on trial has a larger limit.
     await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
     await shows(page, /Refused now \(429\): 6 of [34] an hour, free again in \d/);

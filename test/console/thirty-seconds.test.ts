@@ -143,8 +143,16 @@ browserTest(
     await questions.whoIsLimited(page, limited);
     await questions.whatChanged(page, /local Put domain d: a plan for gold .*ada asks too often/);
     await questions.whyWasThisLimited(page, why);
-    await questions.howDoIUndo(page, /^Roll back to/, /All 4 get what \w{12} has at once/);
-    await questions.isInForceEverywhere(page, /in force Revision \w{12} is in force on all 4/);
+    plain.find(({ has }) => !has('gold'))?.vanish();
+    await questions.whoRefused(
+      page,
+      /0 workers, 1 gone .* plain-\d .* ! gone .* It had refused what it was given: no such unit/,
+    );
+    await page.getByRole('link', { name: /^plain-\d$/ }).click();
+    await shows(page, /It is gone, .* It had refused what it was given, .*: no such unit/);
+    await questions.howDoIUndo(page, /^Roll back to/, /All 3 get what \w{12} has at once/);
+    await questions.whatChanged(page, /local Roll back to \w{12}: it was wrong/);
+    await questions.isInForceEverywhere(page, /in force Revision \w{12} is in force on all 3/);
     t.deepEqual(await look(page, 'questions-dead-worker'), []);
   },
 );

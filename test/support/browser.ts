@@ -15,8 +15,8 @@ export const waitMs = 30_000;
 const views = [
   { theme: 'light', width: 1360, height: 900 },
   { theme: 'dark', width: 1360, height: 900 },
-  { theme: 'light', width: 420, height: 860 },
-  { theme: 'dark', width: 420, height: 860 },
+  { theme: 'light', width: 360, height: 780 },
+  { theme: 'dark', width: 360, height: 780 },
 ] as const;
 
 export interface Visit {

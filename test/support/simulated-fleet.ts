@@ -565,7 +565,9 @@ export async function startSimulatedFleet(
         return;
       const acked = has && { version: has.version, atMs: 0 };
       const goneAtMs = clock.monotonicMs();
-      vanished.get(plane)?.push({ node: nodeOf(worker), instance, address, acked, goneAtMs });
+      vanished
+        .get(plane)
+        ?.push({ node: nodeOf(worker), instance, address, acked, nacked: undefined, goneAtMs });
     },
     startPlane,
     async stopPlane(name, next) {

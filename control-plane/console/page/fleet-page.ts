@@ -184,7 +184,9 @@ function Workers({ fleet: { workers, gone }, params }: WorkersProps) {
         compareNames(a.name, b.name),
     );
   const left = gone.filter(
-    ({ id, address }) => (state === '' || state === 'gone') && isFound(id, address),
+    ({ id, address, refusal }) =>
+      (state === '' || state === 'gone' || (state === 'refused' && refusal != null)) &&
+      isFound(id, address),
   );
   return html`<div class="filters">
       <${Search} label="Find a worker" value=${search} onInput=${(text: string) => go({ search: text })} />
@@ -242,11 +244,11 @@ function xdsAddress(port: number | null): string {
 }
 
 /** Of one whose connection broke in the last hour. */
-function toGoneRow({ id, instance, address, at }: GoneWorkerJson) {
+function toGoneRow({ id, instance, address, at, refusal }: GoneWorkerJson) {
   return html`<tr key=${`gone ${id} ${instance} ${address}`} class="gone">
-    <td><strong>${toShown(id)}</strong><div class="quiet">${address}</div></td>
+    <td><${WorkerName} name=${id} /><div class="quiet">${address}</div></td>
     <td><${Badge} tone="bad">gone<//></td>
-    <td colspan="7" class="quiet">Its connection broke ${toAgo(at)}, and it has not come back.</td>
+    <td colspan="7" class="quiet">Its connection broke ${toAgo(at)}, and it has not come back.${refusal != null && html`<div class="why">It had refused what it was given: ${toShown(refusal.text)}</div>`}</td>
   </tr>`;
 }
 

@@ -55,8 +55,9 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
     </dl>`;
 }
 
-function Gone({ worker: { at, address, instance } }: { readonly worker: GoneWorkerJson }) {
+function Gone({ worker: { at, address, instance, refusal } }: { readonly worker: GoneWorkerJson }) {
   return html`<${Notice} tone="bad"><strong>It is gone, ${toAgo(at)}:</strong> its connection broke, and it has not come back.<//>
+    ${refusal != null && html`<${Notice} tone="bad"><strong>It had refused what it was given, ${toAgo(refusal.at)}:</strong> ${toShown(refusal.text)}<//>`}
     <dl class="facts"><dt>Address</dt><dd>${address}</dd>
       <dt>Instance</dt><dd>${instance === null ? 'not told' : html`<code>${toShown(instance)}</code>`}</dd></dl>`;
 }

@@ -1,26 +1,13 @@
-// The questions that somebody on call has, answered with what is visible alone: with a rollout under way, a worker that is
-// dead, and then without a control plane.
+// Where the answers of the console lead: from a refusal to its undo, from a name to its page, from a table to a file.
 import test from 'ava';
 import { closeBrowser, look, type Page } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { connectStreamWorker } from '../support/stream-worker.ts';
-import {
-  readPage,
-  sampleRules,
-  shows,
-  startFed,
-  startPlace,
-  startTrial,
-  visit,
-} from './console-fixture.ts';
+import { readPage, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
 const browserTest = testWith(test.serial, 'chromium');
 test.after.always(closeBrowser);
-
-async function open(page: Page, name: string): Promise<void> {
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
-}
 
 /** Types into the box that `/` opens, and takes the first thing that it finds. */
 async function find(page: Page, text: string, first: RegExp): Promise<void> {
@@ -35,67 +22,6 @@ async function find(page: Page, text: string, first: RegExp): Promise<void> {
 function verdictOf(page: Page): Promise<string> {
   return page.locator('.verdict').innerText();
 }
-
-browserTest(
-  'in the middle of a rollout, with a dead worker: what is in force where, who is limited by what, why, and since whose change',
-  async (t) => {
-    const place = await startTrial(t);
-    const { page, complaints } = await visit(t, place);
-
-    // Is the newest revision in force everywhere?
-    await shows(page, /1 of 2 in force, 1 on trial, 1 gone/);
-    t.regex(
-      await verdictOf(page),
-      /pending\s+Revision \w+ is rolled out: step 1 of 2, 1 of 1 worker/,
-    );
-
-    // Who is limited, and by which rule?
-    await open(page, 'Who is limited');
-    await shows(page, /customer=ada d d\.customer/);
-
-    // Why was this request limited?
-    await find(page, 'ada', /customer=ada by d\.customer/);
-    await shows(page, /Refused now \(429\)/);
-    await shows(page, /by the rule d\.customer/);
-    await shows(page, /3 per hour d\.yaml:3/);
-    await shows(page, /on trial 3 per hour -> 4 per hour, in \w{12}/);
-    const violations = await look(page, 'why-trial');
-    t.regex(page.url(), /#\/why\?domain=d&descriptor=customer%3Dada$/);
-
-    // What changed in the last hour, and by whom?
-    await open(page, 'Activity');
-    await page.getByLabel('When').selectOption('In the last hour');
-    await shows(page, /Revision \w{12} came into force/);
-    violations.push(...(await look(page, 'activity')));
-
-    // How do I undo it?
-    await open(page, 'Revisions');
-    await page.getByRole('button', { name: 'Undo…' }).click();
-    const dialog = page.getByRole('dialog');
-    t.regex(
-      await dialog.innerText(),
-      /Now of 2 workers 1 has \w{12} on trial, 1 has \w{12} in force\./,
-    );
-    await page.getByLabel('Reason, for the audit log').fill('too many complaints');
-    await page.keyboard.press('Enter');
-    await dialog.waitFor({ state: 'detached' });
-    await open(page, 'Activity');
-    await shows(page, /local Abort the rollout: too many complaints/);
-    await shows(page, /was taken back: .*too many complaints/);
-
-    // Without a control plane each page keeps what it knew.
-    t.is(await place.plane.end('SIGTERM'), 0);
-    await shows(page, /What is shown is as of \d\d:\d\d\..*too many complaints/);
-    await open(page, 'Who is limited');
-    await shows(page, /What is shown is as of \d\d:\d\d\..*customer=ada d d\.customer/);
-    t.regex(await verdictOf(page), /no answer\s+As of \d\d:\d\d/);
-    t.deepEqual(violations, []);
-    t.deepEqual(
-      complaints.filter((text) => !/Failed to load resource|net::ERR/.test(text)),
-      [],
-    );
-  },
-);
 
 browserTest(
   'why a request is refused leads to who made it so, and to the dialog that undoes that change alone',
