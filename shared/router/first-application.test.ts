@@ -1,11 +1,10 @@
 // The guide to a first application, as its reader writes it: each block into the file that is named before it.
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
-import { createRouterFolder } from '../../test/support/router-folder.ts';
+import { createRouterFolder, writeFilesOf } from '../../test/support/router-folder.ts';
 import { createApp } from './app.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -15,15 +14,7 @@ let folder = '';
 
 test.before('the files of the guide are written', async () => {
   folder = await createRouterFolder([]);
-  const lines = guide.split('\n');
-  for (const { language, text, line } of findFencedBlocks(guide)) {
-    if (language === 'sh') continue;
-    // Two lines above the fence, with an empty line in between.
-    const [, file] = /`([^`]+)`:$/.exec(lines[line - 4] ?? '') ?? [];
-    if (file === undefined) throw new Error(`the block at line ${line} has no file`);
-    await mkdir(dirname(join(folder, file)), { recursive: true });
-    await writeFile(join(folder, file), text);
-  }
+  await writeFilesOf(guide, folder);
 });
 
 test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));

@@ -1,7 +1,8 @@
 // A folder like that of somebody who has installed the router's package, for what its documents show.
 import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { findFencedBlocks } from './fenced-blocks.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -24,4 +25,17 @@ export async function createRouterFolder(others: readonly string[]): Promise<str
   await writeFile(join(own, 'package.json'), JSON.stringify(manifest));
   await writeFile(join(folder, 'package.json'), '{"type": "module"}');
   return folder;
+}
+
+/** Writes what a guide shows as files: a line that ends with a path, as in "`a/b.ts`:", names the file of the block below. */
+export async function writeFilesOf(guide: string, folder: string): Promise<void> {
+  const lines = guide.split('\n');
+  for (const { language, text, line } of findFencedBlocks(guide)) {
+    if (language !== 'ts' && language !== 'json') continue;
+    // Above the fence, with an empty line in between.
+    const [, file] = /`([^`]+)`:$/.exec(lines[line - 4] ?? '') ?? [];
+    if (file === undefined) throw new Error(`the block at line ${line} has no file`);
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await writeFile(join(folder, file), text);
+  }
 }

@@ -1,0 +1,113 @@
+// What the guide for those who come from elsewhere shows: both sides are run, and answer alike. (Python is not run.)
+import { execFile } from 'node:child_process';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import test from 'ava';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import type { Hono } from 'hono';
+import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
+import { createRouterFolder, writeFilesOf } from '../../test/support/router-folder.ts';
+import { createTestClient } from './test-client.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const guide = await readFile(new URL('docs/coming-from.md', import.meta.url), 'utf8');
+const guarded = { authorization: 'Bearer t-ann' };
+let folder = '';
+
+test.before('the files of the guide are written', async () => {
+  folder = await createRouterFolder(['@hono', 'fastify', 'hono', 'zod']);
+  await writeFilesOf(guide, folder);
+});
+
+test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+
+interface Shown {
+  readonly method: string;
+  readonly target: string;
+  readonly body: string | undefined;
+  readonly status: number;
+  readonly json: unknown;
+}
+
+/** Lines such as `POST /users {"name":"ann"} -> 201 {"name":"ann"}`. */
+function readRequests(from: string): readonly Shown[] {
+  const block = findFencedBlocks(guide).find(({ language }) => language === `requests ${from}`);
+  const lines = (block?.text ?? '').trimEnd().split('\n');
+  return lines.map((line) => {
+    const [, method = '', target = '', body, status, json] =
+      /^([A-Z]+) (\S+)(?: (\{.*?\}))? -> ([0-9]{3})(?: (.*))?$/.exec(line) ?? [];
+    if (status === undefined) throw new Error(`not a request: ${line}`);
+    return { method, target, body, status: Number(status), json: json && JSON.parse(json) };
+  });
+}
+
+type Send = (
+  request: Shown,
+  headers: Readonly<Record<string, string>>,
+) => Promise<{ readonly status: number; readonly text: string }>;
+
+async function sendHere(from: string): Promise<Send> {
+  const { send } = await createTestClient(join(folder, from, 'controllers'));
+  return ({ method, target, body }, headers) =>
+    send(method, target, { headers: withType(headers, body), body });
+}
+
+function withType(headers: Readonly<Record<string, string>>, body: string | undefined) {
+  return body === undefined ? headers : { ...headers, 'content-type': 'application/json' };
+}
+
+async function importBefore<Application>(from: string): Promise<Application> {
+  const url = pathToFileURL(join(folder, from, 'before.ts')).href;
+  return ((await import(url)) as { before: Application }).before;
+}
+
+const sendTo: Readonly<Record<string, () => Promise<Send>>> = {
+  async fastify() {
+    const server = await importBefore<FastifyInstance>('fastify');
+    return async ({ method, target, body }, headers) => {
+      const options = { method, url: target, headers: withType(headers, body), body };
+      const { statusCode, body: text } = await server.inject(options as InjectOptions);
+      return { status: statusCode, text };
+    };
+  },
+  async hono() {
+    const server = await importBefore<Hono>('hono');
+    return async ({ method, target, body }, headers) => {
+      const init = { method, headers: withType(headers, body), ...(body && { body }) };
+      const response = await server.request(target, init);
+      return { status: response.status, text: await response.text() };
+    };
+  },
+};
+
+for (const from of ['endpoints', 'fastify', 'hono']) {
+  test(`what comes from ${from} answers what the guide shows, on both sides`, async (t) => {
+    const requests = readRequests(from);
+    t.true(requests.length > 4);
+    const sides = [await sendHere(from), ...(sendTo[from] ? [await sendTo[from]()] : [])];
+    for (const send of sides) {
+      for (const request of requests) {
+        const about = `${request.method} ${request.target}`;
+        const { status, text } = await send(request, guarded);
+        t.is(status, request.status, about);
+        if (request.json !== undefined) t.deepEqual(JSON.parse(text), request.json, about);
+        if (from !== 'endpoints') t.is((await send(request, {})).status, 401, about);
+      }
+    }
+  });
+}
+
+test('the TypeScript of the guide compiles', async (t) => {
+  const compilerOptions = {
+    ...{ module: 'nodenext', target: 'esnext', lib: ['esnext', 'dom'], types: ['node'] },
+    ...{ strict: true, skipLibCheck: true, noEmit: true, allowImportingTsExtensions: true },
+  };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  const compiler = join(root, 'node_modules', '.bin', 'tsc');
+  const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
+    (error: { stdout: string }) => error,
+  );
+  t.is(stdout, '');
+});
