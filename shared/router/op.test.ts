@@ -34,6 +34,16 @@ test('a raw body stands behind the fields, and has none of its own', (t) => {
   t.throws(() => op({ raw: true, body: Type.Object({}) }), { message: /a raw body is not parsed/ });
 });
 
+test('a declaration has no names but those that mean something, so that no guard is lost', (t) => {
+  t.throws(() => op({ gaurd: [] } as object), {
+    message: 'op: gaurd means nothing; did you mean guard?',
+  });
+  t.throws(() => op({ publik: true } as object), {
+    message: 'op: publik means nothing; did you mean public?',
+  });
+  t.throws(() => op({ colour: 1 } as object), { message: 'op: colour means nothing' });
+});
+
 test('a declaration is told from what looks like one', (t) => {
   t.true(isOp(declared));
   t.false(isOp({ ...JSON.parse(JSON.stringify(declared)) }));

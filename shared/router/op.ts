@@ -6,6 +6,7 @@ import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
+import { nearestName } from './table/misspelt.ts';
 
 type PathEntry = Type.TSchema | PathPart;
 
@@ -96,6 +97,7 @@ export function op<
   Returned extends Result<Spec>,
 >(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
+  refuseUnknownKeys(spec);
   const path = (spec.path ?? []).map((entry) => toPathPart(entry));
   const firstOptional = path.findIndex((entry) => entry.optional);
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
@@ -115,6 +117,37 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
     standard.push({ in: where, names: Object.keys(plain.properties ?? {}), schema });
   }
   return Object.freeze({ [brand]: true as const, spec, path, fields, standard, method });
+}
+
+/** By name: the compiler takes more than these, and a misspelt guard would be one that nobody asks. */
+const specKeys: Readonly<Record<keyof OpSpec, true>> = {
+  path: true,
+  rest: true,
+  query: true,
+  body: true,
+  raw: true,
+  aliases: true,
+  returns: true,
+  produces: true,
+  failures: true,
+  headers: true,
+  otherBodies: true,
+  shorter: true,
+  guard: true,
+  public: true,
+  etag: true,
+  limits: true,
+  summary: true,
+  description: true,
+};
+
+function refuseUnknownKeys(spec: object): void {
+  for (const key of Object.keys(spec)) {
+    if (Object.hasOwn(specKeys, key)) continue;
+    const meant = nearestName(key, Object.keys(specKeys));
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+    throw new TypeError(`op: ${key} means nothing${hint}`);
+  }
 }
 
 export function isOp(value: unknown): value is Op {

@@ -102,6 +102,13 @@ class Hook extends Controller {
   );
 }
 
+class Import extends Controller {
+  static readonly POST = op(
+    { raw: true, limits: { bodyBytes: 2 * bodyBytes } },
+    (_fields, body) => body.length,
+  );
+}
+
 function sign(body: Uint8Array): string {
   return createHmac('sha256', hookKey).update(body).digest('hex');
 }
@@ -117,7 +124,7 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
         loadModules: () =>
-          new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever, Hook }]]),
+          new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever, Hook, Import }]]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
         // Most of them have no guard.
@@ -337,6 +344,25 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       ];
     },
     [413, 200, 413],
+  );
+
+  behaviour(
+    'a method may take a larger body than the application, announced or not, up to its own limit',
+    async ({ port }) => {
+      const answers: string[] = [];
+      for (const bytes of [2 * bodyBytes, 2 * bodyBytes + 1]) {
+        for (const headers of [{ 'content-length': bytes }, { 'transfer-encoding': 'chunked' }]) {
+          const sent = httpRequest({ port, path: '/import', method: 'POST', headers });
+          sent.on('error', () => {});
+          sent.end(Buffer.alloc(bytes, 'x'));
+          const { status, text } = await readResponse(sent);
+          answers.push(status === 200 ? text : String(status));
+          sent.destroy();
+        }
+      }
+      return answers;
+    },
+    [String(2 * bodyBytes), String(2 * bodyBytes), '413', '413'],
   );
 
   behaviour(

@@ -28,7 +28,6 @@ export interface FastifyHost {
 }
 
 export interface FastifyHostOptions {
-  readonly bodyLimit: number;
   readonly routerOptions: { readonly maxParamLength: number };
   readonly clientErrorHandler: typeof answerUnreadable;
   readonly frameworkErrors: (error: unknown, request: HostRequest, reply: HostReply) => void;
@@ -52,7 +51,6 @@ const unparsedMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'TRACE']);
  * not reach it are answered as the application would. */
 export function fastifyOptions({ limits }: Mounted): FastifyHostOptions {
   return {
-    bodyLimit: limits.bodyBytes,
     routerOptions: { maxParamLength: limits.targetBytes },
     clientErrorHandler: answerUnreadable,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),

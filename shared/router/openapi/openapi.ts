@@ -133,7 +133,8 @@ function toOperation(
       ? toRequestBody(taken, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
       : undefined;
   const body = spec.raw
-    ? { required: true, content: toContent(spec.otherBodies ?? { '*/*': {} }) }
+    ? // Without a body the method is given no bytes.
+      { required: false, content: toContent(spec.otherBodies ?? { '*/*': {} }) }
     : parsed;
   const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
   const security = Object.fromEntries(

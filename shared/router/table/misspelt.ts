@@ -3,6 +3,8 @@
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const statics = ['private', 'guard', 'cors', 'xml'];
+/** Said of a method, not of a class. */
+const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
 
 /** The verb that a method was to be named after: `get` and `GTE` are no handlers. Other names, such as those of
  * helpers, have small letters after the first, or more than one word. */
@@ -14,10 +16,16 @@ export function meantVerb(name: string): string | undefined {
   return head === upper ? verbs.find((verb) => isNear(head, verb)) : undefined;
 }
 
-/** What a static was to be: `guards`, `privat`. */
+/** What a static was to be: `guards`, `privat`, `publik`. */
 export function meantStatic(name: string): string | undefined {
   if (statics.includes(name) || name.length < 4) return undefined;
-  return statics.find((known) => known.length > 3 && isNear(name, known));
+  const meant = nearestName(name, [...statics, ...Object.keys(ofMethods)]);
+  return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
+}
+
+/** The name that was meant, which may be the same; undefined where none is near. */
+export function nearestName(given: string, known: readonly string[]): string | undefined {
+  return known.find((name) => name.length > 3 && isNear(given, name));
 }
 
 /** Whether one letter is missing, too many or another one, or two neighbours have changed places. */

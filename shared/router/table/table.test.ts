@@ -274,6 +274,7 @@ test('a default export goes by the name of its class', async (t) => {
 test('a verb with a wrong letter, and a static that is nearly one, keep the application from starting', async (t) => {
   class Notes extends Controller {
     static readonly guards = [];
+    static readonly publik = true;
     GTE() {}
     POTS() {}
     DELET_all() {}
@@ -285,6 +286,7 @@ test('a verb with a wrong letter, and a static that is nearly one, keep the appl
     ':Notes.POTS is no handler; did you mean POST?',
     ':Notes.DELET_all is no handler; did you mean DELETE?',
     ':Notes: the static guards means nothing; did you mean guard?',
+    ':Notes: the static publik means nothing; did you mean guard = open()?',
   ]);
 });
 
