@@ -27,7 +27,8 @@ export async function createRouterFolder(others: readonly string[]): Promise<str
   return folder;
 }
 
-/** Writes what a guide shows as files: a line that ends with a path, as in "`a/b.ts`:", names the file of the block below. */
+/** Writes what a guide shows as files: a line that ends with a path between backticks and a colon names the file of the
+ * block below. */
 export async function writeFilesOf(guide: string, folder: string): Promise<void> {
   const lines = guide.split('\n');
   for (const { language, text, line } of findFencedBlocks(guide)) {
