@@ -14,7 +14,7 @@ const rules = {
   'a.yaml': `domain: d
 descriptors:
   - key: k
-    rate_limit: {unit: hour, requests_per_unit: 5}
+    rate_limit: {unit: year, requests_per_unit: 5}
 `,
 };
 const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';

@@ -7,10 +7,10 @@ import { startPacedCalls } from '../support/paced-calls.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
-const rules = (requestsPerHour: number) => `domain: shop
+const rules = (requestsPerYear: number) => `domain: shop
 descriptors:
   - key: customer
-    rate_limit: { unit: hour, requests_per_unit: ${requestsPerHour} }
+    rate_limit: { unit: year, requests_per_unit: ${requestsPerYear} }
 `;
 const request = {
   domain: 'shop',

@@ -14,7 +14,7 @@ const tlsFile = (name: string): string =>
 const rules = `domain: shop
 descriptors:
   - key: customer
-    rate_limit: {unit: hour, requests_per_unit: 2}
+    rate_limit: {unit: year, requests_per_unit: 2}
   - key: partner
     rate_limit: {unlimited: true}
 `;
@@ -62,13 +62,13 @@ test('the answer comes first, and an over-limit one cannot be mistaken for an OK
   t.is(allowed.code, 0, allowed.err);
   t.regex(
     allowed.out,
-    /^OK\n {2}customer=ada: OK, limit 2 per hour, 0 remaining, resets in \d+ s\n$/,
+    /^OK\n {2}customer=ada: OK, limit 2 per year, 0 remaining, resets in \d+ s\n$/,
   );
   const refused = await ask('-descriptors', 'customer=ada', '-descriptors', 'partner=x');
   t.is(refused.code, 0, refused.err);
   t.regex(
     refused.out,
-    /^OVER LIMIT\n {2}customer=ada: OVER LIMIT, limit 2 per hour, 0 remaining, resets in \d+ s\n {2}partner=x: OK, unlimited\n$/,
+    /^OVER LIMIT\n {2}customer=ada: OVER LIMIT, limit 2 per year, 0 remaining, resets in \d+ s\n {2}partner=x: OK, unlimited\n$/,
   );
 });
 
@@ -94,7 +94,7 @@ test('the whole answer is one JSON object for programs', async (t) => {
   t.regex(durationUntilReset, /^\d+s$/);
   t.deepEqual(status, {
     code: 'OK',
-    currentLimit: { requestsPerUnit: 2, unit: 'HOUR' },
+    currentLimit: { requestsPerUnit: 2, unit: 'YEAR' },
     limitRemaining: 1,
   });
 });

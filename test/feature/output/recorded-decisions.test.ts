@@ -59,14 +59,16 @@ async function recorded(path: string, count: number): Promise<RecordedDecision[]
   return found;
 }
 
+/** No minute and no second ends while a test runs. */
+const stoppedClock = { ...systemClock, wallMs: () => Date.parse('2026-11-21T12:00:15.250Z') };
+
 const usersOf = (decisions: readonly RecordedDecision[]) =>
   decisions.map(({ descriptors }) => descriptors[0]?.entries[0]?.value ?? '');
 
 test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of it needs', async (t) => {
   const path = join(await createFolder(t), 'decisions');
-  const clock = { ...systemClock, wallMs: () => Date.parse('2026-11-21T12:00:15.250Z') };
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '1' };
-  const worker = await startWorker(t, { env, rules, clock });
+  const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   const { http } = await worker.started;
   const ask = async (body: object) => {
     await fetch(`http://${http.text}/json`, { method: 'POST', body: JSON.stringify(body) });
@@ -90,7 +92,7 @@ test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of
   });
   const [first, second] = await recorded(path, 2);
   t.deepEqual(first, {
-    time: clock.wallMs(),
+    time: stoppedClock.wallMs(),
     domain: 'd',
     descriptors: [
       { entries: entries('user', 'ada'), hits_addend: 3 },
@@ -182,14 +184,13 @@ test('descriptors that only came along, or share a counter with other values, ar
 
 test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, which says so', async (t) => {
   const path = join(await createFolder(t), 'decisions');
-  const clock = { ...systemClock, wallMs: () => Date.parse('2026-11-21T12:00:15.000Z') };
   const env = {
     ...memory,
     RECORD_DECISIONS: path,
     RECORD_DECISIONS_RATE: '1',
     RECORD_DECISIONS_MAX_PER_SECOND: '5',
   };
-  const worker = await startWorker(t, { env, rules, clock });
+  const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   for (let index = 0; index < 8; index++) {
     t.is((await worker.decide(`user=${index}`)).status, 200);
   }
@@ -261,7 +262,7 @@ test('RECORD_DECISIONS_FILE_SIZE_IN_BYTES, RECORD_DECISIONS_FILES: a full file i
 
 test('while the disk is full decisions go on, and it is said once', async (t) => {
   const env = { ...memory, RECORD_DECISIONS: '/dev/full', RECORD_DECISIONS_RATE: '1' };
-  const worker = await startWorker(t, { env, rules });
+  const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   await worker.decide('user=ada');
   const isSaid = (line: string) => line.includes('Decisions are not recorded in /dev/full');
   await eventually('it is said', () => worker.log.lines.some(isSaid));

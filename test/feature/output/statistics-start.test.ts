@@ -13,7 +13,7 @@ const rules = {
   'shop.yaml': `domain: shop
 descriptors:
   - key: user
-    rate_limit: {unit: hour, requests_per_unit: 5}
+    rate_limit: {unit: year, requests_per_unit: 5}
 `,
 };
 

@@ -11,7 +11,7 @@ const rules = `
 domain: d
 descriptors:
   - key: once
-    rate_limit: {unit: hour, requests_per_unit: 1}
+    rate_limit: {unit: year, requests_per_unit: 1}
 `;
 const memcached = { BACKEND_TYPE: 'memcache' };
 const record = '_memcache._tcp.cache.test';

@@ -25,7 +25,7 @@ const worker = await startWorkerProcess({
       'domain: d',
       'descriptors:',
       '  - key: k',
-      '    rate_limit: {unit: hour, requests_per_unit: 1000}',
+      '    rate_limit: {unit: year, requests_per_unit: 1000}',
       '    detailed_metric: true',
     ].join('\n'),
   },

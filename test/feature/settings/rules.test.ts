@@ -28,7 +28,7 @@ import {
 const memory = { BACKEND_TYPE: 'memory' };
 
 const rulesOf = (domain: string) =>
-  `domain: ${domain}\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, requests_per_unit: 1}\n`;
+  `domain: ${domain}\ndescriptors:\n  - key: k\n    rate_limit: {unit: year, requests_per_unit: 1}\n`;
 
 test('RUNTIME_ROOT, RUNTIME_SUBDIRECTORY, RUNTIME_APPDIRECTORY: rules are read where they lead together', async (t) => {
   const { path, write } = createRulesFolder(t);

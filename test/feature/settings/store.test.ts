@@ -20,7 +20,7 @@ const rules = `
 domain: d
 descriptors:
   - key: main
-    rate_limit: {unit: hour, requests_per_unit: 1000}
+    rate_limit: {unit: year, requests_per_unit: 1000}
   - key: second
     rate_limit: {unit: second, requests_per_unit: 1000}
 `;
