@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { listFiles } from '../support/listed-files.ts';
 import { createRandom } from '../support/random.ts';
@@ -71,8 +72,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 const sample = choose();
 const tests = new Set(sample.flatMap(({ path }) => findTests(path).flat()));
 const startedMs = performance.now();
-const unchanged = await run([...tests], firstTimeoutMs);
-if (unchanged !== 'passes') throw new Error(`as they are, ${unchanged}: ${[...tests].join(' ')}`);
+const failing: string[] = [];
+const unchanged = await run([...tests], firstTimeoutMs, failing);
+if (unchanged !== 'passes') throw new Error(`as they are, ${unchanged}: ${failing.join('; ')}`);
 timeoutMs = Math.max(timeoutMs, Math.ceil(2 * (performance.now() - startedMs)));
 const survivors: string[] = [];
 for (const [index, { path, mutant }] of sample.entries()) {
@@ -160,12 +162,16 @@ function copyTree(): string {
   return folder;
 }
 
-/** A run without an end is one that has noticed, and told apart: on a busy machine it may be none. */
-function run(some: readonly string[], timeout: number): Promise<Outcome> {
+/** `failing` gets the titles of tests that fail. A run without an end is one that has noticed, and told apart: on a busy machine it may be none. */
+function run(some: readonly string[], timeout: number, failing?: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
     const ava = join(copy, 'node_modules', '.bin', 'ava');
     const args = ['--fail-fast', '--tap', '--concurrency', '2', '--timeout', '60s', ...some];
-    const child = spawn(ava, args, { cwd: copy, stdio: 'ignore', timeout });
+    const child = spawn(ava, args, { cwd: copy, stdio: ['ignore', 'pipe', 'ignore'], timeout });
+    createInterface(child.stdout).on('line', (line) => {
+      const [, title] = /^not ok \d+ - (.*)/.exec(line) ?? [];
+      if (title !== undefined) failing?.push(title);
+    });
     child.on('error', () => resolve('a test fails'));
     child.on('close', (code) => {
       if (child.killed) resolve('there is no end');
