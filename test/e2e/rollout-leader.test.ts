@@ -68,9 +68,7 @@ test('a control plane that is killed in a rollout is followed by its peer, which
   t.is(taken.leader.after, name);
   await eventually('it says what it waits for', async () => {
     const { stdout } = await follower.run('rollout', 'status');
-    return /waits for peer http:\S+, which gives no answer \(.*\)/.test(
-      stdout,
-    );
+    return /waits for peer http:\S+, which gives no answer \(.*\)/.test(stdout);
   });
   t.regex(
     follower.output(),
