@@ -13,7 +13,7 @@ import { runInProcess } from '../../test/support/command-run.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import type { RecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
-import { createAdminApp } from './admin-app.ts';
+import { createAdminApp, maxListeners } from './admin-app.ts';
 
 interface Running {
   readonly port: number;
@@ -503,6 +503,22 @@ test('who listens to the events is told at once that there is something to read'
     log.lines.filter((line) => line.includes('events')),
     [],
   );
+});
+
+test('no more than 64 callers listen to the events, and whoever goes makes room', async (t) => {
+  const { port } = await run(t, { 'a.yaml': ruleText('a', 1) });
+  const listen = async () => {
+    const going = new AbortController();
+    const { signal } = going;
+    const { status } = await fetch(`http://127.0.0.1:${port}/events`, { signal });
+    return { status, going };
+  };
+  const listeners = await Promise.all(Array.from({ length: maxListeners }, listen));
+  t.true(listeners.every(({ status }) => status === 200));
+  t.is((await listen()).status, 503);
+  listeners[0]?.going.abort();
+  await eventually('there is room', async () => (await listen()).status === 200);
+  for (const { going } of listeners) going.abort();
 });
 
 test('the description has what a change may be refused with, and one schema for each answer', async (t) => {

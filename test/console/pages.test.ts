@@ -141,8 +141,12 @@ browserTest('on a phone every page is reached without scrolling sideways', async
   t.is(
     await page.evaluate('document.documentElement.scrollWidth'),
     360,
-    'a wide table scrolls in itself',
+    'a wide table is no wider',
   );
+  for (const cell of await page.getByRole('row', { name: 'checkout_by' }).getByRole('cell').all()) {
+    const { x = 0, width = 0 } = (await cell.boundingBox()) ?? {};
+    t.true(x + width <= 360, `all of a row is seen: ${await cell.innerText()}`);
+  }
 });
 
 browserTest('without rules, workers and traffic each page says what to do', async (t) => {

@@ -68,7 +68,7 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
     /pending\s+Revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not/,
   );
   for (const worker of place.workers) await worker.decide('customer=bob');
-  await shows(page, /p99, (at most|above) [\d.,]+ ms 99 of 100 decisions/);
+  await shows(page, /p99, (at most|above) [\d.,]+ ms 99 % of decisions/);
   const violations = await look(page, 'trial-fleet');
   await page.getByLabel('State').selectOption('on_trial');
   await shows(page, /1 worker Workers Worker Rules .* on trial/);

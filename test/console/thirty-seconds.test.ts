@@ -82,6 +82,11 @@ browserTest(
     await questions.whoIsLimited(page, limited);
     await questions.whatChanged(page, changed);
     await questions.whyWasThisLimited(page, why);
+    // Those that have used most come first, those without an answer last, and all but four are folded.
+    await shows(
+      page,
+      /Counted by w-\d 6 of 3 .* Counted by w-\d 6 of 3 .* Counted by plain-\d ! No answer .* 1 more Reset/,
+    );
 
     await change('free', 'gold', 'a plan for gold');
     await questions.isInForceEverywhere(
@@ -89,7 +94,11 @@ browserTest(
       /refused This control plane: revision \w{12} is refused by 1 of 4 workers and in force on 3; plain-\d says: no such unit/,
     );
     await questions.whoRefused(page, /1 worker .* plain-\d .* ! refused no such unit/);
-    await questions.howDoIUndo(page, /^Roll back to/, /All 5 get what \w{12} has at once/);
+    await questions.howDoIUndo(
+      page,
+      /^Roll back to/,
+      /Now of 5 workers 4 have \w{12} in force, 1 refused what it was given\. All 5 get what \w{12} has at once/,
+    );
     await questions.isInForceEverywhere(page, /in force Revision \w{12} is in force on all 5/);
     await questions.whatChanged(page, /local Roll back to \w{12}: it was wrong/);
     t.deepEqual(await look(page, 'questions'), []);

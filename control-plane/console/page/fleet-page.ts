@@ -84,7 +84,7 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
     <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
-    <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 of 100 decisions" />
+    <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 % of decisions" />
     <${Tile} name="Limits" value=${inForce === null ? '–' : String(inForce.limits)}
       detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
   </dl>`;

@@ -10,7 +10,9 @@ export function toHavingText({ workers, inForce, rollout }: StatusJson): string 
     rollout === null ? '' : toPart(workers.onTrial, `${toShortId(rollout.revision)} on trial`),
     inForce === null ? '' : toPart(workers.inForce, `${toShortId(inForce.id)} in force`),
     toPart(workers.pending, 'not answered yet'),
-    toPart(workers.refused, 'refused what they were given'),
+    workers.refused === 0
+      ? ''
+      : `${workers.refused} refused what ${workers.refused === 1 ? 'it was' : 'they were'} given`,
   ].filter((part) => part !== '');
   return `Now of ${toCount(connected, 'worker')} ${parts.join(', ')}.`;
 }
