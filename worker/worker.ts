@@ -31,6 +31,7 @@ import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName, type WorkerSettings } from './settings.ts';
+import { collectStartGarbage } from './start-garbage.ts';
 import { createReadToken, type ReadToken } from './token-file.ts';
 import { createUnmatched } from './unmatched.ts';
 
@@ -223,6 +224,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       awaited = 'a first good load of the rules';
       if (processes === undefined) await deps.warmUp?.(signal);
       if (!settings.config.forceStart) await unlessAborted(rulesInForce.firstGoodLoad, signal);
+      collectStartGarbage();
       const addresses = await serving.listen(signal);
       link?.start();
       awaited = 'nothing, it is serving';

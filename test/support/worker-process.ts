@@ -13,7 +13,7 @@ import { freePort } from './free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
 const host = '127.0.0.1';
-const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
+export const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
 /** What `npm run worker` gives to Node. */
 export const workerNodeFlags: readonly string[] =
   packageFile.scripts.worker.match(/(?<=\s)--\S+/g) ?? [];

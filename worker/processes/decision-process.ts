@@ -19,6 +19,7 @@ import { createRegistry, type MetricsRegistry } from '../metrics/registry.ts';
 import { toRuleSetOptions } from '../rules-source/rule-set-options.ts';
 import { createServing, type Serving } from '../serving.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../settings.ts';
+import { collectStartGarbage } from '../start-garbage.ts';
 import { startWorkerTracer } from '../tracing.ts';
 import { warmUp } from '../warm-up.ts';
 import type { FromProcess, ToProcess } from './message.ts';
@@ -78,6 +79,7 @@ export function createDecisionProcess(link: PrimaryLink): DecisionProcess {
         break;
       case 'listen': {
         const { hasListened: sharesSocket } = message;
+        collectStartGarbage();
         const addresses = await parts.serving.listen(stopping.signal, { sharesSocket });
         parts.log.noteServing();
         await link.send({ kind: 'listening', addresses });

@@ -1,5 +1,5 @@
 // What a worker decides before it has callers, as its stores, its operator and its callers see it.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { warmUp } from '../../../worker/warm-up.ts';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
-import { startWorkerProcess } from '../../support/worker-process.ts';
+import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/worker-process.ts';
 
 /** So that a busy machine gets through all of it. */
 const patienceMs = 50_000;
@@ -120,6 +120,23 @@ test('memcached is asked before the ports open', async (t) => {
   t.teardown(memcached.stop);
   await warm({ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url });
   t.true(((await memcached.stats()).get('incr_hits') ?? 0) > 0);
+});
+
+/** What is the process' alone, in MB. */
+async function readMemory(t: ExecutionContext, flags: readonly string[]): Promise<number> {
+  const worker = await startWorkerProcess({
+    program: [process.execPath, ...flags, mainFile],
+    env: { BACKEND_TYPE: 'memory' },
+  });
+  t.teardown(worker.stop);
+  const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
+  return Number(/RssAnon:\s+(\d+) kB/.exec(status)?.[1]) / 1_000;
+}
+
+test('what the start took is given back before the ports open', async (t) => {
+  const withGarbage = workerNodeFlags.filter((flag) => flag !== '--expose-gc');
+  const [kept, given] = [await readMemory(t, withGarbage), await readMemory(t, workerNodeFlags)];
+  t.true(given < kept - 10, `${given} MB in place of ${kept} MB`);
 });
 
 test('a store that takes no writes does not keep a worker from starting', async (t) => {
