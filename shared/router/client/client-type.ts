@@ -90,14 +90,19 @@ type ClassClient<Class extends AnyClass> = {
 } & {
   readonly [Name in keyof Class as Class[Name] extends OpMethod<OpSpec, unknown>
     ? CallName<Name, keyof Class>
-    : never]: DeclaredCall<Class[Name]>;
+    : never]: DeclaredCall<Class[Name], Name>;
 } & { readonly [Name in RoutedName<Class, keyof Class>]: NestedClient<Class[Name]> };
 
 /** Of a method that was given with its declaration. */
-type DeclaredCall<Declared> =
+type DeclaredCall<Declared, Name> =
   Declared extends OpMethod<infer Spec, infer Returned>
-    ? (...args: CallArgs<Spec>) => Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>
+    ? (...args: CallArgs<Spec>) => Outcome<Name, Returned, Spec>
     : never;
+
+/** A class with CONNECT is a WebSocket, whose messages are JSON. */
+type Outcome<Name, Returned, Spec = unknown> = Name extends 'CONNECT'
+  ? WebSocket
+  : Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>;
 
 /** Names of classes that are not private. `boolean` is what a private class writes whose subclasses may say
  * otherwise, and `false` what these say. */
@@ -122,7 +127,7 @@ type CallName<Name, Names> = Name extends 'ANY'
   ? Exclude<AnyVerb, Names>
   : Name extends `ANY_${infer Suffix}`
     ? Exclude<`${AnyVerb}_${Suffix}`, Names>
-    : Name extends CalledVerb | `${CalledVerb}_${string}`
+    : Name extends CalledVerb | `${CalledVerb}_${string}` | 'CONNECT'
       ? Name
       : never;
 
@@ -132,11 +137,9 @@ type Call<
 > = InstanceType<Class>[Name] extends (...args: infer Taken) => infer Returned
   ? Name extends keyof Class
     ? Class[Name] extends Op<infer Spec>
-      ? (...args: CallArgs<Spec>) => Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>
+      ? (...args: CallArgs<Spec>) => Outcome<Name, Returned, Spec>
       : never
-    : (
-        ...args: Name extends 'POST' | `POST_${string}` ? Taken : []
-      ) => Promise<Answer<Arriving<Awaited<Returned>>>>
+    : (...args: Name extends 'POST' | `POST_${string}` ? Taken : []) => Outcome<Name, Returned>
   : never;
 
 type CallArgs<Spec extends OpSpec> =

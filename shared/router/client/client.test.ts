@@ -1,9 +1,15 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import test from 'ava';
 import Type from 'typebox';
+import * as v from 'valibot';
+import { z } from 'zod';
 import { Controller } from '../controller.ts';
 import { HttpError, Stop } from '../errors.ts';
 import { bearer } from '../guard.ts';
 import { ServerEvent } from '../live/server-event.ts';
+import { createNodeServer } from '../mounts/node-http.ts';
 import { op } from '../op.ts';
 import { optional, part } from '../path-part.ts';
 import { createTestClient } from '../test-client.ts';
@@ -274,4 +280,64 @@ test('a path part that would name another path is refused before it is sent', as
 test('a client is no promise', async (t) => {
   const { api } = await start();
   t.is((await api) as unknown, api);
+});
+
+class Rooms extends Controller {
+  static readonly CONNECT = op({
+    path: [Type.String()],
+    query: Type.Object({ as: Type.String() }),
+  });
+  CONNECT({ as }: { as: string }, room: string) {
+    this.socket.send(`${as} in ${room}`);
+  }
+  MESSAGE({ text }: { text: string }) {
+    return { heard: text };
+  }
+}
+
+test('CONNECT opens the WebSocket of a class, with its positions and fields', async (t) => {
+  const { app } = await createTestClient({ live: { Rooms } });
+  const server = createNodeServer(app);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const api = client<{ live: { Rooms: typeof Rooms } }>(`http://127.0.0.1:${port}`);
+  const socket = api.live.Rooms.CONNECT({ as: 'ann' }, 'blue room');
+  const signal = AbortSignal.timeout(10_000);
+  const [greeting] = await once(socket, 'message', { signal });
+  t.is(JSON.parse(greeting.data), 'ann in blue room');
+  socket.send(JSON.stringify({ text: 'hi' }));
+  const [answer] = await once(socket, 'message', { signal });
+  t.deepEqual(JSON.parse(answer.data), { heard: 'hi' });
+  socket.close();
+  await once(socket, 'close', { signal });
+  server.close();
+});
+
+class Standard extends Controller {
+  static readonly GET = op(
+    { query: z.object({ limit: z.int().min(1).default(5), tags: z.array(z.string()).optional() }) },
+    ({ limit, tags }) => ({ next: limit + 1, tags: tags ?? [] }),
+  );
+
+  static readonly POST = op(
+    {
+      body: toStandardJsonSchema(v.object({ text: v.string(), stars: v.optional(v.number(), 1) })),
+    },
+    ({ text, stars }) => ({ text, stars }),
+  );
+}
+
+test('fields of zod and valibot are those that their schemas take, and defaults may be left out', async (t) => {
+  const { app } = await createTestClient({ '': { Standard } });
+  const api = client<{ '': { Standard: typeof Standard } }>('http://host', { fetch: app.fetch });
+  const read = await api.Standard.GET({ tags: ['a', 'b'] });
+  t.deepEqual(read.ok && read.value, { next: 6, tags: ['a', 'b'] });
+  const made = await api.Standard.POST({ text: 'hi' });
+  t.deepEqual(made.ok && made.value, { text: 'hi', stars: 1 });
+  // @ts-expect-error the schema of zod takes a number
+  const refused = await api.Standard.GET({ limit: 'five' });
+  t.is(refused.status, 400);
+  // @ts-expect-error valibot's text is required
+  t.is((await api.Standard.POST({ stars: 2 })).status, 400);
 });

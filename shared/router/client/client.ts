@@ -16,13 +16,13 @@ export interface ClientOptions {
 }
 
 const defaultTimeoutMs = 30_000;
-const verb = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?$/;
+const verb = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?|CONNECT)$/;
 /** Their fields are in the query, all others' in the body. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * `url` is where the application is mounted; in a page it may be a path. Each answer is a value: `ok` with the
- * method's own, or not, with `status` and `error`. Rejects with a TypeError for an
+ * method's own, or not, with `status` and `error`; `CONNECT` opens a `WebSocket`. Rejects with a TypeError for an
  * argument that cannot be sent.
  */
 export function client<Modules extends object>(
@@ -51,12 +51,16 @@ function toNode(place: Place): object {
         if (typeof name === 'symbol' || name === 'then') return undefined;
         const [isCall, method, suffix] = verb.exec(name) ?? [];
         if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
+        if (method === undefined) {
+          return (fields: object = {}, ...given: readonly unknown[]) =>
+            openSocket(base + fillPath(parts, given), fields);
+        }
         const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
         return async (fields: object = {}, ...given: readonly unknown[]) => {
           const [first, ...behind] = given;
           const [raw, positionals] = isRaw(first) ? [first, behind] : [undefined, given];
           const path = base + fillPath(named, positionals);
-          return call(method ?? '', path, { fields, raw }, options);
+          return call(method, path, { fields, raw }, options);
         };
       },
     },
@@ -92,6 +96,16 @@ function encodePosition(value: unknown): string {
     throw new TypeError(`"${text}" cannot be a part of a path`);
   }
   return encodeURIComponent(text);
+}
+
+/** Without the headers of the options: a page cannot set those of a WebSocket. */
+function openSocket(path: string, fields: object): WebSocket {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  // A path alone is of the page's own server, as for the other calls.
+  const url = new URL(new Request(path).url);
+  url.protocol = url.protocol.replace('http', 'ws');
+  url.search = toQuery(given).toString();
+  return new WebSocket(url);
 }
 
 async function call(
