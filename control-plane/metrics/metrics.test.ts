@@ -137,12 +137,17 @@ test('each event is counted by what it is about, once', async (t) => {
   metrics.webhook(true);
   metrics.webhook(false);
   metrics.webhook(true);
+  metrics.notification('url', 'delivered');
+  metrics.notification('url', 'delivered');
+  metrics.notification('commit_status', 'dropped');
   const news = (await linesOf(metrics)).filter((line) => !before.has(line));
   t.deepEqual(news, [
     'admin_answers_total{route="domains",method="GET",status="200"} 2',
     'admin_answers_total{route="status",method="other",status="405"} 1',
     'webhooks_total{outcome="accepted"} 2',
     'webhooks_total{outcome="refused"} 1',
+    'notifications_total{target="url",outcome="delivered"} 2',
+    'notifications_total{target="commit_status",outcome="dropped"} 1',
     'xds_streams{mode="sotw"} 1',
     'xds_streams{mode="delta"} 2',
     'xds_responses_total{mode="sotw"} 1',

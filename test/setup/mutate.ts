@@ -55,7 +55,7 @@ if (flags === undefined) {
 }
 const { count, seed, places } = flags;
 
-const files = listFiles('*.ts', '*.mjs', '*.json', '*.proto', 'proto');
+const files = listFiles();
 const sources = files.filter(
   (path) =>
     places.some((each) => path === each || path.startsWith(`${each.replace(/\/$/, '')}/`)) &&
