@@ -31,6 +31,11 @@ export function isRulesPath(path: string): boolean {
   return path.endsWith('.yaml') || path.endsWith('.yml');
 }
 
+/** In a store, files and folders whose names begin with a dot belong to tools and are skipped. */
+export function isHidden(path: string): boolean {
+  return path.split('/').some((part) => part.startsWith('.'));
+}
+
 export function notRules(path: string): Problem {
   const message = 'only files named *.yaml and *.yml are read; it is ignored';
   const hint = 'rename it if it holds rules, else move it elsewhere';

@@ -6,6 +6,7 @@ import {
   type Bounds,
   decodeRulesText,
   findExcess,
+  isHidden,
   isRulesPath,
   notRules,
   tooDeep,
@@ -19,7 +20,6 @@ import {
   type StoredFile,
   toInfoText,
 } from './revision.ts';
-import { isHidden } from './store-path.ts';
 
 const timeoutMs = 30_000;
 const maxListBytes = 64 * 1024 * 1024;

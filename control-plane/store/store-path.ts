@@ -1,16 +1,11 @@
-// Which files of a store are configuration, and which paths may be written. The bounds on their
-// number and size are those of shared/rules-directory.ts.
+// Which paths of a store may be written. The bounds on the number and size of its files are those of
+// shared/rules-directory.ts.
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
-import { type Bounds, isRulesPath } from '../../shared/rules-file.ts';
+import { type Bounds, isHidden, isRulesPath } from '../../shared/rules-file.ts';
 import type { Revision } from './revision.ts';
 import type { Change } from './store.ts';
 
 const maxPathLength = 1024;
-
-/** Files and folders whose names begin with a dot belong to tools and are skipped. */
-export function isHidden(path: string): boolean {
-  return path.split('/').some((part) => part.startsWith('.'));
-}
 
 /** Paths of all rules files of a revision, readable or not. */
 export function existingPaths({
