@@ -71,6 +71,18 @@ class Stream extends Controller {
 let pulled = 0;
 let cancelled = Promise.withResolvers<void>();
 
+let waiting = Promise.withResolvers<void>();
+let told = Promise.withResolvers<void>();
+
+class Waiting extends Controller {
+  async GET() {
+    const { signal } = this.request;
+    waiting.resolve();
+    await once(signal, 'abort');
+    told.resolve();
+  }
+}
+
 class Guarded extends Controller {
   static override readonly guard = bearer(() => false);
   POST() {}
@@ -124,7 +136,9 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
     test.serial(`${name}: ${title}`, async (t) => {
       const app = await createApp({
         loadModules: () =>
-          new Map([['', { Echo, Markup, Stream, Guarded, Cookies, Whatever, Hook, Import }]]),
+          new Map([
+            ['', { Echo, Markup, Stream, Waiting, Guarded, Cookies, Whatever, Hook, Import }],
+          ]),
         limits: { bodyBytes, bodyTimeoutMs },
         reportError: () => {},
         // Most of them have no guard.
@@ -257,6 +271,21 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
       return 'cancelled';
     },
     'cancelled',
+  );
+
+  behaviour(
+    'a method that is still at work is told when its client has gone',
+    async ({ port }) => {
+      waiting = Promise.withResolvers();
+      told = Promise.withResolvers();
+      const sent = httpRequest({ port, path: '/waiting' }).end();
+      sent.on('error', () => {});
+      await withDeadline(waiting.promise);
+      sent.destroy();
+      await withDeadline(told.promise);
+      return 'told';
+    },
+    'told',
   );
 
   behaviour(

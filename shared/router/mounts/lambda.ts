@@ -1,0 +1,77 @@
+// The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
+// 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
+import type { App } from '../app.ts';
+import { type RequestHeaders, type ResponseLike, toHeaders } from '../request/request.ts';
+
+/** What the router reads of an event. */
+export interface LambdaEvent {
+  readonly rawPath: string;
+  readonly rawQueryString: string;
+  /** Names in lower case; values of a repeated name joined. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly cookies?: readonly string[];
+  readonly body?: string;
+  readonly isBase64Encoded?: boolean;
+  readonly requestContext: {
+    readonly http: { readonly method: string; readonly sourceIp: string };
+  };
+}
+
+export interface LambdaResult {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: readonly string[];
+  readonly body: string;
+  readonly isBase64Encoded: boolean;
+}
+
+/** `export const handler = createLambda(await createApp())`. */
+export function createLambda({
+  dispatch,
+}: Pick<App, 'dispatch'>): (event: LambdaEvent) => Promise<LambdaResult> {
+  return async (event) => {
+    const { rawPath, rawQueryString, body, isBase64Encoded } = event;
+    const { method, sourceIp } = event.requestContext.http;
+    const answer = await dispatch({
+      method,
+      target: rawQueryString === '' ? rawPath : `${rawPath}?${rawQueryString}`,
+      headers: readHeaders(event),
+      body: body === undefined ? undefined : oneChunk(body, isBase64Encoded === true),
+      remoteAddress: sourceIp,
+    });
+    return toResult(answer);
+  };
+}
+
+/** Cookies stand apart from the other headers. */
+function readHeaders({ headers, cookies = [] }: LambdaEvent): RequestHeaders {
+  const read = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) read.set(name, value);
+  }
+  if (cookies.length > 0) read.set('cookie', cookies.join('; '));
+  return read;
+}
+
+async function* oneChunk(body: string, isBase64: boolean): AsyncIterable<Uint8Array> {
+  yield Buffer.from(body, isBase64 ? 'base64' : 'utf8');
+}
+
+async function toResult({ status, headers: list, body }: ResponseLike): Promise<LambdaResult> {
+  const headers = toHeaders(list);
+  const cookies = headers.getSetCookie();
+  headers.delete('set-cookie');
+  const isText = body === undefined || typeof body === 'string';
+  return {
+    statusCode: status,
+    headers: Object.fromEntries(headers),
+    cookies,
+    body: isText ? (body ?? '') : (await readAll(body)).toString('base64'),
+    isBase64Encoded: !isText,
+  };
+}
+
+async function readAll(body: Uint8Array | AsyncIterable<Uint8Array>): Promise<Buffer> {
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  return Buffer.concat(await Array.fromAsync(body));
+}
