@@ -507,17 +507,17 @@ test('who listens to the events is told at once that there is something to read'
 
 test('no more than 64 callers listen to the events, and whoever goes makes room', async (t) => {
   const { port } = await run(t, { 'a.yaml': ruleText('a', 1) });
+  // The answers are kept: the stream of one that nobody has any more would be closed.
   const listen = async () => {
     const going = new AbortController();
     const { signal } = going;
-    const { status } = await fetch(`http://127.0.0.1:${port}/events`, { signal });
-    return { status, going };
+    return { going, answer: await fetch(`http://127.0.0.1:${port}/events`, { signal }) };
   };
   const listeners = await Promise.all(Array.from({ length: maxListeners }, listen));
-  t.true(listeners.every(({ status }) => status === 200));
-  t.is((await listen()).status, 503);
+  t.true(listeners.every(({ answer }) => answer.status === 200));
+  t.is((await listen()).answer.status, 503);
   listeners[0]?.going.abort();
-  await eventually('there is room', async () => (await listen()).status === 200);
+  await eventually('there is room', async () => (await listen()).answer.status === 200);
   for (const { going } of listeners) going.abort();
 });
 
