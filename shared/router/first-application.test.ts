@@ -21,7 +21,7 @@ test.after.always('the folder is removed', () => rm(folder, { recursive: true, f
 
 test('the application of the guide compiles with the settings that it shows', async (t) => {
   const compiler = join(root, 'node_modules', '.bin', 'tsc');
-  const { stdout } = await run(compiler, ['-p', folder, '--skipLibCheck']).catch(
+  const { stdout } = await run(compiler, ['-p', folder]).catch(
     (error: { stdout: string }) => error,
   );
   t.is(stdout, '');

@@ -177,17 +177,19 @@ type ValueOf<Entry> =
       : never;
 
 type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
-  ? [ValueOf<Entry>, ...Positionals<More>]
+  ? [NoInfer<ValueOf<Entry>>, ...Positionals<More>]
   : [];
 
 /** Everything that a method with this declaration gets, in order. */
 export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecArgs<Spec> : never;
 
+/** The declaration says what the arguments are, never the other way round: a compiler that looks for it there too goes
+ * through all kinds of schemas, which takes it seconds. */
 type SpecArgs<Spec extends OpSpec> = [
-  fields: Fields<Op<Spec>>,
+  fields: NoInfer<Fields<Op<Spec>>>,
   ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
   ...Positionals<Spec extends { path: infer Path } ? Path : []>,
-  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
+  ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];
 
 /** What a method may return that declares its successes: one of them, or a `Response`. */

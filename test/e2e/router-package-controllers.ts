@@ -13,6 +13,13 @@ export class Notes extends Controller {
   }
 }
 
+export class Sums extends Controller {
+  static readonly GET = op(
+    { path: [Type.Integer()], query: Type.Object({ add: Type.Integer() }) },
+    ({ add }, number) => ({ sum: number + add }),
+  );
+}
+
 export class Ticks extends Controller {
   static readonly GET = op({ produces: 'text/event-stream' });
   async *GET() {
