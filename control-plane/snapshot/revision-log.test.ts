@@ -44,6 +44,19 @@ test('what nobody waits for is said at info, and so is that nothing changes', (t
   );
 });
 
+test('that a revision breaks the policy by its own word is said once for each', (t) => {
+  const revision = { id, atMs: 0, author: undefined, message: undefined };
+  const lines = linesOf((say) => {
+    for (const each of [revision, revision, { ...revision, id: 'f'.repeat(40) }]) {
+      say.excused(each, 'an outage');
+    }
+  });
+  t.deepEqual(
+    lines.map((line) => line.split(' ')[3]),
+    ['0123456789ab', 'ffffffffffff'],
+  );
+});
+
 test('an earlier revision is told with its age, which is none where clocks differ', (t) => {
   const restored = (ageMs: number) =>
     linesOf((say) =>
