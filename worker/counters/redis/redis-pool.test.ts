@@ -57,13 +57,13 @@ test('commands that another server sent here are answered before the pool ends',
       log,
     },
   );
-  t.teardown(pool.close);
+  t.teardown(() => pool.close());
   await pool.tryToOpen(AbortSignal.timeout(10_000));
   const answered = new Promise<RawReply[]>((resolve) => {
     // It answers when something is put into the list.
     pool.sendCommands([toCommandText('BLPOP', 'list', 0)], resolve);
   });
-  const ended = pool.drain(10_000).then(pool.close);
+  const ended = pool.drain(10_000).then(() => pool.close());
   await redis.command('RPUSH', 'list', 'value');
   t.deepEqual(await answered, [['list', 'value']]);
   await ended;

@@ -3,17 +3,17 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { type AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
-import { createRepeatedLog } from '../../../shared/repeated-log.ts';
+import { createRepeatedLog, type RepeatedLog } from '../../../shared/repeated-log.ts';
 import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
-import type { Outages } from '../failure/outages.ts';
+import type { Outages, ServerBreaker } from '../failure/outages.ts';
 import type { CountRequest } from '../store.ts';
-import { createBatching, type EmptyPoolRule } from './batching.ts';
+import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
 import type { KnownExpiries } from './known-expiries.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
-import { createScriptSupport, NoScripts } from './script-support.ts';
+import { createScriptSupport, NoScripts, type ScriptSupport } from './script-support.ts';
 
 /** How often a lasting failure is logged. */
 const requestFailureIntervalMs = 5_000;
@@ -84,260 +84,282 @@ export interface RedisPool {
 }
 
 export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): RedisPool {
-  const { name, clock, log, totals } = deps;
-  const scripts = createScriptSupport(name, deps.addressSetting, log);
-  const connectionFailures = createRepeatedLog({
-    clock,
-    intervalMs: connectionFailureIntervalMs,
-    write: (text) =>
-      log.error(
-        `${text}; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=${options.failureMode}`,
-      ),
-  });
-  let active = 0;
-  let lastFailure: string | undefined;
-  let closed = false;
-  let overflowFailedMs = Number.NEGATIVE_INFINITY;
+  return new Pool(options, deps);
+}
+
+class Pool implements RedisPool {
+  readonly count: RedisPool['count'];
+  readonly #options: PoolOptions;
+  readonly #deps: RedisPoolDeps;
+  readonly #patienceMs: number;
+  readonly #lanes: readonly RedisLane[];
+  readonly #overflow: RedisLane;
+  readonly #breaker: ServerBreaker;
+  readonly #batching: Batching;
+  readonly #scripts: ScriptSupport;
+  readonly #connectionFailures: RepeatedLog;
+  readonly #requestFailures: RepeatedLog;
+  active = 0;
+  #lastFailure: string | undefined;
+  /** Whether all lanes are to stay open; not yet during the start. */
+  #isKept = false;
+  #closed = false;
   /** The attempt under way to open the overflow lane. */
-  let overflowAttempt: Promise<void> | undefined;
-  const lanes = Array.from({ length: options.size }, () => createLane(true));
-  const overflow = createLane(false);
-  const [firstLane] = lanes;
+  #overflowAttempt: Promise<void> | undefined;
+  #overflowFailedMs = Number.NEGATIVE_INFINITY;
   /** Each sends its commands, or fails them when called with an error. */
-  let queuedSends: ((error: Error | undefined) => void)[] = [];
-  let openSends = 0;
-  let tellSent: (() => void) | undefined;
-  const patienceMs = toPatienceMs(options.failureMode, options.timeoutMs);
-  const breaker = deps.outages.addServer(name, breakerChanged);
-  let isKept = false;
-  let cancelTrialPause: (() => void) | undefined;
+  #queuedSends: ((error: Error | undefined) => void)[] = [];
+  #openSends = 0;
+  /** Ends the wait of `drain`. */
+  #tellSent = () => {};
   /** Ends the wait of `start`. */
-  let tellStarted = () => {};
-  const requestFailures = createRepeatedLog({
-    clock,
-    intervalMs: requestFailureIntervalMs,
-    write: (text) => log.error(`a decision failed: ${text}`),
-  });
-  const batching = createBatching({
-    name,
-    batches: {
-      name,
-      knownExpiries: deps.knownExpiries,
-      scripts,
+  #tellStarted = () => {};
+  #cancelTrialPause = () => {};
+
+  constructor(options: PoolOptions, deps: RedisPoolDeps) {
+    const { name, clock, log } = deps;
+    this.#options = options;
+    this.#deps = deps;
+    this.#patienceMs = toPatienceMs(options.failureMode, options.timeoutMs);
+    this.#scripts = createScriptSupport(name, deps.addressSetting, log);
+    this.#connectionFailures = createRepeatedLog({
       clock,
-      jitterMaxSeconds: options.jitterMaxSeconds,
-    },
-    lanes,
-    overflow,
-    openOverflow,
-    closeOverflow,
-    breaker,
-    clock,
-    log,
-    onRequestFailure,
-    timeoutMs: options.timeoutMs,
-    patienceMs,
-    onEmptyPool: options.onEmpty,
-    pipelineWindowMs: options.pipelineWindowMs,
-  });
-
-  return {
-    count: batching.count,
-    tryToOpen,
-    keepOpen,
-    start,
-    sendCommands,
-    get active() {
-      return active;
-    },
-    get trouble() {
-      return scripts.describe() ?? (lastFailure && `last failure: ${lastFailure}`);
-    },
-    drain,
-    forget: breaker.remove,
-    close,
-  };
-
-  /** In the other modes decisions do not fail, and the failure policy logs them. */
-  function onRequestFailure(error: AppError): void {
-    const isSaid = error instanceof NoScripts;
-    if (options.failureMode === 'error' && !isSaid) requestFailures.report(error.message);
+      intervalMs: connectionFailureIntervalMs,
+      write: (text) =>
+        log.error(
+          `${text}; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=${options.failureMode}`,
+        ),
+    });
+    this.#requestFailures = createRepeatedLog({
+      clock,
+      intervalMs: requestFailureIntervalMs,
+      write: (text) => log.error(`a decision failed: ${text}`),
+    });
+    this.#lanes = Array.from({ length: options.size }, () => this.#createLane(true));
+    this.#overflow = this.#createLane(false);
+    this.#breaker = deps.outages.addServer(name, (state, before) =>
+      this.#breakerChanged(state, before),
+    );
+    this.#batching = this.#createBatching();
+    this.count = this.#batching.count;
   }
 
-  function createLane(stays: boolean): RedisLane {
+  get trouble(): string | undefined {
+    const lastFailure = this.#lastFailure;
+    return this.#scripts.describe() ?? (lastFailure && `last failure: ${lastFailure}`);
+  }
+
+  async tryToOpen(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#lanes[0]?.tryToOpen(signal);
+    } catch (error) {
+      if (!signal.aborted && !this.#closed) this.#attemptFailed(errorText(error));
+      throw error;
+    }
+  }
+
+  keepOpen(): void {
+    this.#isKept = true;
+    if (this.#breaker.state === 'closed') for (const lane of this.#lanes) lane.keepOpen();
+    else this.#lanes[0]?.keepOpen();
+  }
+
+  start(): Promise<void> {
+    return new Promise((resolve) => {
+      const patienceMs = this.#patienceMs;
+      const cancel = this.#deps.clock.after(patienceMs, () => {
+        this.#breaker.open(`no answer to the attempt to connect in ${patienceMs} ms`);
+      });
+      this.#tellStarted = () => {
+        cancel();
+        resolve();
+      };
+      this.keepOpen();
+    });
+  }
+
+  sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+    this.#openSends++;
+    this.#trySend(commands, (replies) => {
+      this.#openSends--;
+      if (this.#openSends === 0) this.#tellSent();
+      done(replies);
+    });
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    await Promise.all([this.#batching.drain(graceMs), this.#drainSends(graceMs)]);
+  }
+
+  forget(): void {
+    this.#breaker.remove();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelTrialPause();
+    this.#tellStarted();
+    this.#closeOverflow();
+    for (const lane of this.#lanes) lane.close();
+    this.#endQueuedSends(new Error('the connection was closed'));
+  }
+
+  #createBatching(): Batching {
+    const { name, knownExpiries, clock, log } = this.#deps;
+    const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs } = this.#options;
+    return createBatching({
+      name,
+      batches: { name, knownExpiries, scripts: this.#scripts, clock, jitterMaxSeconds },
+      lanes: this.#lanes,
+      overflow: this.#overflow,
+      openOverflow: () => this.#openOverflow(),
+      closeOverflow: () => this.#closeOverflow(),
+      breaker: this.#breaker,
+      clock,
+      log,
+      onRequestFailure: (error) => this.#requestFailed(error),
+      timeoutMs,
+      patienceMs: this.#patienceMs,
+      onEmptyPool: onEmpty,
+      pipelineWindowMs,
+    });
+  }
+
+  #createLane(stays: boolean): RedisLane {
+    const { clock, open, redirect } = this.#deps;
+    const { timeoutMs, maxAgeMs, closeOnReadonlyError } = this.#options;
     return createRedisLane({
       clock,
-      open: deps.open,
+      open,
       stays,
-      timeoutMs: options.timeoutMs,
-      maxAgeMs: options.maxAgeMs,
-      redirect: deps.redirect,
-      closeOnReadonlyError: options.closeOnReadonlyError,
-      onOpen: connectionOpened,
-      onEnd: connectionEnded,
+      timeoutMs,
+      maxAgeMs,
+      redirect,
+      closeOnReadonlyError,
+      onOpen: () => this.#connectionOpened(),
+      onEnd: (reason, byUs) => this.#connectionEnded(reason, byUs),
       onFailure: (reason) => {
-        attemptFailed(reason);
-        if (active === 0) connectionFailures.report(`${name}: ${reason}`);
+        this.#attemptFailed(reason);
+        this.#reportIfAway(reason);
       },
     });
   }
 
-  function connectionOpened(): void {
-    active++;
-    const outage = active === 1 ? connectionFailures.recover() : undefined;
+  /** In the other modes decisions do not fail, and the failure policy logs them. */
+  #requestFailed(error: AppError): void {
+    const isSaid = error instanceof NoScripts;
+    if (this.#options.failureMode === 'error' && !isSaid) {
+      this.#requestFailures.report(error.message);
+    }
+  }
+
+  #connectionOpened(): void {
+    const { name, log, totals } = this.#deps;
+    this.active++;
+    const outage = this.active === 1 ? this.#connectionFailures.recover() : undefined;
     if (outage !== undefined) {
       const { seconds, times } = outage;
       log.notice(`${name}: answers again after ${seconds.toFixed(1)} s (${times} failures)`);
     }
     totals.opened();
-    endQueuedSends(undefined);
-    tellStarted();
-    breaker.halfOpen();
+    this.#endQueuedSends(undefined);
+    this.#tellStarted();
+    this.#breaker.halfOpen();
     // During the start there is nothing to try it with.
-    if (!isKept) breaker.close();
-    batching.lanesChanged();
+    if (!this.#isKept) this.#breaker.close();
+    this.#batching.lanesChanged();
   }
 
-  function breakerChanged(state: BreakerState, before: BreakerState): void {
-    if (closed) return;
-    if (state === 'open') {
-      goAway(before === 'half-open' ? trialPauseMs : 0);
-    } else if (state === 'closed' && isKept) {
-      keepOpen();
+  #connectionEnded(reason: string, byUs: boolean): void {
+    this.active--;
+    if (!this.#closed) {
+      this.#lastFailure = reason;
+      this.#reportIfAway(reason);
     }
-    batching.lanesChanged();
+    this.#deps.totals.ended(byUs);
+    if (this.#closed) return;
+    if (this.active === 0 && this.#breaker.state === 'half-open') this.#breaker.open(reason);
+    this.#deps.onTrouble?.();
+  }
+
+  #attemptFailed(reason: string): void {
+    this.#lastFailure = reason;
+    if (this.active === 0) this.#breaker.open(reason);
+    this.#deps.onTrouble?.();
+  }
+
+  #reportIfAway(reason: string): void {
+    if (this.active === 0) this.#connectionFailures.report(`${this.#deps.name}: ${reason}`);
+  }
+
+  #breakerChanged(state: BreakerState, before: BreakerState): void {
+    if (this.#closed) return;
+    if (state === 'open') this.#goAway(before === 'half-open' ? trialPauseMs : 0);
+    else if (state === 'closed' && this.#isKept) this.keepOpen();
+    this.#batching.lanesChanged();
   }
 
   /** From now on only one lane tries to connect, one attempt at a time. */
-  function goAway(pauseMs: number): void {
-    const { refusal, reason } = breaker;
-    for (const lane of lanes) lane.halt(reason);
-    closeOverflow();
-    endQueuedSends(refusal);
-    tellStarted();
-    if (!isKept) return;
-    if (pauseMs === 0) firstLane?.keepOpen();
-    else cancelTrialPause = clock.after(pauseMs, () => firstLane?.keepOpen());
+  #goAway(pauseMs: number): void {
+    const { refusal, reason } = this.#breaker;
+    for (const lane of this.#lanes) lane.halt(reason);
+    this.#closeOverflow();
+    this.#endQueuedSends(refusal);
+    this.#tellStarted();
+    if (!this.#isKept) return;
+    const tryAgain = () => this.#lanes[0]?.keepOpen();
+    if (pauseMs === 0) tryAgain();
+    else this.#cancelTrialPause = this.#deps.clock.after(pauseMs, tryAgain);
   }
 
-  function connectionEnded(reason: string, byUs: boolean): void {
-    active--;
-    if (!closed) {
-      lastFailure = reason;
-      if (active === 0) connectionFailures.report(`${name}: ${reason}`);
-    }
-    totals.ended(byUs);
-    if (closed) return;
-    if (active === 0 && breaker.state === 'half-open') breaker.open(reason);
-    deps.onTrouble?.();
-  }
-
-  function attemptFailed(reason: string): void {
-    lastFailure = reason;
-    if (active === 0) breaker.open(reason);
-    deps.onTrouble?.();
-  }
-
-  function sendCommands(
-    commands: readonly CommandText[],
-    done: (replies: RawReply[]) => void,
-  ): void {
-    openSends++;
-    trySend(commands, (replies) => {
-      openSends--;
-      if (openSends === 0) tellSent?.();
-      done(replies);
-    });
-  }
-
-  function trySend(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
-    if (lanes.some((lane) => lane.sendCommands(commands, done))) return;
+  #trySend(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void {
+    if (this.#lanes.some((lane) => lane.sendCommands(commands, done))) return;
     const fail = (error: Error) => setImmediate(() => done(commands.map(() => error)));
     const end = (error: Error | undefined) => {
       if (error !== undefined) fail(error);
-      else trySend(commands, done);
+      else this.#trySend(commands, done);
     };
-    const refusal = closed ? new Error('the connection was closed') : breaker.refusal;
+    const refusal = this.#closed ? new Error('the connection was closed') : this.#breaker.refusal;
     if (refusal !== undefined) fail(refusal);
-    else queuedSends.push(end);
+    else this.#queuedSends.push(end);
   }
 
-  function endQueuedSends(error: Error | undefined): void {
-    const ending = queuedSends;
-    queuedSends = [];
+  #endQueuedSends(error: Error | undefined): void {
+    const ending = this.#queuedSends;
+    this.#queuedSends = [];
     for (const end of ending) end(error);
   }
 
-  async function drain(graceMs: number): Promise<void> {
-    await Promise.all([batching.drain(graceMs), drainSends(graceMs)]);
-  }
-
-  function drainSends(graceMs: number): Promise<void> {
+  #drainSends(graceMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancelGrace = clock.after(graceMs, resolve);
-      tellSent = () => {
+      const cancelGrace = this.#deps.clock.after(graceMs, resolve);
+      this.#tellSent = () => {
         cancelGrace();
         resolve();
       };
-      if (openSends === 0) tellSent();
+      if (this.#openSends === 0) this.#tellSent();
     });
   }
 
-  function openOverflow(): void {
-    if (overflow.ready || overflowAttempt !== undefined || closed) return;
-    if (clock.monotonicMs() - overflowFailedMs < overflowRetryMs) return;
-    const attempt = overflow.tryToOpen(new AbortController().signal);
-    overflowAttempt = attempt;
+  #openOverflow(): void {
+    const { clock } = this.#deps;
+    if (this.#overflow.ready || this.#overflowAttempt !== undefined || this.#closed) return;
+    if (clock.monotonicMs() - this.#overflowFailedMs < overflowRetryMs) return;
+    const attempt = this.#overflow.tryToOpen(new AbortController().signal);
+    this.#overflowAttempt = attempt;
     const end = (error?: unknown) => {
       // Given up, which says nothing about the server.
-      if (overflowAttempt !== attempt) return;
-      overflowAttempt = undefined;
+      if (this.#overflowAttempt !== attempt) return;
+      this.#overflowAttempt = undefined;
       if (error === undefined) return;
-      overflowFailedMs = clock.monotonicMs();
-      attemptFailed(errorText(error));
+      this.#overflowFailedMs = clock.monotonicMs();
+      this.#attemptFailed(errorText(error));
     };
     attempt.then(() => end(), end);
   }
 
-  function closeOverflow(): void {
-    overflowAttempt = undefined;
-    overflow.halt('closed');
-  }
-
-  async function tryToOpen(signal: AbortSignal): Promise<void> {
-    try {
-      await firstLane?.tryToOpen(signal);
-    } catch (error) {
-      if (!signal.aborted && !closed) attemptFailed(errorText(error));
-      throw error;
-    }
-  }
-
-  function keepOpen(): void {
-    isKept = true;
-    if (breaker.state === 'closed') for (const lane of lanes) lane.keepOpen();
-    else firstLane?.keepOpen();
-  }
-
-  function start(): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = clock.after(patienceMs, () => {
-        breaker.open(`no answer to the attempt to connect in ${patienceMs} ms`);
-      });
-      tellStarted = () => {
-        cancel();
-        resolve();
-      };
-      keepOpen();
-    });
-  }
-
-  function close(): void {
-    closed = true;
-    cancelTrialPause?.();
-    tellStarted();
-    closeOverflow();
-    for (const lane of lanes) lane.close();
-    endQueuedSends(new Error('the connection was closed'));
+  #closeOverflow(): void {
+    this.#overflowAttempt = undefined;
+    this.#overflow.halt('closed');
   }
 }

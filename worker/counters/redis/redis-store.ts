@@ -47,9 +47,16 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
   async function connect(signal: AbortSignal): Promise<void> {
     // With a failure mode that answers without the store, the start does not wait for it.
     if (options.pool.failureMode === 'error') {
-      const { tryToOpen: tryToConnect } = pool;
       await awaitFirstConnection(
-        { name, addressSetting, startup, tryToConnect, clock, random: Math.random, log },
+        {
+          name,
+          addressSetting,
+          startup,
+          tryToConnect: (attempt) => pool.tryToOpen(attempt),
+          clock,
+          random: Math.random,
+          log,
+        },
         AbortSignal.any([signal, closing.signal]),
       );
       pool.keepOpen();
