@@ -87,7 +87,7 @@ export async function createChartRelease(
   }
 
   const addresses: readonly (readonly [string, string])[] = [
-    [`${name}-worker.limits.svc:8081`, `localhost:${grpc}`],
+    [`${name}-worker.limits.svc:${grpc}`, `localhost:${grpc}`],
     [`${name}-control-plane-peers.limits.svc:18001`, `localhost:${admin}`],
     [`${name}-control-plane:18000`, `localhost:${xds}`],
     [`${name}-control-plane.limits.svc:18000`, `127.0.0.1:${xds}`],

@@ -539,6 +539,23 @@ testChart('where the admin port asks for certificates, all that ask it show one'
   );
 });
 
+testChart('ports that settings name are those of Service, test and NOTES', async (t) => {
+  const settings = { GRPC_PORT: 9000, PORT: '9001', PULLMETRICS_ADDR: ':9002' };
+  const { code, output } = await render(t, { worker: { settings } });
+  t.is(code, 0, output);
+  const manifests = readManifests(output);
+  const find = (kind: string, name: string) =>
+    manifests.find((each) => each.kind === kind && each.metadata.name === name);
+  t.deepEqual(
+    find('Service', 'sample-ratelane-worker').spec.ports.map(({ port }: Manifest) => port),
+    [9_000, 9_001, 9_002],
+  );
+  const [{ args }] = find('Pod', 'sample-ratelane-test').spec.containers;
+  const address = 'sample-ratelane-worker.limits.svc:9000';
+  t.true(args.includes(`-dial_string=${address}`), String(args));
+  t.true(readNotes(output).includes(address));
+});
+
 testChart('a word that a setting does not have is refused, with those that it has', async (t) => {
   const { code, output } = await render(t, {
     worker: { settings: { KVSTORE_FAILURE_MODE: 'alow', KVSTORE_TLS: 'on', log_level: 'x' } },

@@ -34,6 +34,11 @@ app.kubernetes.io/component: {{ last . }}
 {{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ .Release.Namespace }}.svc:18001
 {{- end }}
 
+{{/* Where callers reach the workers: their Service is headless, so the port is the program's own. */}}
+{{- define "ratelane.workerAddress" -}}
+{{ include "ratelane.fullname" . }}-worker.{{ .Release.Namespace }}.svc:{{ .Values.worker.settings.GRPC_PORT | default 8081 }}
+{{- end }}
+
 {{/* Whether the admin port asks callers for a certificate: "true" or nothing. They show its own. */}}
 {{- define "ratelane.adminAsksClients" -}}
 {{- if .Values.controlPlane.settings.RATELANE_ADMIN_TLS_CLIENT_CA }}true{{ end }}
