@@ -227,6 +227,19 @@ for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
   });
 }
 
+for (const algorithm of ['sliding_window', 'token_bucket'] as const) {
+  test(`${algorithm}: of a lease that another worker has left no room for, nothing is used`, async (t) => {
+    const { createWorker, memory } = setUp();
+    const leases = createWorker();
+    const next = () => hitOn(100, 1, algorithm, { lease: { share: 0.5, forMs: 1_000 } });
+    let admitted = 0;
+    for (let index = 0; index < 2; index++) if (await ask(leases, next())) admitted++;
+    t.true(await ask(memory, hitOn(100, 45, algorithm)));
+    for (let index = 0; index < 100; index++) if (await ask(leases, next())) admitted++;
+    t.is(admitted, 55);
+  });
+}
+
 test('a reset drops also what a worker is just taking', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
