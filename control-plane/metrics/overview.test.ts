@@ -20,6 +20,7 @@ const inForce: NonNullable<SnapshotState['inForce']> = {
   sinceMs: 5_000,
   content: 'one',
   isAtOnce: false,
+  mayRemove: false,
   domains: ['shop', 'mail'],
   limitCount: 3,
   groups: [],

@@ -19,6 +19,15 @@ function countReads({ store }: SimulatedFleet, revision: string) {
   return counted;
 }
 
+function withLimits(number: number, count: number, message?: string): Revision {
+  const rules = Array.from(
+    { length: count },
+    (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
+  );
+  const text = `domain: shop\ndescriptors:\n${rules.join('')}`;
+  return { ...revisionOf(number, message), files: [{ path: 'shop.yaml', text }] };
+}
+
 test('while a share stays as it is, streams are told nothing', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
@@ -126,14 +135,6 @@ test('what is held back by those that know what it would remove is served by nob
 });
 
 test('a later commit with what is held back is served by nobody, also where neither of the two was seen before', async (t) => {
-  const withLimits = (number: number, count: number, message?: string): Revision => {
-    const rules = Array.from(
-      { length: count },
-      (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
-    );
-    const text = `domain: shop\ndescriptors:\n${rules.join('')}`;
-    return { ...revisionOf(number, message), files: [{ path: 'shop.yaml', text }] };
-  };
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   fleet.store.publish(withLimits(2, 3, 'three\n\nRollout: now'));
   await fleet.pass(5);
@@ -153,6 +154,33 @@ test('a later commit with what is held back is served by nobody, also where neit
     const state = fleet.planes.get(name)?.cache.state();
     t.is(state?.inForce?.revision.id, many.id, name);
     t.like(state?.newest, { isHeldBack: true, revision: { id: again.id } }, name);
+  }
+});
+
+test('what is held back goes back where its author wants it at once and a control plane has not read the record yet', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(withLimits(2, 3, 'three\n\nRollout: now'));
+  await fleet.pass(5);
+  fleet.standStill('b');
+  const many = withLimits(3, 20, 'twenty\n\nRollout: now');
+  fleet.store.publish(many);
+  await fleet.pass(3);
+  const few = withLimits(4, 4, 'four\n\nRollout: now');
+  fleet.store.publish(few);
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  await fleet.pass(10);
+  for (const name of ['a', 'b']) {
+    const state = fleet.planes.get(name)?.cache.state();
+    t.is(state?.inForce?.revision.id, many.id, name);
+    t.like(state?.newest, { isHeldBack: true, revision: { id: few.id } }, name);
+  }
+  t.is(fleet.readRecord()?.inForce[0]?.revision, many.id);
+  await fleet.plane.rollout.approve(few.id, 'it is meant', 'ann');
+  await fleet.pass(10);
+  for (const name of ['a', 'b']) {
+    t.is(fleet.planes.get(name)?.cache.state().inForce?.revision.id, few.id, name);
   }
 });
 

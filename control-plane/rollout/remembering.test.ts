@@ -18,6 +18,7 @@ const inForceOf = (id: string, isAtOnce: boolean): InForceState => ({
   sinceMs: 0,
   content: `content of ${id}`,
   isAtOnce,
+  mayRemove: false,
   domains: [],
   limitCount: 0,
   groups: [],

@@ -7,6 +7,7 @@ import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
+  heldBackOf,
   isJudged,
   noteOutcome,
   openRolloutOf,
@@ -55,21 +56,24 @@ export function createRemembering(deps: RememberingDeps): Remembering {
 
   /** True when it is being written. */
   function noteInForce(state: SnapshotState, record: RolloutRecord): boolean {
-    const { inForce } = state;
+    const { inForce, newest } = state;
     if (inForce?.content !== noted) noted = undefined;
     if (inForce === undefined || !isShared(record) || !isWanted(state)) return false;
     if (inForce.content === noted) return false;
-    const { content, isAtOnce } = inForce;
+    const { content, isAtOnce, mayRemove } = inForce;
     noted = content;
     // What came from the record is no news for it, also where something else has followed meanwhile.
     const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
       last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
-    if (isOnRecord(record)) return false;
     const now = { revision: inForce.revision.id, content };
+    // Others know what it would remove, and that was not known here when it was served: following.ts goes back.
+    const isHeldBack = (record: RolloutRecord) =>
+      !mayRemove && heldBackOf(record, { ...now, saidBefore: newest?.saidBefore }) !== undefined;
+    if (isOnRecord(record) || isHeldBack(record)) return false;
     const word = { reason: '', by: '', atMs: inForce.sinceMs };
     void write((before) =>
       // Another control plane was faster.
-      isOnRecord(before) ? undefined : withInForce(before, now, word),
+      isOnRecord(before) || isHeldBack(before) ? undefined : withInForce(before, now, word),
     ).then((isWritten) => {
       if (!isWritten) noted = undefined;
     });

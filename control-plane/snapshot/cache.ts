@@ -10,7 +10,7 @@ import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { type GovernedRules, judgeByPolicy } from '../policy/policy-guard.ts';
-import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
+import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
 import {
   type BuildOptions,
@@ -261,8 +261,8 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return memory.verdictOf(id, content)?.outcome === 'approved';
   }
 
-  function mayRemove(whole: Revision): boolean {
-    return deps.allowsRemoval || saysTrailer(whole, allowRemovalTrailer);
+  function mayRemove(revision: RevisionInfo): boolean {
+    return deps.allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
   }
 
   /** By those that know what it would remove, also where that is not known here, or not any more. */
@@ -491,7 +491,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           saidBefore: newest.saidBefore,
           problems: newest.problems,
         },
-        inForce: inForce && toState(inForce),
+        inForce: inForce && toInForceState(inForce, mayRemove(inForce.revision)),
         trial: trial && toTrialState(trial, mayRemove(trial.whole)),
         withdrawn,
         stale: toStaleness(status),
@@ -579,12 +579,16 @@ function toTrialState(
   };
 }
 
-function toState({ revision, sinceMs, built, isAtOnce }: InForce): InForceState {
+function toInForceState(
+  { revision, sinceMs, built, isAtOnce }: InForce,
+  mayRemove: boolean,
+): InForceState {
   return {
     revision,
     sinceMs,
     content: built.content,
     isAtOnce,
+    mayRemove,
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
     groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),

@@ -62,6 +62,8 @@ export interface InForceState {
   readonly content: string;
   /** Whether this control plane has given it to all without steps, as its author wants it. */
   readonly isAtOnce: boolean;
+  /** Whether it may remove most limits without an approval. */
+  readonly mayRemove: boolean;
   readonly domains: readonly string[];
   readonly limitCount: number;
   /** In the order in which nodes are matched. */
