@@ -1,26 +1,20 @@
 // `diff`: what changes for requests between two sets of rules.
 
-import { errorText } from '../../shared/errors.ts';
 import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
-import type { RulesFile } from '../../shared/rules-file.ts';
-import { fromProblemJson, type ProblemJson } from '../admin/problem-json.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/limit-json.ts';
-import { policyFile } from '../policy/policy-file.ts';
 import { compareRules, type RuleChange } from '../rule-change.ts';
-import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
+import { type AdminOptions, addAdminOptions, givenAdminOption } from './admin/admin-options.ts';
 import { formatChanges } from './change-text.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { readGitInput } from './input/git-input.ts';
 import { readPathInput } from './input/path-input.ts';
 import { addGitOptions, type LoadedRules, loadRules } from './input/rule-input.ts';
 import type { RuleInputResult } from './input/rule-texts.ts';
-import { parseRevision } from './revision-argument.ts';
+import { readServerInput, serverPrefix } from './input/server-input.ts';
 
 interface DiffOptions extends AdminOptions {
   readonly git?: string;
@@ -29,14 +23,7 @@ interface DiffOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-interface ServerRevision {
-  readonly valid: boolean;
-  readonly files: readonly RulesFile[];
-  readonly problems: readonly ProblemJson[];
-}
-
 const gitPrefix = 'git:';
-const serverPrefix = 'server:';
 
 export const addDiff: AddCommand = (program, { io, finish, fail }) => {
   const command = program
@@ -47,7 +34,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
     )
     .argument(
       '<before>',
-      "a file, a directory, git:REVISION with --git, or server:REVISION of a control plane, whose revisions 'history' lists",
+      "a file, a directory, git:REVISION with --git, or server:REVISION of a control plane, whose revisions 'history' lists; server: is what is in force there",
     )
     .argument('<after>', 'the same');
   addAdminOptions(addGitOptions(command))
@@ -69,7 +56,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
           : `--git needs a side that is ${gitPrefix}REVISION`;
         refuse(message);
       }
-      const adminOption = givenAdminOption();
+      const adminOption = givenAdminOption(command);
       if (adminOption !== undefined && !sides.some((side) => side.startsWith(serverPrefix))) {
         refuse(`${adminOption} needs a side that is ${serverPrefix}REVISION`);
       }
@@ -100,47 +87,10 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
     return command.error(`error: ${message}`, { exitCode: exitCodes.trouble });
   }
 
-  /** The first option that says how to reach a control plane. */
-  function givenAdminOption(): string | undefined {
-    const names = ['adminUrl', 'tokenFile', 'ca', 'cert', 'key'];
-    const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli';
-    return command.options.find(
-      (option) => names.includes(option.attributeName()) && isGiven(option.attributeName()),
-    )?.long;
-  }
-
-  async function readServerSide(revision: string, options: DiffOptions): Promise<RuleInputResult> {
-    try {
-      parseRevision(revision);
-    } catch (error) {
-      return { ok: false, message: `'${serverPrefix}${revision}': ${errorText(error)}` };
-    }
-    const opened = await openAdminClient(options, io.environment);
-    if (!opened.ok) return opened;
-    const path = `/revisions/${encodeURIComponent(revision)}`;
-    const result = await opened.client.call({ method: 'GET', path });
-    if (!result.ok) return result;
-    const { status, value } = result.answer;
-    if (status !== 200) {
-      const refusal = formatRefusal(result.answer)
-        .trimEnd()
-        .replace(/^error: /, '');
-      return { ok: false, message: refusal };
-    }
-    const { valid, files, problems } = value as ServerRevision;
-    // The server knows by which settings it has errors.
-    const read = valid
-      ? { files, problems: [] }
-      : { files: [], problems: problems.map(fromProblemJson) };
-    return {
-      ok: true,
-      input: { ...read, nodeGroupsPath: nodeGroupsFile, policyPath: policyFile, commit: undefined },
-    };
-  }
-
   async function readSide(side: string, options: DiffOptions): Promise<RuleInputResult> {
     if (side.startsWith(serverPrefix)) {
-      return readServerSide(side.slice(serverPrefix.length), options);
+      const revision = side.slice(serverPrefix.length);
+      return readServerInput(revision, options, io);
     }
     if (!side.startsWith(gitPrefix)) return readPathInput([side]);
     const revision = side.slice(gitPrefix.length);

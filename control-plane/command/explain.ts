@@ -8,6 +8,7 @@ import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import { toExplanationJson } from '../explain/explanation-json.ts';
+import { type AdminOptions, addAdminOptions, givenAdminOption } from './admin/admin-options.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
 import { addDescriptorOption, type Descriptors } from './descriptor-option.ts';
 import { formatExplanation } from './explain/explanation-text.ts';
@@ -18,8 +19,9 @@ import {
   type RuleInputOptions,
   readRuleInput,
 } from './input/rule-input.ts';
+import { readServerInput, serverPrefix } from './input/server-input.ts';
 
-interface ExplainOptions extends RuleInputOptions {
+interface ExplainOptions extends RuleInputOptions, AdminOptions {
   readonly domain: string;
   readonly descriptor: Descriptors;
   readonly json?: boolean;
@@ -35,10 +37,15 @@ export const addExplain: AddCommand = (program, { io, finish, fail }) => {
     .description(
       'Looks a request up in rules level by level, and shows each rule that came into question, the limit, the key in the counter store and the name in the statistics.',
     )
-    .argument('[path...]', 'files and directories');
-  addRuleInputOptions(command).requiredOption('--domain <name>', 'the domain of the request');
+    .argument(
+      '[path...]',
+      `files and directories, or ${serverPrefix} for what is in force at a control plane, ${serverPrefix}REVISION for one of its revisions`,
+    );
+  addAdminOptions(addRuleInputOptions(command)).requiredOption(
+    '--domain <name>',
+    'the domain of the request',
+  );
   addDescriptorOption(command)
-    .option('--json', 'print one JSON object')
     .addHelpText(
       'after',
       `
@@ -48,12 +55,17 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
     )
     .action(async (paths: string[], options: ExplainOptions) => {
       const { domain, json = false } = options;
-      const misuse = checkRuleInputOptions(paths, options);
+      const server = paths.find((path) => path.startsWith(serverPrefix));
+      const misuse = checkRuleInputOptions(paths, options) ?? checkServerUse(paths, server);
       if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
-      const read = await readRuleInput(paths, options, io);
+      const read =
+        server === undefined
+          ? await readRuleInput(paths, options, io)
+          : await readServerInput(server.slice(serverPrefix.length), options, io);
       if (!read.ok) return fail(read.message);
       const nowMs = io.clock.wallMs();
-      const merge = options.mergeDomains ?? false;
+      // What a server has is valid there, by its own settings.
+      const merge = options.mergeDomains ?? server !== undefined;
       const { documents, ruleSet, problems } = loadRules(read.input, merge, false, nowMs);
       if (ruleSet === undefined) {
         const errors = problems.filter(isError);
@@ -75,6 +87,17 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
           : formatExplanation(domain, explained, nowMs),
       );
     });
+
+  /** The mistake where a control plane is named, or only how to reach one; undefined without one. */
+  function checkServerUse(paths: readonly string[], server: string | undefined) {
+    if (server !== undefined) {
+      return paths.length > 1
+        ? `${server} stands alone: it is all rules of its revision`
+        : undefined;
+    }
+    const option = givenAdminOption(command);
+    return option && `${option} needs ${serverPrefix} in place of PATH`;
+  }
 
   function tellUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
     const nearest = nearestWord(domain, known);

@@ -42,6 +42,15 @@ function addAccessOptions(command: Command): Command {
     .option('--json', 'print one JSON object');
 }
 
+/** The first option that says how to reach a control plane. */
+export function givenAdminOption(command: Command): string | undefined {
+  const names = ['adminUrl', 'tokenFile', 'ca', 'cert', 'key'];
+  const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli';
+  return command.options.find(
+    (option) => names.includes(option.attributeName()) && isGiven(option.attributeName()),
+  )?.long;
+}
+
 export type AdminClientResult =
   | { readonly ok: true; readonly client: AdminClient }
   /** For people, without a token in it. */

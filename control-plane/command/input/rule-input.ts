@@ -1,5 +1,5 @@
 // The rules that a command works on: from its options to documents with all their problems. path-input.ts
-// and git-input.ts read them.
+// and git-input.ts read them, server-input.ts asks a control plane for them.
 import type { Command } from 'commander';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareFiles } from '../../../shared/rules/file-order.ts';

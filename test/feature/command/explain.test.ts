@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
+import { startAdminApi } from '../../support/admin-api.ts';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
 
@@ -240,4 +241,34 @@ test('a rule that ends is shown with its end, and not any more when it has ended
   t.regex(vip, /\n {2}limit: 9 per hour\n/);
   const after = await ask('user=ada', 42 * 60_000);
   t.regex(after.out, /the limit of 'user_a\*' applies\n {2}rule: /);
+});
+
+test('a request is explained by what is in force at a control plane, or by another revision of it', async (t) => {
+  const { port, rules, store } = await startAdminApi(t, {
+    files: { 'shop.yaml': shop },
+    maxResponseBytes: 100_000,
+    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
+  });
+  const { id } = await store.read();
+  const request = ['--domain', 'shop', '--descriptor', 'user=ada'];
+  const api = ['--admin-url', `http://127.0.0.1:${port}`];
+  const ask = (side: string, ...args: string[]) =>
+    runInProcess(['explain', side, ...request, ...args], { clock });
+  const ofFiles = await explain(t, ...request);
+  const inForce = { code: 0, out: plain(ofFiles.out), err: '' };
+  t.deepEqual(await ask('server:', ...api), inForce);
+  t.deepEqual(await ask(`server:${id.slice(0, 12)}`, ...api), inForce);
+  rules.write('shop.yaml', 'domain: shop\ndescriptors: 5\n');
+  const wrong = (await store.read()).id;
+  t.deepEqual(await ask('server:', ...api), inForce, 'not by the newest one');
+  const refused = await ask(`server:${wrong}`, ...api);
+  t.is(refused.code, 1);
+  t.regex(refused.err, /^shop\.yaml:2:14: error: /);
+  t.regex((await ask('server:012', ...api)).err, /^error: 'server:012': It has 3 of /);
+  const two = await runInProcess(['explain', 'server:', 'shop.yaml', ...request, ...api]);
+  t.is(two.code, 2);
+  t.regex(two.err, /^error: server: stands alone: /);
+  const idle = await ask('shop.yaml', ...api);
+  t.is(idle.code, 2);
+  t.regex(idle.err, /^error: --admin-url needs server: in place of PATH\n/);
 });
