@@ -81,23 +81,28 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
 /** `isMissed`: whether one that does not answer may have workers that are at no other control plane. */
 type Plane = Answer & { readonly isMissed?: boolean };
 
+/** What ends a doubt that waiting does not end. */
+const whenLost = 'where it is gone for good, take it out of --peers';
+
 function toSilent(
   { url, error, last }: { url: string; error: string; last: PeerWorkers | undefined },
   present: ReadonlySet<string | null>,
 ): { readonly error: string; readonly isMissed: boolean } {
   const text = `peer ${url} gives no answer (${error})`;
-  if (last === undefined)
-    return { error: `${text}, so it is unknown for its workers`, isMissed: true };
+  const missing = (whom: string) => ({
+    error: `${text}, so it is unknown for ${whom}; ${whenLost}`,
+    isMissed: true,
+  });
+  if (last === undefined) return missing('its workers');
   // Nobody knows of a worker without an instance whether it is the same one.
   const missed = last.filter((instance) => instance === null || !present.has(instance)).length;
   const had = toCountText(last.length, 'worker');
   if (missed === 0) {
     const where =
       last.length === 0 ? 'it had no workers' : `its ${had} came to other control planes`;
-    return { error: `${text}; ${where}`, isMissed: false };
+    return { error: `${text}; ${where}; ${whenLost}`, isMissed: false };
   }
-  const whom = missed === last.length ? had : `${missed} of its ${had}`;
-  return { error: `${text}, so it is unknown for ${whom}`, isMissed: true };
+  return missing(missed === last.length ? had : `${missed} of its ${had}`);
 }
 
 function isFound(asked: StatusJson['asked']): boolean {

@@ -172,9 +172,7 @@ function toAwayTexts({ verdict, controlPlanes }: StatusJson): string[] {
   if (verdict === 'not_known') return [];
   // An older control plane names none.
   return (controlPlanes ?? []).flatMap(({ error }) =>
-    error === null
-      ? []
-      : `warning: ${escapeText(error)}; where it is gone for good, take it out of --peers\n`,
+    error === null ? [] : `warning: ${escapeText(error)}\n`,
   );
 }
 

@@ -130,7 +130,10 @@ test('a peer that does not answer is named, and the status is not known', async 
   const status = await statusOf(asked);
   t.is(status.verdict, 'not_known');
   t.true(status.text.startsWith(`not known: peer ${gone} gives no answer (`), status.text);
-  t.regex(status.text, /so it is unknown for its workers$/);
+  t.regex(
+    status.text,
+    /so it is unknown for its workers; where it is gone for good, take it out of --peers$/,
+  );
   const run = await runInProcess(['status', '--admin-url', asked, '--min-workers', '0']);
   t.is(run.code, 3);
 });
@@ -161,10 +164,11 @@ test('a peer that is away leaves unknown those of its workers that are at no oth
   t.is((await statusOf(asked)).workers.connected, 5);
   lost.become(undefined);
   const away = `not known: peer ${lost.url} gives no answer (HTTP 503), so it is unknown for`;
-  t.is((await statusOf(asked)).text, `${away} 4 workers`);
+  const lasting = 'where it is gone for good, take it out of --peers';
+  t.is((await statusOf(asked)).text, `${away} 4 workers; ${lasting}`);
   // Of a worker that names no instance nobody knows whether it is the same one.
   other.become(['d', 'a', 'c', null]);
-  t.is((await statusOf(asked)).text, `${away} 2 of its 4 workers`);
+  t.is((await statusOf(asked)).text, `${away} 2 of its 4 workers; ${lasting}`);
 });
 
 test('a peer that is gone for good is a warning where all of its workers came to others', async (t) => {
