@@ -101,12 +101,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   };
   const peers = settings.peers && createPeers(settings.peers);
   const examine = createExamine({ encode, options: build });
+  const repositoryFolder = toRepositoryFolder(settings);
   const notifying = createNotifying({
-    ...{ settings: settings.notify, store, examine, log, clock },
-    repositoryFolder: toRepositoryFolder(settings),
+    ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
     onEnd: (target, delivery) => metrics.notification(target, delivery),
   });
-  const opened = openRollout({ ...deps, store, peers, audit, onOutcome: notifying?.tell });
+  const onOutcome = notifying?.tell;
+  const opened = openRollout({ ...deps, store, peers, repositoryFolder, audit, onOutcome });
   const snapshots = createSnapshotCache({
     store,
     options: build,
@@ -219,7 +220,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       peers,
       allowsRemoval: settings.allowsRemoval,
       recordings: settings.recordings,
-      repositoryFolder: toRepositoryFolder(settings),
+      repositoryFolder,
       sourceUrl: settings.sourceUrl,
       clock,
       audit,

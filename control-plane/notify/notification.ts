@@ -1,11 +1,12 @@
 // What is told of a revision to people outside: what became of it, whose it is, and what is wrong with it.
 import { randomUUID } from 'node:crypto';
-import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
 import { toTime } from '../admin/revision-json.ts';
 import type { OutcomeOnRecord, Outcomes } from '../rollout/outcomes.ts';
+import { inRepository } from '../store/repository-name.ts';
 import { type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
@@ -76,16 +77,12 @@ export async function toNotification(
     domains: revision === undefined ? [] : toDomains(revision, before, examine),
     reason: reason || null,
     by: by || null,
-    problems: errors.slice(0, maxProblems).map((error) => inRepository(error, repositoryFolder)),
+    problems: errors
+      .slice(0, maxProblems)
+      .map((error) => toProblemJson(inRepository(error, repositoryFolder))),
     errors: errors.length,
     link: publicUrl === undefined ? null : `${publicUrl}/console/#/revisions?open=${toShortId(id)}`,
   };
-}
-
-/** With the name that its file has for whoever reads the repository. A problem of all files names none. */
-function inRepository(problem: Problem, folder: string): ProblemJson {
-  const isFile = !problem.file.startsWith('(');
-  return toProblemJson(isFile ? { ...problem, file: `${folder}${problem.file}` } : problem);
 }
 
 function toDomains(after: Revision, before: Revision | undefined, examine: Examine): string[] {

@@ -20,6 +20,8 @@ import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
 export interface OpenRolloutDeps extends OpenStoreDeps {
   readonly settings: ControlPlaneSettings;
   readonly store: ConfigStore;
+  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  readonly repositoryFolder: string;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   readonly audit: Audit;
@@ -65,6 +67,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
         ...sources,
         plan: settings.rollout,
         isTold: deps.onOutcome !== undefined,
+        repositoryFolder: deps.repositoryFolder,
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
         store,

@@ -5,6 +5,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { inRepository } from '../store/repository-name.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
   heldBackOf,
@@ -30,6 +31,8 @@ export interface RememberingDeps {
   readonly rollsOut: boolean;
   /** Whether people are told what becomes of revisions, each time by one of the control planes. */
   readonly isTold: boolean;
+  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  readonly repositoryFolder: string;
   readonly snapshots: Pick<SnapshotCache, 'state'>;
   readonly keeper: Pick<RecordKeeper, 'record' | 'trouble' | 'leads' | 'keepHere'>;
   readonly write: (change: ChangeRecord) => Promise<boolean>;
@@ -39,7 +42,7 @@ export interface RememberingDeps {
 }
 
 export function createRemembering(deps: RememberingDeps): Remembering {
-  const { rollsOut, isTold, snapshots, keeper, write, clock } = deps;
+  const { rollsOut, isTold, repositoryFolder, snapshots, keeper, write, clock } = deps;
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
   /** Invalid revisions that are to be written, the oldest first: they may have been mended meanwhile. */
@@ -111,7 +114,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (newest === undefined || newest.valid || newest.content !== undefined) return;
     const { revision, problems } = newest;
     if (invalid.at(-1)?.revision === revision.id) return;
-    const reason = toErrorsText(problems);
+    const reason = toErrorsText(problems.map((each) => inRepository(each, repositoryFolder)));
     const now = { ...unsaid, revision: revision.id, reason, atMs: clock.wallMs() };
     const outcome = { ...now, kind: 'invalid' } as const;
     if (!isNoted(record, outcome)) invalid = [...invalid, outcome].slice(-maxOutcomes);

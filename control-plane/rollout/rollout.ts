@@ -71,6 +71,8 @@ export interface RolloutDeps {
   readonly plan: RolloutPlan | undefined;
   /** Whether people are told what becomes of revisions. */
   readonly isTold: boolean;
+  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
+  readonly repositoryFolder: string;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   /** By instance, of the workers that report and can be believed. */
@@ -102,6 +104,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
   const remembering = createRemembering({
     rollsOut: plan !== undefined,
     isTold: deps.isTold,
+    repositoryFolder: deps.repositoryFolder,
     snapshots,
     keeper,
     write,

@@ -95,6 +95,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const marks = createMarks(clock);
   const rollout = createRollout({
     isTold: false,
+    repositoryFolder: '',
     plan: undefined,
     snapshots,
     workers,

@@ -426,6 +426,7 @@ export async function startSimulatedFleet(
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = createRollout({
       isTold: false,
+      repositoryFolder: '',
       plan,
       snapshots: cache,
       workers: ownWorkers,
