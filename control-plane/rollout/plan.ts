@@ -47,6 +47,9 @@ export function parseRolloutPlan(text: string): PlanResult {
   const hold = given.get('hold');
   if (canary !== undefined) {
     if (listed.length > 0) return bad('give either canary=... or a list of steps');
+    if (!canary.endsWith('%')) {
+      return bad(`canary=${toExcerpt(canary)} is no share of the workers, such as 'canary=10%'`);
+    }
     listed.push(hold === undefined ? canary : `${canary}:${hold}`);
   } else if (hold !== undefined) {
     return bad("hold=... goes with canary=...; a step has its own, such as '5%:30s'");
