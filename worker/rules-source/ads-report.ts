@@ -37,6 +37,8 @@ export interface AdsConnectionEnd {
 
 export interface AdsReportDeps {
   readonly urls: readonly string[];
+  /** Whether these are connected to by TLS. */
+  readonly usesTls: boolean;
   readonly nodeId: string;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -52,7 +54,8 @@ const silenceMs = 5_000;
 /** Limit of listed names. */
 const maxNames = 20;
 
-export function createAdsReport({ urls, nodeId, metrics, log, clock }: AdsReportDeps): AdsReport {
+export function createAdsReport(deps: AdsReportDeps): AdsReport {
+  const { urls, nodeId, metrics, log, clock } = deps;
   let [url = ''] = urls;
   const isConnected = metrics.gauge('ratelimit.xds.connected');
   const responses = metrics.counter('ratelimit.xds.responses');
@@ -123,7 +126,8 @@ export function createAdsReport({ urls, nodeId, metrics, log, clock }: AdsReport
           ? `the next attempt is at ${nextUrl}, at once`
           : `next attempt in ${wait}${nextUrl === url ? '' : `, at ${nextUrl}`}`;
       const rules = hasRules ? 'the rules in force stay' : 'there are no rules yet';
-      const hint = wasOpen ? '' : ' (CONFIG_GRPC_XDS_SERVER_URL says where it is)';
+      const setting = findSetting(reason, wasOpen, deps.usesTls);
+      const hint = setting === undefined ? '' : ` (${setting})`;
       trouble.report(`${what} the management server ${url}: ${why}; ${next}, ${rules}${hint}`);
     },
     received() {
@@ -170,4 +174,18 @@ export function toShown(text: string): string {
 function listNames(names: readonly string[]): string {
   const shown = names.slice(0, maxNames).map(toShown).join(', ');
   return names.length > maxNames ? `${shown} and ${names.length - maxNames} more` : shown;
+}
+
+/** The setting to look at. */
+function findSetting(reason: string, wasOpen: boolean, usesTls: boolean): string | undefined {
+  if (/^UNAUTHENTICATED\b/.test(reason)) {
+    return 'CONFIG_GRPC_XDS_TOKEN_FILE names the file of a token that it knows';
+  }
+  if (wasOpen) return undefined;
+  const where = 'CONFIG_GRPC_XDS_SERVER_URL says where it is';
+  // Somebody listens there, and ends the connection without a word.
+  const isAnswered = /Failed to connect|ECONNRESET|socket hang up/.test(reason);
+  return isAnswered && !usesTls
+    ? `${where}; if it has TLS, set CONFIG_GRPC_XDS_SERVER_USE_TLS=true`
+    : where;
 }

@@ -81,7 +81,14 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     connectRetryMs: options.connectRetryMs,
   };
   const urls = servers.map(({ url }) => url);
-  const report = createAdsReport({ urls, nodeId, metrics, log, clock });
+  const report = createAdsReport({
+    urls,
+    usesTls: servers.some(({ tls }) => tls !== undefined),
+    nodeId,
+    metrics,
+    log,
+    clock,
+  });
   const intakeDeps = {
     decode: (bytes: Buffer) => protos.rateLimitConfig.deserialize(bytes),
     builder: createRuleSetBuilder(options.rules),

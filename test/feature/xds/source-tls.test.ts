@@ -27,6 +27,8 @@ interface Setup {
   readonly ca?: string | undefined;
   readonly client?: TestCertificate;
   readonly san?: string;
+  /** The worker has no TLS. */
+  readonly isPlain?: boolean;
 }
 
 async function setUp(t: ExecutionContext, setup: Setup) {
@@ -56,12 +58,14 @@ async function setUp(t: ExecutionContext, setup: Setup) {
   const run = await startXdsSource(t, {
     server: {
       url: server.url,
-      tls: {
-        ca: 'ca' in setup && setup.ca === undefined ? undefined : files.ca,
-        cert: client && files.cert,
-        key: client && files.key,
-        san: setup.san,
-      },
+      tls: setup.isPlain
+        ? undefined
+        : {
+            ca: 'ca' in setup && setup.ca === undefined ? undefined : files.ca,
+            cert: client && files.cert,
+            key: client && files.key,
+            san: setup.san,
+          },
     },
   });
   return { server, files, writeClient, ...run };
@@ -92,6 +96,14 @@ test('a server of an authority that nobody named is not', async (t) => {
   const run = await setUp(t, { ca: undefined });
   t.regex(await refusal(run), /Could not reach the management server localhost:\d+: .*certificate/);
   t.is(run.server.streams.length, 0);
+});
+
+test('a server with TLS that is asked without is said to be one that may have it', async (t) => {
+  const run = await setUp(t, { isPlain: true });
+  t.regex(
+    await refusal(run),
+    /Could not reach .*\(CONFIG_GRPC_XDS_SERVER_URL says where it is; if it has TLS, set CONFIG_GRPC_XDS_SERVER_USE_TLS=true\)$/,
+  );
 });
 
 test('a server with a certificate for another host is not trusted', async (t) => {

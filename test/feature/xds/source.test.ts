@@ -297,6 +297,11 @@ test('values of headers are masked in what the server says only where they are s
   stream.fail(16, 'quoted: no connection for open-sesame');
   await eventually('a line', () => log.lines.some((line) => line.includes('UNAUTHENTICATED')));
   t.true(log.lines.some((line) => line.includes('quoted: no connection for *****;')));
+  t.true(
+    log.lines.some((line) =>
+      line.endsWith('(CONFIG_GRPC_XDS_TOKEN_FILE names the file of a token that it knows)'),
+    ),
+  );
 });
 
 test('a message above the limit ends the stream, one below is taken', async (t) => {
