@@ -40,7 +40,7 @@ function setUp(answer: (command: CommandText, to: string) => RawReply) {
 
 test('only what was redirected is sent again, in order, each to its node', async (t) => {
   const { run, carried, seen } = setUp((command, to) => `${command} at ${to}`);
-  const commands = ['incrby a', 'incrby b', 'incrby c', 'expire a', 'incrby d'];
+  const commands = ['incrby a', 'incrby b', 'incrby c', 'expire a', 'incrby d', 'expire c'];
   const failure = new Error('OOM');
   const replies = await run(commands, [
     moved(1, 'x:1'),
@@ -48,12 +48,21 @@ test('only what was redirected is sent again, in order, each to its node', async
     ask(2, 'y:2'),
     moved(1, 'x:1'),
     failure,
+    ask(2, 'y:2'),
   ]);
+  const asking = toCommandText('ASKING');
   t.deepEqual(carried, [
     { to: 'x:1', commands: ['incrby a', 'expire a'] },
-    { to: 'y:2', commands: [toCommandText('ASKING'), 'incrby c'] },
+    { to: 'y:2', commands: [asking, 'incrby c', asking, 'expire c'] },
   ]);
-  t.deepEqual(replies, ['incrby a at x:1', 5, 'incrby c at y:2', 'expire a at x:1', failure]);
+  t.deepEqual(replies, [
+    'incrby a at x:1',
+    5,
+    'incrby c at y:2',
+    'expire a at x:1',
+    failure,
+    'expire c at y:2',
+  ]);
   t.deepEqual(
     seen.map(({ slot }) => slot),
     [1],
