@@ -93,8 +93,8 @@ export const differenceProofs: readonly DifferenceProof[] = [
   },
   {
     here: 'Hits above 2^63-1 fail the call',
-    file: 'test/contract/counter-store.ts',
-    text: 'hits above 2^63-1 fail their request alone',
+    file: 'worker/decision/should-rate-limit.test.ts',
+    text: 'more hits than a store can count fail the call',
   },
   {
     here: 'A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES` entries',
