@@ -184,6 +184,29 @@ test('what is held back goes back where its author wants it at once and a contro
   }
 });
 
+test('what puts rules back that a control plane still has is not said to be in force while others hold it back', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(withLimits(2, 3, 'three\n\nRollout: now'));
+  await fleet.pass(5);
+  fleet.standStill('b');
+  const many = withLimits(3, 20, 'twenty\n\nRollout: now');
+  fleet.store.publish(many);
+  await fleet.pass(3);
+  const cleanUp = withLimits(4, 3, 'clean up');
+  fleet.store.publish(cleanUp);
+  await fleet.pass(3);
+  fleet.goOn('b');
+  await fleet.settle();
+  await fleet.pass(10);
+  for (const name of ['a', 'b']) {
+    const state = fleet.planes.get(name)?.cache.state();
+    t.is(state?.inForce?.revision.id, many.id, name);
+    t.like(state?.newest, { isHeldBack: true, revision: { id: cleanUp.id } }, name);
+  }
+  const said = fleet.readRecord()?.outcomes.map(({ revisions, kind }) => `${revisions[0]} ${kind}`);
+  t.deepEqual(said?.slice(0, 2), [`${cleanUp.id} held_back`, `${many.id} in_force`]);
+});
+
 test('what is held back or taken back is examined again only where something else is known of it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish({ ...revisionOf(9), files: [] });

@@ -122,9 +122,10 @@ export function createRemembering(deps: RememberingDeps): Remembering {
 
   /** For the history. True when it is being written. */
   function noteOutcomeOf(outcome: NewOutcome | undefined, record: RolloutRecord): boolean {
-    if (outcome === undefined || isNoted(record, outcome)) return false;
+    if (outcome === undefined || !isNews(record, outcome)) return false;
     const change: ChangeRecord = (before) =>
-      isNoted(before, outcome) ? undefined : noteOutcome(before, outcome);
+      // Another control plane was faster, or something else is in force by now.
+      isNews(before, outcome) ? noteOutcome(before, outcome) : undefined;
     if (!isShared(record)) {
       keeper.keepHere(change);
       return false;
@@ -153,7 +154,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
       if (noteInForce(state, record) || noteOutcomeOf(first, record)) return;
       if (noteHeldBack(state, record)) return;
       // What has come into force without a change for the workers.
-      if (isWanted(state)) noteOutcomeOf(toInForce(state, record), record);
+      if (isWanted(state)) noteOutcomeOf(toInForce(state), record);
     },
     isUnwritten: (content) => content !== noted,
   };
@@ -161,13 +162,17 @@ export function createRemembering(deps: RememberingDeps): Remembering {
 
 const unsaid = { content: '', reason: '', by: '' };
 
-/** Where the record has it in force, or nothing is on record at all. */
-function toInForce({ inForce }: SnapshotState, record: RolloutRecord): NewOutcome | undefined {
+function toInForce({ inForce }: SnapshotState): NewOutcome | undefined {
   if (inForce === undefined) return undefined;
   const { content, revision, sinceMs } = inForce;
-  const [known] = record.inForce;
-  if (known !== undefined && known.content !== content) return undefined;
   return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
+}
+
+/** What comes into force is for `noteInForce`: here it is in force on record already, or nothing is on record at all. */
+function isNews(record: RolloutRecord, outcome: NewOutcome): boolean {
+  const [known] = record.inForce;
+  const isElse = known !== undefined && known.content !== outcome.content;
+  return !isNoted(record, outcome) && !(outcome.kind === 'in_force' && isElse);
 }
 
 function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOutcome): boolean {
