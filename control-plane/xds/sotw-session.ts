@@ -17,7 +17,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
   #isAnswered = true;
   #isSending = false;
   /** Existing names were added: they are sent even if the content was sent before. */
-  #owes = false;
+  #mustResend = false;
 
   onRequest(request: DiscoveryRequestMessage, snapshot: Snapshot | undefined): RequestOutcome {
     this.#newest = snapshot;
@@ -35,7 +35,7 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     this.#subscription = subscription;
     if (isFirst) this.#lastVersion = request.versionInfo ?? '';
     else if (snapshot !== undefined && hasNewNames(before, subscription, snapshot)) {
-      this.#owes = true;
+      this.#mustResend = true;
     }
     const answer = this.#readAnswer(request, isFirst);
     return { response: this.#next(), answer, changesNames: !isFirst && subscription !== before };
@@ -72,12 +72,12 @@ export class SotwSession implements Session<DiscoveryRequestMessage> {
     if (wantsNothing(subscription)) return undefined;
     const wanted = this.#selector.select(newest, subscription);
     // Also true of a refused version, so that it is never offered again.
-    if (wanted.version === this.#lastVersion && !this.#owes) return undefined;
+    if (wanted.version === this.#lastVersion && !this.#mustResend) return undefined;
     this.#lastVersion = wanted.version;
     this.#lastNonce++;
     this.#isAnswered = false;
     this.#isSending = true;
-    this.#owes = false;
+    this.#mustResend = false;
     return {
       nonce: String(this.#lastNonce),
       version: wanted.version,
