@@ -276,6 +276,6 @@ async function createStore(
   return createPerSecondStore({
     main,
     perSecond,
-    goesOn: settings.counting.failureMode !== 'error',
+    continuesOnError: settings.counting.failureMode !== 'error',
   });
 }

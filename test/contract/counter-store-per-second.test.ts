@@ -15,7 +15,7 @@ async function open() {
   const [mainServer, perSecondServer] = await servers;
   const main = await openRedisStore(mainServer.url);
   const perSecond = await openRedisStore(perSecondServer.url);
-  const store = createPerSecondStore({ main, perSecond, goesOn: false });
+  const store = createPerSecondStore({ main, perSecond, continuesOnError: false });
   return {
     store,
     async readCounter(key: string) {

@@ -24,7 +24,7 @@ function setUp(count: number, mode: CountRequest['mode'] = 'add') {
 
 test('serially, a part begins when the one before is counted', async (t) => {
   const { parts, request, result, places, answer } = setUp(3);
-  countInParts(request, parts, { parallelism: 1, goesOn: false });
+  countInParts(request, parts, { parallelism: 1, continuesOnError: false });
   t.deepEqual(places(), [0]);
   answer(0, 1);
   t.deepEqual(places(), [0, 1]);
@@ -35,7 +35,7 @@ test('serially, a part begins when the one before is counted', async (t) => {
 
 test('no more parts are under way than the parallelism allows', async (t) => {
   const { parts, request, result, places, answer } = setUp(4);
-  countInParts(request, parts, { parallelism: 2, goesOn: false });
+  countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   t.deepEqual(places(), [0, 1]);
   answer(1, 2);
   t.deepEqual(places(), [0, 1, 2]);
@@ -47,7 +47,7 @@ test('no more parts are under way than the parallelism allows', async (t) => {
 
 test('after a failure no further part begins, and the failure is told once', async (t) => {
   const { parts, request, result, places, answer } = setUp(4);
-  countInParts(request, parts, { parallelism: 2, goesOn: false });
+  countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   answer(0, 1, new AppError('store', 'broken'));
   answer(1, 2, new AppError('store', 'broken too'));
   t.is((await result).error?.message, 'broken');
@@ -56,7 +56,7 @@ test('after a failure no further part begins, and the failure is told once', asy
 
 test('all parts are looked at before any counts, and only what is over counts then', async (t) => {
   const { begun, parts, request, result, answer } = setUp(2, 'add-unless-over');
-  countInParts(request, parts, { parallelism: 1, goesOn: false });
+  countInParts(request, parts, { parallelism: 1, continuesOnError: false });
   answer(0, 3);
   answer(1, 10);
   t.deepEqual(
@@ -74,14 +74,14 @@ test('all parts are looked at before any counts, and only what is over counts th
 
 test('a caller that leaves leaves every part', (t) => {
   const { begun, parts, request } = setUp(2);
-  countInParts(request, parts, { parallelism: 2, goesOn: false });
+  countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   request.cancelled = true;
   t.true(begun.every((one) => one.request.cancelled));
 });
 
 test('where it goes on after a failure, all parts are counted and the failure is told at the end', async (t) => {
   const { parts, request, result, places, answer } = setUp(3);
-  countInParts(request, parts, { parallelism: 1, goesOn: true });
+  countInParts(request, parts, { parallelism: 1, continuesOnError: true });
   answer(0, -1, new AppError('store', 'broken'));
   answer(1, 2);
   answer(2, 3);

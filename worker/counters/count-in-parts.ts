@@ -14,7 +14,7 @@ export interface PartsRule {
   /** How many parts are counted at once. */
   readonly parallelism: number;
   /** Whether parts after a failed one are still counted: the request fails in any case. */
-  readonly goesOn: boolean;
+  readonly continuesOnError: boolean;
 }
 
 /**
@@ -32,7 +32,7 @@ function countEach(
   whole: CountRequest,
   parts: readonly Part[],
   mode: CountMode,
-  { parallelism, goesOn }: PartsRule,
+  { parallelism, continuesOnError }: PartsRule,
   done: (error: AppError | undefined) => void,
 ): void {
   let begun = 0;
@@ -44,10 +44,10 @@ function countEach(
     part.count(toPartRequest(whole, part.hits, mode, onSettled));
   };
   const onSettled = (error: AppError | undefined) => {
-    if (failure !== undefined && !goesOn) return;
+    if (failure !== undefined && !continuesOnError) return;
     failure ??= error;
     counted++;
-    if (counted === parts.length || (failure !== undefined && !goesOn)) done(failure);
+    if (counted === parts.length || (failure !== undefined && !continuesOnError)) done(failure);
     else begin(parts[begun]);
   };
   for (const part of parts.slice(0, parallelism)) begin(part);
@@ -60,7 +60,7 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
     .map(({ hits, count }) => ({ count, hits: hits.flatMap((hit) => looks.get(hit) ?? []) }))
     .filter(({ hits }) => hits.length > 0);
   const decide = (error: AppError | undefined) => {
-    if (error !== undefined && !rule.goesOn) request.settle(error);
+    if (error !== undefined && !rule.continuesOnError) request.settle(error);
     else countDecided();
   };
   if (lookParts.length === 0) countDecided();

@@ -7,17 +7,17 @@ export interface PerSecondStoreDeps {
   readonly main: CounterStore;
   readonly perSecond: CounterStore;
   /** Whether hits are still counted in one store when those of the same request failed in the other. */
-  readonly goesOn: boolean;
+  readonly continuesOnError: boolean;
 }
 
 /**
- * A request with hits for both stores goes to main first and then, unless that failed (or `goesOn`), to
+ * A request with hits for both stores goes to main first and then, unless that failed (or `continuesOnError`), to
  * the per-second store; concurrent requests may overtake each other between the two.
  */
 export function createPerSecondStore({
   main,
   perSecond,
-  goesOn,
+  continuesOnError,
 }: PerSecondStoreDeps): CounterStore {
   return { count, connect, state, close };
 
@@ -33,7 +33,7 @@ export function createPerSecondStore({
       { hits: mainHits, count: main.count },
       { hits: perSecondHits, count: perSecond.count },
     ].filter(({ hits }) => hits.length > 0);
-    countInParts(request, parts, { parallelism: 1, goesOn });
+    countInParts(request, parts, { parallelism: 1, continuesOnError });
   }
 
   async function connect(signal: AbortSignal): Promise<void> {

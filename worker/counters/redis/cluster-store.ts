@@ -95,7 +95,7 @@ export function createClusterStore(
       else hits.push(hit);
     }
     const parts = [...byNode].map(([{ pool }, hits]): Part => ({ hits, count: pool.count }));
-    countInParts(request, parts, { parallelism, goesOn: !failsDecisions });
+    countInParts(request, parts, { parallelism, continuesOnError: !failsDecisions });
   }
 
   async function connect(signal: AbortSignal): Promise<void> {

@@ -113,7 +113,7 @@ class Pool implements RedisPool {
   /** Ends the wait of `drain`. */
   #tellSent = () => {};
   /** Ends the wait of `start`. */
-  #tellStarted = () => {};
+  #notifyStarted = () => {};
   #cancelTrialPause = () => {};
 
   constructor(options: PoolOptions, deps: RedisPoolDeps) {
@@ -170,7 +170,7 @@ class Pool implements RedisPool {
       const cancel = this.#deps.clock.after(patienceMs, () => {
         this.#breaker.open(`no answer to the attempt to connect in ${patienceMs} ms`);
       });
-      this.#tellStarted = () => {
+      this.#notifyStarted = () => {
         cancel();
         resolve();
       };
@@ -198,7 +198,7 @@ class Pool implements RedisPool {
   close(): void {
     this.#closed = true;
     this.#cancelTrialPause();
-    this.#tellStarted();
+    this.#notifyStarted();
     this.#closeOverflow();
     for (const lane of this.#lanes) lane.close();
     this.#endQueuedSends(new Error('the connection was closed'));
@@ -263,7 +263,7 @@ class Pool implements RedisPool {
     }
     totals.opened();
     this.#endQueuedSends(undefined);
-    this.#tellStarted();
+    this.#notifyStarted();
     this.#breaker.halfOpen();
     // During the start there is nothing to try it with.
     if (!this.#isKept) this.#breaker.close();
@@ -305,7 +305,7 @@ class Pool implements RedisPool {
     for (const lane of this.#lanes) lane.halt(reason);
     this.#closeOverflow();
     this.#endQueuedSends(refusal);
-    this.#tellStarted();
+    this.#notifyStarted();
     if (!this.#isKept) return;
     const tryAgain = () => this.#lanes[0]?.keepOpen();
     if (pauseMs === 0) tryAgain();
