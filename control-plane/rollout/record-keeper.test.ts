@@ -60,7 +60,7 @@ function createTwo(timing: LeaseTiming) {
     async look(ms: number, isWaiting = true): Promise<void> {
       clock.advance(ms);
       for (const each of [one, two]) {
-        each.tend(isWaiting);
+        each.tick(isWaiting);
         await each.settled();
       }
     },
@@ -126,10 +126,10 @@ for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds)
       const { clock, one, two } = await startTwo(timing);
       await one.write(begin);
       clock.advance(pollMs);
-      two.tend(true);
+      two.tick(true);
       await two.settled();
       clock.advance(isOver ? leaseMs : leaseMs - 1);
-      two.tend(true);
+      two.tick(true);
       await two.settled();
       t.is(two.isVacant, isOver);
     }
@@ -137,7 +137,7 @@ for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds)
 
   test(`with ${kind} another record that a peer speaks of is read ${hearMs} ms after the last look`, async (t) => {
     const { counts, look, one } = await startTwo(timing);
-    one.hear('another');
+    one.noteNews('another');
     await look(hearMs - 1, false);
     t.is(counts.reads, 1);
     await look(1, false);
@@ -258,8 +258,8 @@ test('a write that others are faster than again and again is given up after thre
 test('while the record is being read it is not read again', async (t) => {
   const { clock, counts, one } = await startTwo();
   clock.advance(5_000);
-  one.tend(true);
-  one.tend(true);
+  one.tick(true);
+  one.tick(true);
   await one.settled();
   t.is(counts.reads, 2, 'and once at the start');
 });
@@ -322,7 +322,7 @@ test('the record is shared again, too, where another control plane writes betwee
   text.mode = 'fine';
   isBetween = true;
   clock.advance(1_000);
-  one.tend(true);
+  one.tick(true);
   await one.settled();
   t.is(one.alone, undefined);
   t.is(one.record.after, 'x');

@@ -56,9 +56,9 @@ export interface RecordKeeper extends RevisionMemory {
   /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
   keepTakenBack(change: ChangeRecord): void;
   /** To be called about once a second: reads and renews what is due. `isWaiting`: others may change the record. */
-  tend(isWaiting: boolean): void;
-  /** A peer knows a record with this content: where that is another one, it is read soon. */
-  hear(contentId: string): void;
+  tick(isWaiting: boolean): void;
+  /** A peer reports a record with this content; the record is read again if its content differs. */
+  noteNews(contentId: string): void;
   /** Another control plane may lead from now on. */
   handOver(): Promise<void>;
   /** Resolves when nothing is being read or written. */
@@ -74,7 +74,7 @@ export interface LeaseTiming {
   /** Without a sign of life for so long, on its own clock, another control plane takes over. */
   readonly lease: number;
   /** Least time between two reads that peers cause. */
-  readonly hear: number;
+  readonly readAgain: number;
   /** So many refusals of a write in a row, and this control plane goes on alone. */
   readonly denials: number;
 }
@@ -83,7 +83,7 @@ export const directoryTiming: LeaseTiming = {
   poll: 1_000,
   renew: 2_000,
   lease: 8_000,
-  hear: 1_000,
+  readAgain: 1_000,
   denials: 1,
 };
 /** Each look and each renewal is a call of the remote, whose refusal may be a passing one. */
@@ -91,7 +91,7 @@ export const gitTiming: LeaseTiming = {
   poll: 5_000,
   renew: 10_000,
   lease: 30_000,
-  hear: 2_000,
+  readAgain: 2_000,
   denials: 3,
 };
 
@@ -156,7 +156,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     return { version, record, sinceMs: clock.monotonicMs(), contentId: toContentId(record) };
   }
 
-  function learn(version: string | undefined, record: RolloutRecord): void {
+  function setKnown(version: string | undefined, record: RolloutRecord): void {
     const { leader, rollout } = known.record;
     const isSame = leader.id === record.leader.id && rollout?.id === record.rollout?.id;
     if (!isSame) ledSinceMs = clock.wallMs();
@@ -197,7 +197,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       }
       const record = endTakenBack(theirs);
       before = undefined;
-      learn(found?.version, record);
+      setKnown(found?.version, record);
       if (record !== theirs) await swap(record);
     } catch (error) {
       if (alone === undefined) fail(`${shared.description} cannot be read (${errorText(error)})`);
@@ -242,7 +242,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     alone = undefined;
     denials = 0;
     log.notice(`Rollout: ${shared.description} takes writes again, and is shared`);
-    learn(result.version, record);
+    setKnown(result.version, record);
     return true;
   }
 
@@ -253,7 +253,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   async function swap(record: RolloutRecord): Promise<boolean> {
     const before = known.record;
     if (alone !== undefined) {
-      learn(known.version, record);
+      setKnown(known.version, record);
       tellOutcome(before, record);
       return true;
     }
@@ -263,7 +263,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
         denials = 0;
         readAtMs = clock.monotonicMs();
         noteReachable();
-        learn(result.version, record);
+        setKnown(result.version, record);
         tellOutcome(before, record);
         return true;
       }
@@ -402,18 +402,19 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       const changed = change(known.record);
       if (changed !== undefined) keepOwn(changed);
     },
-    tend(isWaiting) {
+    tick(isWaiting) {
       const nowMs = clock.monotonicMs();
       if (waiting > 0 || nowMs < restUntilMs) return;
       const sinceReadMs = nowMs - readAtMs;
-      const isNews = heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.hear;
+      const isNews =
+        heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.readAgain;
       if (isNews) heard = undefined;
       const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
       const isDue = leadsOpen() && nowMs - known.sinceMs >= timing.renew;
       if (isDue && alone === undefined) void enqueue(() => giveSign(false));
       else if (isNews || isTimely || trouble !== undefined) void enqueue(() => read());
     },
-    hear(contentId) {
+    noteNews(contentId) {
       heard = contentId;
     },
     handOver: () =>

@@ -100,7 +100,7 @@ const ledMs = 5_000;
 export function createRollout(deps: RolloutDeps): Rollout {
   const { plan, snapshots, keeper, log, clock } = deps;
   const fleet = createFleetView(clock);
-  const peerWatch = createPeerWatch(deps.askPeers, keeper.hear, clock);
+  const peerWatch = createPeerWatch(deps.askPeers, keeper.noteNews, clock);
   const remembering = createRemembering({
     rollsOut: plan !== undefined,
     isTold: deps.isTold,
@@ -137,7 +137,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     following.follow();
     remembering.remember(!isWriting);
     const { trial, newest } = snapshots.state();
-    keeper.tend(trial !== undefined || newest?.isHeldBack === true || isOpen());
+    keeper.tick(trial !== undefined || newest?.isHeldBack === true || isOpen());
     tellPeers();
     const { running } = following;
     if (running !== undefined) decideOn(running);
@@ -458,7 +458,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     undo,
     tellPeer(contentId) {
       if (contentId !== undefined) {
-        keeper.hear(contentId);
+        keeper.noteNews(contentId);
         ledAtMs = clock.monotonicMs();
       }
       const { running, serves = null, lacks } = following;

@@ -23,7 +23,13 @@ import { createMemoryText } from '../support/record-texts.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import type { SharedTextKind, SharedTextPlace } from './shared-text.ts';
 
-const timing: LeaseTiming = { poll: 1_000, renew: 2_000, lease: 8_000, hear: 1_000, denials: 2 };
+const timing: LeaseTiming = {
+  poll: 1_000,
+  renew: 2_000,
+  lease: 8_000,
+  readAgain: 1_000,
+  denials: 2,
+};
 const rollout: RolloutOnRecord = {
   id: 'one',
   revision: 'a'.repeat(40),
@@ -125,7 +131,7 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
       async pass(seconds: number): Promise<void> {
         for (let second = 0; second < seconds; second++) {
           clock.advance(1_000);
-          for (const each of all) each.tend(true);
+          for (const each of all) each.tick(true);
           await Promise.all(all.map((each) => each.settled()));
         }
       },
@@ -243,7 +249,7 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
     const { reads, swaps } = text;
     for (let second = 0; second < 5; second++) {
       fleet.clock.advance(1_000);
-      keeper.tend(false);
+      keeper.tick(false);
       await keeper.settled();
     }
     t.deepEqual([text.reads, text.swaps], [reads, swaps]);
@@ -259,9 +265,9 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
     async function listen(contentId: string): Promise<number> {
       const { reads } = text;
       for (let turn = 0; turn < 20; turn++) {
-        one.hear(contentId);
+        one.noteNews(contentId);
         fleet.clock.advance(100);
-        one.tend(false);
+        one.tick(false);
         await one.settled();
       }
       return text.reads - reads;

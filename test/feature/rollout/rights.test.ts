@@ -65,9 +65,9 @@ test('hints about the record make a control plane read it every two seconds at m
   await keeper.start();
   reads = 0;
   for (let tenths = 0; tenths < 600; tenths++) {
-    keeper.hear(`another one ${tenths}`);
+    keeper.noteNews(`another one ${tenths}`);
     clock.advance(100);
-    keeper.tend(false);
+    keeper.tick(false);
     await keeper.settled();
   }
   t.true(reads >= 25 && reads <= 30, `${reads} reads in a minute`);
