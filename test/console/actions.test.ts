@@ -9,7 +9,15 @@ import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
-import { consoleUrl, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
+import {
+  audited,
+  consoleUrl,
+  sampleRules,
+  shows,
+  startFed,
+  startPlace,
+  visit,
+} from './console-fixture.ts';
 
 const browserTest = testWith(test.serial, 'chromium');
 test.after.always(closeBrowser);
@@ -47,7 +55,7 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
     return body.rules[0].limits[0] === '3 per hour';
   });
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  t.regex(plane.output(), /audit: roll back to [0-9a-f]{12}: the limit was right: done/);
+  await audited({ plane }, /audit: roll back to [0-9a-f]{12}: the limit was right: done/);
 
   await page.goto(consoleUrl(plane, 'limited'));
   await page.getByText('customer=ada').waitFor();
@@ -61,7 +69,7 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
   t.regex(await page.getByRole('dialog').innerText(), /0 of 3 per hour/);
   violations.push(...(await look(page, 'dialog-reset')));
   t.like(await worker.decide('customer=ada'), { status: 200 });
-  t.regex(plane.output(), /reset counters of \(customer=ada\) of domain d: a good customer: done/);
+  await audited({ plane }, /reset counters of \(customer=ada\) of domain d: a good customer: done/);
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   t.deepEqual(violations, []);
@@ -88,7 +96,7 @@ browserTest(
     await eventually('ada is let through', async () => {
       return (await worker.decide('customer=ada')).status === 200;
     });
-    t.regex(plane.output(), /audit: lift d\.customer_ada until \S+: a demo: done/);
+    await audited({ plane }, /audit: lift d\.customer_ada until \S+: a demo: done/);
     await page.goto(consoleUrl(plane, 'rules'));
     await page
       .getByText(/until 20\d\d-/)
@@ -185,7 +193,7 @@ browserTest('a revision that is held back is approved with a reason', async (t) 
   await press(page, 'Approve');
   await page.getByText('A revision is held back').waitFor({ state: 'detached' });
   t.is((await place.plane.fetch('/rules/d')).body.total, 1);
-  t.regex(place.plane.output(), /audit: approve revision [0-9a-f]{12}: they moved away: done/);
+  await audited(place, /audit: approve revision [0-9a-f]{12}: they moved away: done/);
   t.deepEqual(violations, []);
 });
 
@@ -241,7 +249,7 @@ browserTest('a revision that no share of the workers can have first is approved'
   await press(page, 'Approve');
   await dialog.waitFor({ state: 'detached' });
   await eventually('both have it', () => workers.every(({ seen }) => seen.length === 2));
-  t.regex(place.plane.output(), /audit: approve revision [0-9a-f]{12}: they are twins: done/);
+  await audited(place, /audit: approve revision [0-9a-f]{12}: they are twins: done/);
 
   await page.getByRole('button', { name: /^Roll back to/ }).click();
   t.regex(

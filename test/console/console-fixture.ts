@@ -101,6 +101,11 @@ export async function shows(page: Page, text: RegExp): Promise<void> {
   );
 }
 
+/** Waits for a line of the audit log: it is written when the call has ended, after its effect can be seen. */
+export function audited({ plane }: Pick<Place, 'plane'>, line: RegExp): Promise<void> {
+  return eventually(`audited: ${line.source}`, () => line.test(plane.output()));
+}
+
 export interface Trial extends Place {
   /** One of them has the revision on trial. */
   readonly workers: readonly WorkerInProcess[];

@@ -5,7 +5,7 @@ import { startAdminApi } from '../support/admin-api.ts';
 import { closeBrowser, look, openTab } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
-import { sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
+import { audited, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
 const browserTest = testWith(test.serial, 'chromium');
 test.after.always(closeBrowser);
@@ -26,7 +26,7 @@ browserTest(
     await page.getByRole('link', { name: 'Change…' }).click();
     const editor = page.getByLabel('The rule, as YAML');
     await shows(page, /as it is now .* Change the limit beside/);
-    t.is(await editor.inputValue(), sampleRules.split('\n').slice(2, 5).join('\n') + '\n');
+    t.is(await editor.inputValue(), `${sampleRules.split('\n').slice(2, 5).join('\n')}\n`);
     const commit = page.getByRole('button', { name: 'Commit…' });
     t.true(await commit.isDisabled());
     const text = await editor.inputValue();
@@ -68,7 +68,7 @@ browserTest(
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await shows(page, /1 per hour d\.yaml:3/);
-    t.regex(place.plane.output(), /audit: put domain d: they pay less: done/);
+    await audited(place, /audit: put domain d: they pay less: done/);
     const { files } = (await place.plane.fetch('/domains/d')).body;
     t.is(
       files[0].yaml,
