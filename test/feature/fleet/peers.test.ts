@@ -177,9 +177,16 @@ test('counters are those of the workers of all, and those that count together ar
   const rows = shown.out.split('\n').slice(1, -1);
   t.deepEqual(
     rows.map((row) => row.replace(/ {2,}/g, ' | ')),
-    ['3 | 9 | day | 60s | a and 2 others | (k=ada)', '5 | 9 | day | 60s | b-alone | (k=ada)'],
+    [
+      '3 | 9 | day | 60s | a and 2 others | (k=ada)',
+      '5 | 9 | day | 60s | b-alone | (k=ada)',
+      'not limited now by the rule d.k (d.yaml:2:15)',
+    ],
   );
-  t.regex((await a.counters('get', '--worker', 'b-alone')).out, /\n5 +9 .* b-alone .*\n$/);
+  t.regex(
+    (await a.counters('get', '--worker', 'b-alone')).out,
+    /\n5 +9 .* b-alone .*\nnot limited /,
+  );
   const unknown = await a.counters('get', '--worker', 'c');
   t.is(
     unknown.err,
