@@ -694,6 +694,18 @@ const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
   [/worker\.xdsTokenSecret: .*controlPlane\.xdsTokensSecret/, { worker: { xdsTokenSecret: 'a' } }],
   [/worker\.settings\.CONFIG_TYPE: /, { worker: { settings: { CONFIG_TYPE: 'FILE' } } }],
   [
+    /CONFIG_GRPC_XDS_SERVER_URL: .*controlPlane\.enabled: false/,
+    { worker: { settings: { CONFIG_GRPC_XDS_SERVER_URL: 'elsewhere:18000' } } },
+  ],
+  [
+    /worker\.settings\.GRPC_HOST: .*take it out/,
+    { worker: { settings: { GRPC_HOST: '127.0.0.1' } } },
+  ],
+  [
+    /worker\.settings\.GRPC_SERVER_USE_TLS: .*worker\.tlsSecret/,
+    { worker: { settings: { GRPC_SERVER_USE_TLS: true } } },
+  ],
+  [
     /controlPlane\.rollout: .*git\.url/,
     { controlPlane: { settings: { RATELANE_ROLLOUT: 'canary=10%' } } },
   ],
