@@ -41,6 +41,8 @@ export interface RememberingDeps {
   readonly clock: Clock;
 }
 
+/** Each change is judged by the record that it is written into, which may be newer than the one that is known here: other
+ * control planes write too, and this one may have stood still. */
 export function createRemembering(deps: RememberingDeps): Remembering {
   const { rollsOut, isTold, repositoryFolder, snapshots, keeper, write, clock } = deps;
   /** In force here when it was last compared with the record. */
@@ -72,12 +74,11 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     // Others know what it would remove, and that was not known here when it was served: following.ts goes back.
     const isHeldBack = (record: RolloutRecord) =>
       !mayRemove && heldBackOf(record, { ...now, saidBefore: newest?.saidBefore }) !== undefined;
-    if (isOnRecord(record) || isHeldBack(record)) return false;
     const word = { reason: '', by: '', atMs: inForce.sinceMs };
-    void write((before) =>
-      // Another control plane was faster.
-      isOnRecord(before) || isHeldBack(before) ? undefined : withInForce(before, now, word),
-    ).then((isWritten) => {
+    const change: ChangeRecord = (record) =>
+      isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);
+    if (change(record) === undefined) return false;
+    void write(change).then((isWritten) => {
       if (!isWritten) noted = undefined;
     });
     return true;
@@ -87,25 +88,25 @@ export function createRemembering(deps: RememberingDeps): Remembering {
   function noteHeldBack({ inForce, newest }: SnapshotState, record: RolloutRecord): boolean {
     if (!newest?.isHeldBack || newest.content === undefined) return false;
     const { content, revision, problems } = newest;
-    if (isJudged(record, revision.id, content)) return false;
-    // What it would remove is judged by what everybody has: here that is still to come.
-    const [known] = record.inForce;
-    if (known !== undefined && inForce !== undefined && known.content !== inForce.content)
-      return false;
     const reason = problems.find(({ rule }) => rule === 'large-removal')?.message ?? 'held back';
     const verdict = { revision: revision.id, content, outcome: 'held_back', reason } as const;
-    void write((before) => {
-      // Another control plane was faster.
-      if (isJudged(before, revision.id, content)) return undefined;
+    const change: ChangeRecord = (record) => {
+      if (isJudged(record, revision.id, content)) return undefined;
+      const [last] = record.inForce;
+      // What it would remove is judged by what everybody has: here that is still to come.
+      const isBehind = last && inForce && last.content !== inForce.content;
+      if (isBehind) return undefined;
       // A control plane without state serves what was in force before.
       const known =
-        inForce && before.inForce.length === 0
-          ? withInForce(before, { revision: inForce.revision.id, content: inForce.content })
-          : before;
+        inForce && last === undefined
+          ? withInForce(record, { revision: inForce.revision.id, content: inForce.content })
+          : record;
       const against = known.inForce[0]?.content;
       const said = { ...verdict, ...(against !== undefined && { against }) };
       return withVerdict(known, { ...said, by: '', atMs: clock.wallMs() });
-    });
+    };
+    if (change(record) === undefined) return false;
+    void write(change);
     return true;
   }
 
@@ -122,10 +123,10 @@ export function createRemembering(deps: RememberingDeps): Remembering {
 
   /** For the history. True when it is being written. */
   function noteOutcomeOf(outcome: NewOutcome | undefined, record: RolloutRecord): boolean {
-    if (outcome === undefined || !isNews(record, outcome)) return false;
-    const change: ChangeRecord = (before) =>
-      // Another control plane was faster, or something else is in force by now.
-      isNews(before, outcome) ? noteOutcome(before, outcome) : undefined;
+    if (outcome === undefined) return false;
+    const change: ChangeRecord = (record) =>
+      isNews(record, outcome) ? noteOutcome(record, outcome) : undefined;
+    if (change(record) === undefined) return false;
     if (!isShared(record)) {
       keeper.keepHere(change);
       return false;

@@ -344,6 +344,12 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     say.inForce(revision, built, isNews, isAnswer);
   }
 
+  /** Others have judged otherwise than this control plane. */
+  function letThrough({ id }: Revision, problems: readonly Problem[]): void {
+    if (newest?.whole.id !== id) return;
+    newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+  }
+
   /** What waited for the end of a trial is next. */
   function takeWaiting(): void {
     if (newest?.isWaiting) take(newest.whole);
@@ -509,18 +515,18 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(revision);
       if (!outcome.ok) return;
       beginTrial(revision, outcome.built);
-      if (newest?.whole.id === revision.id) {
-        // What was said of it before does not count where it is tried again.
-        const problems = outcome.warnings;
-        newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
-      }
+      // What was said of it before does not count where it is tried again.
+      letThrough(revision, outcome.warnings);
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
       }
     },
     followInForce(whole) {
       const outcome = build(whole);
-      if (outcome.ok) serve(whole, outcome.built, { isAtOnce: false, trial: served.now.trial });
+      if (!outcome.ok) return;
+      serve(whole, outcome.built, { isAtOnce: false, trial: served.now.trial });
+      // What was held back for what it would have removed has removed it everywhere.
+      letThrough(whole, outcome.warnings);
     },
     offerTrial(takes) {
       const { trial } = served.now;
