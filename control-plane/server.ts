@@ -36,9 +36,8 @@ import { markRevisions } from './last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
+import { createExchangeAsk, tellNews, watchWorkers } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
-import { tellNews } from './peers/tell-news.ts';
-import { watchWorkers } from './peers/watch-workers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { createSnapshotCache } from './snapshot/cache.ts';
@@ -288,9 +287,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await snapshots.start();
       open.push({ close: markRevisions(snapshots, marks, servedBefore) });
       if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
-        const shared = { peers, tokenFile: settings.peersTokenFile };
-        open.push({ close: tellNews({ ...shared, store }) });
-        open.push({ close: watchWorkers({ ...shared, clock }) });
+        const ask = createExchangeAsk(peers, settings.peersTokenFile);
+        open.push({ close: tellNews(store, ask) }, { close: watchWorkers(ask, clock) });
       }
       rollout.start();
       keptHour.start();

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Audit } from '../admin/audit.ts';
-import { readTokenFile } from '../command/token.ts';
+import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
 import type { ControlPlaneSettings } from '../settings.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
@@ -95,12 +95,9 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
 }
 
 function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {
-  return async (record) => {
-    const token = tokenFile === undefined ? undefined : await readTokenFile(tokenFile);
-    if (token?.ok === false) {
-      return [{ url: 'any', error: token.message, last: undefined }];
-    }
+  const ask = createExchangeAsk(peers, tokenFile);
+  return (record) => {
     const path = `/rollouts/workers?record=${encodeURIComponent(record)}`;
-    return peers.ask({ method: 'GET', path }, factsJson, token?.value);
+    return ask({ method: 'GET', path }, factsJson);
   };
 }

@@ -1,4 +1,4 @@
-// `/looks`: a control plane tells its peers that the store has something new (peers/tell-news.ts).
+// `/looks`: a control plane tells its peers that the store has something new (peers/exchange.ts).
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
