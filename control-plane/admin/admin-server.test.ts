@@ -506,7 +506,7 @@ test('who listens to the events is told at once that there is something to read'
 });
 
 test('no more than 64 callers listen to the events, and whoever goes makes room', async (t) => {
-  const { port } = await run(t, { 'a.yaml': ruleText('a', 1) });
+  const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
   // The answers are kept: the stream of one that nobody has any more would be closed.
   const listen = async () => {
     const going = new AbortController();
@@ -515,7 +515,10 @@ test('no more than 64 callers listen to the events, and whoever goes makes room'
   };
   const listeners = await Promise.all(Array.from({ length: maxListeners }, listen));
   t.true(listeners.every(({ answer }) => answer.status === 200));
-  t.is((await listen()).answer.status, 503);
+  const { answer } = await listen();
+  t.is(answer.status, 503);
+  t.regex(await answer.text(), /too many connections are open; ask again from time to time/);
+  t.false(log.lines.some((line) => line.startsWith('error')));
   listeners[0]?.going.abort();
   await eventually('there is room', async () => (await listen()).answer.status === 200);
   for (const { going } of listeners) going.abort();

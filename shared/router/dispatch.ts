@@ -9,7 +9,15 @@ import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import type { BodyArguments } from './arguments/bind.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
-import { BadRequest, HttpError, NotImplemented, notFound, Redirect, Stop } from './errors.ts';
+import {
+  BadRequest,
+  HttpError,
+  NotImplemented,
+  notFound,
+  Redirect,
+  Stop,
+  TooManyConnections,
+} from './errors.ts';
 import { runAfter, runBefore, runOnError } from './folder.ts';
 import type { Limits } from './limits.ts';
 import { openEventStream } from './live/event-stream.ts';
@@ -267,7 +275,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   /** The answer for what was thrown, which is reported if it is a failure of ours. */
   function fail(error: unknown, request: Routing): ResponseLike {
     const response = toErrorResponse(error, request.id);
-    const isExpected = error instanceof NotImplemented;
+    const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
     const isOurs = response.status >= 500 || (error instanceof Error && error.cause !== undefined);
     if (isOurs && !isExpected) reportError({ request, status: response.status, error });
     return response;

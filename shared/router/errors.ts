@@ -110,6 +110,17 @@ export class NotImplemented extends HttpError {
   }
 }
 
+/** 503 while as many connections stay open as may. It is expected: its detail is sent, and it is not logged. */
+export class TooManyConnections extends HttpError {
+  constructor() {
+    super(503, {
+      detail: 'too many connections are open; ask again from time to time',
+      headers: { 'retry-after': '1' },
+    });
+    this.name = 'TooManyConnections';
+  }
+}
+
 /** Serving is impossible. The message has every reason found, one per line, some with source lines below. */
 export class StartError extends Error {
   readonly problems: readonly string[];

@@ -1,5 +1,5 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
-import { BadRequest, HttpError, NotImplemented } from '../errors.ts';
+import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
 import type { ResponseLike } from '../request/request.ts';
 import { toWholeHeaders } from './header-list.ts';
 
@@ -114,11 +114,11 @@ function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   return toJsonResponse(status, problem, { headers, requestId, type: problemType });
 }
 
-/** An unimplemented method is no failure, and not logged. */
+/** What is expected is no failure, and not logged. */
 function detailOfOurs(known: HttpError): string {
-  return known instanceof NotImplemented
-    ? 'this method is not implemented'
-    : 'the request failed; see the log for the request id';
+  if (known instanceof NotImplemented) return 'this method is not implemented';
+  if (known instanceof TooManyConnections) return known.message;
+  return 'the request failed; see the log for the request id';
 }
 
 function toJsonResponse(

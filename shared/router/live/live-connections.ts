@@ -1,5 +1,5 @@
 // The connections that stay open, events and sockets: bounded in number, and ended with the application.
-import { HttpError } from '../errors.ts';
+import { HttpError, TooManyConnections } from '../errors.ts';
 
 export interface LiveConnections {
   /** Returns what its owner calls when it has ended. Throws 503 where there are too many, or all were ended. */
@@ -13,10 +13,11 @@ export function createLiveConnections(max: number): LiveConnections {
   let isOver = false;
   return {
     enter(end) {
-      if (isOver || ends.size >= max) {
-        const cause = new Error(isOver ? 'the application ends' : `${max} connections are open`);
+      if (isOver) {
+        const cause = new Error('the application ends');
         throw new HttpError(503, { cause, headers: { 'retry-after': '1' } });
       }
+      if (ends.size >= max) throw new TooManyConnections();
       // Two connections may share a function.
       const entry = () => end();
       ends.add(entry);

@@ -326,11 +326,14 @@ onEach(
 
 onEach(
   'more connections than may be open are refused until one has ended',
-  async (t, { port, prefix }) => {
+  async (t, { port, prefix, reports }) => {
     const { socket, read, closed } = connect(port, `${prefix}/rooms/a`);
     await read();
     t.is(await refusalOf(port, `${prefix}/rooms/a`), 503);
-    t.is((await get(port, `${prefix}/ticks`)).statusCode, 503);
+    const refused = await get(port, `${prefix}/ticks`);
+    t.is(refused.statusCode, 503);
+    t.regex(await readUntil(refused, '}'), /too many connections are open; ask again/);
+    t.deepEqual(reports, [], 'a bound is no failure');
     socket.close();
     await closed;
     await ended.promise;
