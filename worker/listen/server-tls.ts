@@ -118,7 +118,8 @@ export function describeCertificates(stats: ReadonlyMap<string, number>): readon
   return Object.values(listeners).flatMap(({ listener }) => {
     const { expiry, isRefused } = gaugesOf(listener);
     const seconds = stats.get(expiry);
-    if (seconds === undefined) return [];
+    // 0 where the processes that have them are gone.
+    if (!seconds) return [];
     const until = `valid until ${new Date(seconds * 1000).toISOString()}`;
     const refusal = stats.get(isRefused)
       ? '; the files have changed and cannot be used, the log has why'

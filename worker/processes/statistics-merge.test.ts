@@ -134,6 +134,14 @@ test('amounts add up, of times and delays the worst counts, and both end with th
     ['ratelimit.store.clock_offset_ms', 0, 3, -8, -8],
     ['ratelimit.xds.connected', 1, 0, 0, 1],
     ['certs.num_values', 0, 2, 2, 2],
+    [
+      'ratelimit.certificate.grpc.not_after_timestamp_seconds',
+      0,
+      1_900_000_000,
+      1_800_000_000,
+      1_800_000_000,
+    ],
+    ['ratelimit.certificate.grpc.renewal_refused', 0, 0, 1, 1],
   ];
   for (const [name, ...values] of rows) {
     [primary, one.metrics, other.metrics].forEach((metrics, index) => {
@@ -145,6 +153,8 @@ test('amounts add up, of times and delays the worst counts, and both end with th
   other.end();
   t.is(shown(primary, 'ratelimit.node.rss_bytes'), 11);
   t.is(shown(primary, 'ratelimit.store.clock_offset_ms'), 3);
+  const expiry = 'ratelimit.certificate.grpc.not_after_timestamp_seconds';
+  t.is(shown(primary, expiry), 1_900_000_000);
 });
 
 test('gauges are set before a report, as before each reading', (t) => {

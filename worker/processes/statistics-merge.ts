@@ -88,7 +88,10 @@ function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter 
 function ruleOf(name: string): (a: number, b: number) => number {
   if (/^ratelimit\.node\.(uptime_seconds|event_loop_\w+)$/.test(name)) return Math.max;
   if (name === 'ratelimit.localcache.averageAccessTime') return Math.max;
-  if (name === 'certs.num_values' || name.startsWith('ratelimit.certificate.')) return Math.max;
+  if (name === 'certs.num_values') return Math.max;
+  if (name.endsWith('.renewal_refused')) return Math.max;
+  // The primary has no certificates, and a process that could not renew its own keeps them: theirs end first.
+  if (name.endsWith('.not_after_timestamp_seconds')) return (a, b) => Math.min(a || b, b || a);
   if (name.endsWith('.clock_offset_ms')) return (a, b) => (Math.abs(b) > Math.abs(a) ? b : a);
   return (a, b) => a + b;
 }
