@@ -3,7 +3,7 @@
 
 import { maxCount } from '../../shared/rules/rule-keys.ts';
 import {
-  createDocumentSchema,
+  createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
 } from '../../shared/rules/schema/document-schema.ts';
@@ -103,17 +103,9 @@ export const policyKeys = [
   },
 ] as const satisfies readonly SchemaRow<PolicyPlace>[];
 
-export function policyKeysAt(place: PolicyPlace): readonly string[] {
-  const rows: readonly SchemaRow<PolicyPlace>[] = policyKeys;
-  return rows.filter(({ places }) => places.includes(place)).map(({ name }) => name);
-}
-
-/** The text of policy.schema.json. */
-export function formatPolicySchema(): string {
-  const schema = createDocumentSchema<PolicyPlace>({
+export const { keysAt: policyKeysAt, formatSchema: formatPolicySchema } =
+  createDocumentKeys<PolicyPlace>({
     title: 'Policies for rate limit rules',
     rows: policyKeys,
     root: 'file',
   });
-  return `${JSON.stringify(schema, undefined, 2)}\n`;
-}

@@ -1,7 +1,7 @@
 // The keys of the file of node groups, one row each, from which come: which keys are known and where, and the JSON Schema
 // for editors. node-groups-file.ts reads their values.
 import {
-  createDocumentSchema,
+  createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
 } from '../../shared/rules/schema/document-schema.ts';
@@ -78,17 +78,9 @@ const nodeGroupsKeys = [
   },
 ] as const satisfies readonly SchemaRow<NodeGroupsPlace>[];
 
-export function nodeGroupsKeysAt(place: NodeGroupsPlace): readonly string[] {
-  const rows: readonly SchemaRow<NodeGroupsPlace>[] = nodeGroupsKeys;
-  return rows.filter(({ places }) => places.includes(place)).map(({ name }) => name);
-}
-
-/** The text of node-groups.schema.json. */
-export function formatNodeGroupsSchema(): string {
-  const schema = createDocumentSchema<NodeGroupsPlace>({
+export const { keysAt: nodeGroupsKeysAt, formatSchema: formatNodeGroupsSchema } =
+  createDocumentKeys<NodeGroupsPlace>({
     title: 'Groups of nodes, and the domains that they get',
     rows: nodeGroupsKeys,
     root: 'file',
   });
-  return `${JSON.stringify(schema, undefined, 2)}\n`;
-}

@@ -1,7 +1,7 @@
 // The keys of a file of rule tests, one row each. From the rows come: which keys are known and where, the table
 // in the guide, and the JSON Schema for editors. test-file.ts reads their values.
 import {
-  createDocumentSchema,
+  createDocumentKeys,
   type JsonSchema,
   type SchemaRow,
 } from '../../../shared/rules/schema/document-schema.ts';
@@ -215,17 +215,10 @@ export const testKeys = [
   },
 ] as const satisfies readonly SchemaRow<TestPlace>[];
 
-export function testKeysAt(place: TestPlace): readonly string[] {
-  const rows: readonly SchemaRow<TestPlace>[] = testKeys;
-  return rows.filter(({ places }) => places.includes(place)).map(({ name }) => name);
-}
-
-/** The text of rule-tests.schema.json. */
-export function formatTestSchema(): string {
-  const schema = createDocumentSchema<TestPlace>({
+export const { keysAt: testKeysAt, formatSchema: formatTestSchema } = createDocumentKeys<TestPlace>(
+  {
     title: 'Tests of rate limit rules',
     rows: testKeys,
     root: 'file',
-  });
-  return `${JSON.stringify(schema, undefined, 2)}\n`;
-}
+  },
+);

@@ -43,6 +43,24 @@ export interface DocumentKind<Place extends string> {
   readonly refine?: (place: Place) => JsonSchema;
 }
 
+export interface DocumentKeys<Place extends string> {
+  /** The keys of a place, in the order of the rows. */
+  keysAt(place: Place): readonly string[];
+  /** The text of the file that has the schema. */
+  formatSchema(): string;
+}
+
+/** What the reader of a kind of documents and its schema both take from its rows. */
+export function createDocumentKeys<Place extends string>(
+  kind: DocumentKind<Place>,
+): DocumentKeys<Place> {
+  return {
+    keysAt: (place) =>
+      kind.rows.filter(({ places }) => places.includes(place)).map(({ name }) => name),
+    formatSchema: () => `${JSON.stringify(createDocumentSchema(kind), undefined, 2)}\n`,
+  };
+}
+
 /** Draft 7, which every editor reads. */
 export function createDocumentSchema<Place extends string>(kind: DocumentKind<Place>): JsonSchema {
   const places = new Set(kind.rows.flatMap((row) => ('holds' in row ? [row.holds] : [])));
