@@ -14,14 +14,14 @@ const inDocs = (name: string) => new URL(`./docs/${name}`, import.meta.url);
 export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
   return [
     { document: inDocs('settings.md'), mark: 'settings', text: toMarkdown(controlPlaneTable) },
-    { document: inDocs('commands.md'), mark: 'commands', text: toCommandTable() },
+    { document: inDocs('commands.md'), mark: 'commands', text: await toCommandTable() },
     { document: inDocs('admin-api.md'), mark: 'routes', text: await toRouteTable() },
     { document: inDocs('operating.md'), mark: 'metrics', text: await toMetricsTable() },
   ];
 }
 
-function toCommandTable(): string {
-  const program = createProgram({
+async function toCommandTable(): Promise<string> {
+  const program = await createProgram({
     io: {
       write() {},
       writeError() {},

@@ -3,50 +3,35 @@
 import { Command } from 'commander';
 import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
-import { addApprove } from './approve.ts';
-import { addAudit } from './audit.ts';
-import { addCheck } from './check.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
-import { addCompare } from './compare.ts';
-import { addCompletion } from './completion.ts';
-import { addCounters } from './counters.ts';
-import { addDiff } from './diff.ts';
-import { addExplain } from './explain.ts';
-import { addHistory } from './history.ts';
-import { addPush } from './push.ts';
-import { addRollback } from './rollback.ts';
-import { addRollout } from './rollout.ts';
-import { addSchema } from './schema.ts';
-import { addServe } from './serve.ts';
-import { addStatus } from './status.ts';
-import { addTest } from './test.ts';
-import { addTop } from './top.ts';
-import { addWatch } from './watch.ts';
 
-/** In the order of the help. */
-const commands: readonly AddCommand[] = [
-  addServe,
-  addCheck,
-  addTest,
-  addExplain,
-  addDiff,
-  addCompare,
-  addStatus,
-  addTop,
-  addCounters,
-  addPush,
-  addRollback,
-  addApprove,
-  addRollout,
-  addHistory,
-  addAudit,
-  addWatch,
-  addSchema,
-  addCompletion,
-];
+/** By their names, in the order of the help. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  serve: async () => (await import('./serve.ts')).addServe,
+  check: async () => (await import('./check.ts')).addCheck,
+  test: async () => (await import('./test.ts')).addTest,
+  explain: async () => (await import('./explain.ts')).addExplain,
+  diff: async () => (await import('./diff.ts')).addDiff,
+  compare: async () => (await import('./compare.ts')).addCompare,
+  status: async () => (await import('./status.ts')).addStatus,
+  top: async () => (await import('./top.ts')).addTop,
+  counters: async () => (await import('./counters.ts')).addCounters,
+  push: async () => (await import('./push.ts')).addPush,
+  rollback: async () => (await import('./rollback.ts')).addRollback,
+  approve: async () => (await import('./approve.ts')).addApprove,
+  rollout: async () => (await import('./rollout.ts')).addRollout,
+  history: async () => (await import('./history.ts')).addHistory,
+  audit: async () => (await import('./audit.ts')).addAudit,
+  watch: async () => (await import('./watch.ts')).addWatch,
+  schema: async () => (await import('./schema.ts')).addSchema,
+  completion: async () => (await import('./completion.ts')).addCompletion,
+};
 
-/** Throws CommanderError for the help, or a wrong command line. */
-export function createProgram(frame: CommandFrame): Command {
+/**
+ * Throws CommanderError for the help, or a wrong command line. Where `asked` is the name of a command, the
+ * program has that one alone, and need not wait until the others are loaded.
+ */
+export async function createProgram(frame: CommandFrame, asked?: string): Promise<Command> {
   const { io } = frame;
   const program = new Command(commandLine('control-plane'))
     .description('Checks, explains and compares rate limit rules, and serves them to workers.')
@@ -68,6 +53,9 @@ Examples:
   ${commandLine('control-plane')} explain rules/ --domain shop --descriptor user=ada,path=/cart
   ${commandLine('control-plane')} diff --git . --git-path rules git:HEAD rules/`,
     );
-  for (const add of commands) add(program, frame);
+  const isAlone = asked !== undefined && Object.hasOwn(commands, asked) && asked !== 'completion';
+  for (const [name, load] of Object.entries(commands)) {
+    if (!isAlone || name === asked) (await load())(program, frame);
+  }
   return program;
 }

@@ -1,14 +1,14 @@
 // Runs one command, from its arguments to its exit code.
 import { CommanderError } from 'commander';
 import { errorText } from '../../shared/errors.ts';
-import { type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
+import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
 import { rewriteSingleDash } from './single-dash.ts';
 
 /** `args` are those after the program's name. Never rejects. */
 export async function runCommand(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   let exitCode: ExitCode = exitCodes.ok;
-  const program = createProgram({
+  const frame: CommandFrame = {
     io,
     finish(code) {
       exitCode = code;
@@ -17,7 +17,8 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
       io.writeError(`error: ${message}\n`);
       exitCode = exitCodes.trouble;
     },
-  });
+  };
+  const program = await createProgram(frame, args[0]);
   try {
     await program.parseAsync(rewriteSingleDash(args, program), { from: 'user' });
     return exitCode;

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import type { CommandFrame } from '../../../control-plane/command/command-frame.ts';
 import { createProgram } from '../../../control-plane/command/program.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { runInProcess } from '../../support/command-run.ts';
@@ -10,7 +11,7 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const mainFile = fileURLToPath(new URL('../../../control-plane/main.ts', import.meta.url));
 
-const program = createProgram({
+const frame: CommandFrame = {
   io: {
     write() {},
     writeError() {},
@@ -20,7 +21,8 @@ const program = createProgram({
   },
   finish() {},
   fail() {},
-});
+};
+const program = await createProgram(frame);
 
 // `serve` gives no answer but a log, whose form is a setting.
 for (const command of program.commands.filter((each) => each.name() !== 'serve')) {
@@ -33,6 +35,16 @@ for (const command of program.commands.filter((each) => each.name() !== 'serve')
     t.not(command.summary(), '');
   });
 }
+
+test('a program that is asked for one command does not load the others', async (t) => {
+  const alone = await createProgram(frame, 'check');
+  t.deepEqual(
+    alone.commands.map((command) => command.name()),
+    ['check'],
+  );
+  const other = await createProgram(frame, '--help');
+  t.is(other.commands.length, program.commands.length);
+});
 
 test('flags may have one dash, values may begin with one, and -- ends the flags', async (t) => {
   t.is((await runInProcess(['check', '-help'])).code, 0);
