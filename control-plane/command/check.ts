@@ -49,8 +49,9 @@ export const addCheck: AddCommand = (program, frame) => {
 async function checkRules(
   paths: readonly string[],
   options: CheckOptions,
-  { io, finish, fail }: CommandFrame,
+  frame: CommandFrame,
 ): Promise<void> {
+  const { io, finish, fail } = frame;
   const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false, replay } = options;
   const read = await readRuleInput(paths, options, io);
   if (!read.ok) return fail(read.message);
@@ -64,21 +65,26 @@ async function checkRules(
     envoy.length > 0 && loaded.ruleSet !== undefined
       ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
       : [];
-  const rules = withAllowed(
-    withProblems(loaded, [...served, ...findPolicyProblems(loaded), ...problems, ...asked]),
-    [...read.input.files, ...files],
-    options,
-  );
-  if (replay === undefined || rules.ruleSet === undefined) {
-    io.write(format(rules, options, io));
-    return finish(toExitCode(rules, options));
+  const added = [...served, ...findPolicyProblems(loaded), ...problems, ...asked];
+  const rules = withFindings(loaded, added, [...read.input.files, ...files], options);
+  if (replay !== undefined && rules.ruleSet !== undefined) {
+    return checkReplay(replay, rules, options, frame);
   }
+  io.write(format(rules, options, io));
+  finish(toExitCode(rules, options));
+}
+
+/** Checks also which of the recorded decisions would be others under the rules. */
+async function checkReplay(
+  replay: readonly string[],
+  rules: LoadedRules,
+  options: CheckOptions,
+  { io, finish, fail }: CommandFrame,
+): Promise<void> {
+  const { mergeDomains = false, strict = false, against } = options;
   const { replayDecisions } = await import('./check/replay.ts');
   const { documents } = rules;
-  const replayed = await replayDecisions(
-    { files: replay, against: options.against, documents, mergeDomains },
-    io,
-  );
+  const replayed = await replayDecisions({ files: replay, against, documents, mergeDomains }, io);
   if (!replayed.ok) return fail(replayed.message);
   const { formatReplay, toReplayJson } = await import('./check/replay-format.ts');
   const { report } = replayed;
@@ -99,7 +105,7 @@ async function checkDirectory(
 ): Promise<void> {
   const merge = options.merge_domain_configs ?? options.mergeDomains ?? false;
   const { input, lines } = await readConfigDirectory(directory);
-  const rules = withAllowed(loadRules(input, merge), input.files, options);
+  const rules = withFindings(loadRules(input, merge), [], input.files, options);
   const isFormatGiven = options.json || options.format !== undefined;
   io.write(
     isFormatGiven ? format(rules, options, io) : formatAsReference(rules, lines, io.isTerminal),
@@ -128,24 +134,17 @@ function toExitCode({ ruleSet, problems }: LoadedRules, { strict }: CheckOptions
     : exitCodes.ok;
 }
 
-/** Without the warnings and notes that comments or --allow allow. */
-function withAllowed(
+/** The rules with further problems, and without the warnings and notes that comments or --allow allow. */
+function withFindings(
   rules: LoadedRules,
+  added: readonly Problem[],
   files: readonly RulesFile[],
   { allow = new Set() }: CheckOptions,
 ): LoadedRules {
-  const { problems, idle } = applyAllowances(rules.problems, files);
+  const ruleSet = added.some(isError) ? undefined : rules.ruleSet;
+  const { problems, idle } = applyAllowances([...rules.problems, ...added], files);
   // With errors not all checks have run.
-  const told = rules.ruleSet === undefined ? problems : [...problems, ...idle];
+  const told = ruleSet === undefined ? problems : [...problems, ...idle];
   const wanted = told.filter((problem) => isError(problem) || !allow.has(problem.rule));
-  return { ...rules, problems: wanted.sort(comparePlaces) };
-}
-
-function withProblems(rules: LoadedRules, added: readonly Problem[]): LoadedRules {
-  const hasErrors = added.some(isError);
-  return {
-    ...rules,
-    ruleSet: hasErrors ? undefined : rules.ruleSet,
-    problems: [...rules.problems, ...added].sort(comparePlaces),
-  };
+  return { ...rules, ruleSet, problems: wanted.sort(comparePlaces) };
 }

@@ -1,6 +1,6 @@
 // Finds names in the environment that were probably meant as settings but are not. Names of other programs
 // are ignored.
-import { editDistance } from '../edit-distance.ts';
+import { editDistance } from '../nearest-word.ts';
 import { isServiceLink } from './parse-settings.ts';
 import type { Environment } from './setting.ts';
 

@@ -72,7 +72,8 @@ export class Reporter {
     hint: string | undefined,
   ): void {
     const at = offset === undefined ? undefined : this.position(offset);
-    this.add({ ...problemOf(severity, rule, this.#file, message, hint), path, ...at });
+    const place = { file: this.#file, path, line: at?.line, column: at?.column };
+    this.add({ severity, rule, ...place, message, hint, sourceLine: at?.sourceLine });
   }
 
   /** A problem equal to an earlier one in place and text is dropped: an alias repeats its anchor. */
