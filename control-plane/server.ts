@@ -18,16 +18,18 @@ import { loadDiscoveryProtos } from '../shared/wire/discovery.ts';
 import { loadFleetLink } from '../shared/wire/fleet.ts';
 import { loadProtos } from '../shared/wire/protos.ts';
 import { createActivity } from './activity/activity.ts';
+import { type Audit, createAudit } from './activity/audit.ts';
 import { openKeptActivity } from './activity/kept-activity.ts';
 import type { AdminApi } from './admin/admin-api.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
-import { type Audit, createAudit } from './admin/audit.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
+import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
+import { addConsoleRoutes } from './console/console-routes.ts';
 import { createFleet } from './fleet/fleet.ts';
 import { createTrafficHistory } from './fleet/traffic-history.ts';
 import { openKeptHour } from './last-hour/kept-hour.ts';
@@ -36,7 +38,7 @@ import { markRevisions } from './last-hour/revision-marks.ts';
 import { createControlPlaneMetrics } from './metrics/metrics.ts';
 import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
-import { createExchangeAsk, tellNews, watchWorkers } from './peers/exchange.ts';
+import { createExchangeAsk, tellNews } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
@@ -230,7 +232,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       xdsPort: () => xdsPort,
       exposeMetrics: metrics.expose,
     };
-    const webhook = createWebhook(settings, store, (isAccepted, text) => {
+    const webhook = createWebhook(settings.webhook, store, (isAccepted, text) => {
       metrics.webhook(isAccepted);
       if (isAccepted) log.info(text);
       else log.warning(text);
@@ -238,7 +240,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     const onAnswer = metrics.adminAnswer;
     const { guard, isAuthenticated } = authorizer;
     admin = await createAdminServer(
-      { api, guard, isAuthenticated, webhook, log, onAnswer },
+      { api, guard, isAuthenticated, webhook, addConsole: addConsoleRoutes, log, onAnswer },
       { address, tls: material },
     );
     const port = await admin.start();

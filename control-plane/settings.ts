@@ -14,13 +14,16 @@ import {
 import { showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
+import type { WebhookSettings } from './admin/webhook-deps.ts';
+import type { NotifySettings } from './notify/targets.ts';
 import { type PeerSource, parsePeers, protocolOf } from './peers/peer-list.ts';
 import type { PeersSettings } from './peers/peers.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
-import { type NotifySettings, readNotifySettings } from './settings/notify.ts';
+import { readNotifySettings } from './settings/notify.ts';
 import { findSourceUrlProblem } from './settings/source-url.ts';
 import { controlPlaneTable } from './settings/table.ts';
+import type { StoreSettings } from './store/open-store.ts';
 
 /** Variables of commands that call a control plane; see command/admin/admin-options.ts. */
 const clientVariables = [
@@ -33,15 +36,6 @@ const clientVariables = [
 type Values = TableValues<typeof controlPlaneTable>;
 type Reading = TableReading<typeof controlPlaneTable>;
 
-export interface DirectorySettings {
-  readonly kind: 'directory';
-  readonly directory: string;
-}
-
-export interface GitSettings extends Omit<Values['git'], 'webhookSecret' | 'webhookSecretFile'> {
-  readonly kind: 'git';
-}
-
 /** Unset paths are undefined. */
 export interface ListenerSettings {
   readonly address: HostPort;
@@ -49,9 +43,7 @@ export interface ListenerSettings {
   readonly tokensFile: string | undefined;
 }
 
-export interface ControlPlaneSettings {
-  readonly config: DirectorySettings | GitSettings;
-  readonly stateDirectory: string;
+export interface ControlPlaneSettings extends StoreSettings {
   readonly mergeDomains: boolean;
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
@@ -61,7 +53,7 @@ export interface ControlPlaneSettings {
   readonly peers: PeersSettings | undefined;
   /** Shown to peers in a rollout, and accepted from them; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
-  readonly webhook: { readonly secret: string; readonly secretFile: string | undefined };
+  readonly webhook: WebhookSettings;
   readonly notify: NotifySettings;
   readonly xds: ListenerSettings & { readonly maxResponseBytes: number };
   readonly admin: ListenerSettings & {

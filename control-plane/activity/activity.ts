@@ -1,7 +1,7 @@
 // What people asked this control plane to do, and what it did by itself: the last lines of the audit log, for the console
 // and `audit`. Bounded; the oldest go first.
 import type { Clock } from '../../shared/clock.ts';
-import { type AuditedChange, withoutMiddle } from '../admin/audit.ts';
+import { type AuditedChange, withoutMiddle } from './audit.ts';
 
 export interface ActivityEntry
   extends Pick<AuditedChange, 'who' | 'what' | 'before' | 'after' | 'outcome'> {

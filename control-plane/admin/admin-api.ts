@@ -3,6 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/index.ts';
 import type { Activity } from '../activity/activity.ts';
+import type { Audit } from '../activity/audit.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Marks } from '../last-hour/marks.ts';
 import type { Peers } from '../peers/peers.ts';
@@ -10,7 +11,6 @@ import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import type { Audit } from './audit.ts';
 import type { Scope } from './authorize.ts';
 import type { ChangeTurns } from './change-turns.ts';
 import type { Events } from './events.ts';

@@ -15,7 +15,6 @@ import {
 } from '../../shared/router/index.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
-import { addConsoleRoutes } from '../console/console-routes.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createAdminApp, maxBodyBytes, versionPrefix } from './admin-app.ts';
 import type { Authorizer } from './authorize.ts';
@@ -28,6 +27,8 @@ export interface AdminServerDeps {
   readonly guard: Guard;
   readonly isAuthenticated: Authorizer['isAuthenticated'];
   readonly webhook: WebhookDeps;
+  /** Adds the routes of the console, which need no token. */
+  readonly addConsole: (server: FastifyInstance, onError: (text: string) => void) => void;
   readonly log: Log;
   /** Called for each answer; `route` is the first part of its path. */
   readonly onAnswer: (route: string, method: string, status: number) => void;
@@ -75,7 +76,7 @@ export async function createAdminServer(
   deps: AdminServerDeps,
   options: AdminServerOptions,
 ): Promise<AdminServer> {
-  const { api, guard, isAuthenticated, webhook, log, onAnswer } = deps;
+  const { api, guard, isAuthenticated, webhook, addConsole, log, onAnswer } = deps;
   const app = await createAdminApp({
     api,
     guard,
@@ -113,7 +114,7 @@ export async function createAdminServer(
     ...app.routes.map(({ path }) => path.split('/')[1] ?? ''),
   ]);
   await addWebhookRoute(fastify, webhook, unfinished);
-  addConsoleRoutes(fastify, log.error);
+  addConsole(fastify, log.error);
   await fastify.register(fastifyPlugin({ ...app, dispatch }));
   let stopping: Promise<void> | undefined;
   const refusals = createRepeatedLog({

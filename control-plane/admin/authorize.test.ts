@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import test from 'ava';
 import type { RoutedRequest } from '../../shared/router/index.ts';
-import type { AuditedChange } from './audit.ts';
+import type { AuditedChange } from '../activity/audit.ts';
 import { createAuthorizer } from './authorize.ts';
 import { parsePeerToken, parseTokens } from './tokens.ts';
 

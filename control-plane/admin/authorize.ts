@@ -11,7 +11,7 @@ import {
   type RoutedRequest,
   readCredentials,
 } from '../../shared/router/index.ts';
-import type { Audit } from './audit.ts';
+import type { Audit } from '../activity/audit.ts';
 import type { TokenOwner, TokenSet } from './tokens.ts';
 
 export type Scope = 'read' | 'write';

@@ -1,5 +1,7 @@
-// The status of a fleet with several control planes, from the status of each. Pure.
+// The status of a fleet with several control planes, from the status of each, and who asks the others for theirs.
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
+import type { ExchangeAsk } from '../peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
@@ -7,6 +9,7 @@ import {
   listInstances,
   maxWaitingFor,
   type StatusJson,
+  statusJson,
   withoutInstances,
 } from './status-report.ts';
 import { mergeTraffic } from './traffic-json.ts';
@@ -107,4 +110,15 @@ function toSilent(
 
 function isFound(asked: StatusJson['asked']): boolean {
   return asked?.place === 'newest' || asked?.place === 'superseded';
+}
+
+/** A deployment changes all workers within minutes. */
+const workersPauseMs = 10_000;
+
+/** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
+ * nobody may have asked for the status before. */
+export function watchWorkers(ask: ExchangeAsk, clock: Clock): () => void {
+  const watch = () => ask({ method: 'GET', path: '/status' }, statusJson, listInstances);
+  void watch();
+  return repeatAfter(clock, workersPauseMs, watch);
 }

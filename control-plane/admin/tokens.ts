@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { checkToken } from '../command/token.ts';
+import { checkToken } from '../token-file.ts';
 
 /** `write` includes `read`; `xds` is for workers, and for nothing else. */
 export const scopes = ['read', 'write', 'xds'] as const;

@@ -2,13 +2,18 @@
 import { readFile } from 'node:fs/promises';
 import { errorText } from '../../shared/errors.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
-import type { ControlPlaneSettings } from '../settings.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { verifyWebhook } from '../store/webhook.ts';
 import type { WebhookDeps } from './webhook-route.ts';
 
+export interface WebhookSettings {
+  readonly secret: string;
+  /** Takes precedence over `secret`, and is read at each call; undefined when there is none. */
+  readonly secretFile: string | undefined;
+}
+
 export function createWebhook(
-  { webhook: { secret, secretFile } }: ControlPlaneSettings,
+  { secret, secretFile }: WebhookSettings,
   store: ConfigStore,
   say: (isAccepted: boolean, text: string) => void,
 ): WebhookDeps {

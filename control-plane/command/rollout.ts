@@ -1,13 +1,13 @@
 // `rollout`: the state of a revision's rollout, and the actions of people on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { AdminCall } from '../admin/admin-client.ts';
 import {
   type LastWordJson,
   type RolloutJson,
   toLeaderText,
   toReachText,
 } from '../admin/rollout-json.ts';
+import type { AdminCall } from '../admin-client.ts';
 import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';

@@ -1,10 +1,8 @@
-// What a control plane asks and tells the others by itself, with the token that they share: which revision it has seen,
-// and which workers they have. A rollout asks for more (rollout/open-rollout.ts).
+// Questions that a control plane asks the others by itself, with the token that they share, and its news for them: which
+// revision it has seen. It asks for their workers (admin/merged-status.ts), and more in a rollout (rollout/open-rollout.ts).
 import Type, { type Static, type TSchema } from 'typebox';
-import { type Clock, repeatAfter } from '../../shared/clock.ts';
-import { listInstances, statusJson } from '../admin/status-report.ts';
-import { readTokenFile } from '../command/token.ts';
 import type { ConfigStore } from '../store/store.ts';
+import { readTokenFile } from '../token-file.ts';
 import type { PeerAnswer, PeerCall, Peers, PeerWorkers } from './peers.ts';
 
 /** As `Peers.ask`, with the token that the control planes share. Where that cannot be read nobody is asked, and one answer
@@ -36,15 +34,4 @@ export function tellNews(store: Pick<ConfigStore, 'watch'>, ask: ExchangeAsk): (
   return store.watch(({ id: revision }) => {
     void ask({ method: 'POST', path: '/looks', body: { revision } }, newsAnswer);
   });
-}
-
-/** A deployment changes all workers within minutes. */
-const workersPauseMs = 10_000;
-
-/** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
- * nobody may have asked for the status before. */
-export function watchWorkers(ask: ExchangeAsk, clock: Clock): () => void {
-  const watch = () => ask({ method: 'GET', path: '/status' }, statusJson, listInstances);
-  void watch();
-  return repeatAfter(clock, workersPauseMs, watch);
 }

@@ -10,7 +10,7 @@ import { Value } from 'typebox/value';
 import { errorText } from '../../shared/errors.ts';
 import { type TlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../shared/tls.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
-import { type AdminCall, createAdminClient } from '../admin/admin-client.ts';
+import { type AdminCall, createAdminClient } from '../admin-client.ts';
 import type { PeerSource } from './peer-list.ts';
 
 /** One peer's answer, or why there is none. */

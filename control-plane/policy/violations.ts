@@ -7,7 +7,7 @@ import {
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { matchesGlob } from '../snapshot/glob.ts';
+import { matchesGlob } from '../glob.ts';
 import { type Bound, type DomainPolicy, type Policy, policyFile } from './policy-file.ts';
 
 export interface Violation {

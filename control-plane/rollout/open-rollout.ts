@@ -2,23 +2,31 @@
 // directory.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Audit } from '../admin/audit.ts';
+import type { Audit } from '../activity/audit.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
-import type { ControlPlaneSettings } from '../settings.ts';
 import type { RevisionMemory } from '../snapshot/revision-memory.ts';
-import { type OpenStoreDeps, openSharedText } from '../store/open-store.ts';
+import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
 import type { Outcomes } from './outcomes.ts';
 import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
+import type { RolloutPlan } from './plan.ts';
 import { openRolloutOf } from './record.ts';
 import { createRecordKeeper, directoryTiming, gitTiming } from './record-keeper.ts';
 import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
 
+export interface RolloutSettings extends StoreSettings {
+  /** Undefined: every worker gets a new revision at once. */
+  readonly rollout: RolloutPlan | undefined;
+  /** Shown to peers; undefined: there is none. */
+  readonly peersTokenFile: string | undefined;
+  readonly admin: { readonly address: { readonly port: number } };
+}
+
 export interface OpenRolloutDeps extends OpenStoreDeps {
-  readonly settings: ControlPlaneSettings;
+  readonly settings: RolloutSettings;
   readonly store: ConfigStore;
   /** In which the files are, in their repository, such as `rules/`; '' at its root. */
   readonly repositoryFolder: string;

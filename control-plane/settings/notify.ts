@@ -2,17 +2,8 @@
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
+import type { NotifySettings } from '../notify/targets.ts';
 import { controlPlaneTable } from './table.ts';
-
-export interface NotifySettings {
-  /** Undefined: nobody is told. */
-  readonly url: URL | undefined;
-  readonly secretFile: string | undefined;
-  /** Undefined: commits get no status. */
-  readonly commitStatus: { readonly url: URL; readonly tokenFile: string } | undefined;
-  /** Of this control plane for people, without a slash at its end. */
-  readonly publicUrl: string | undefined;
-}
 
 type Reading = TableReading<typeof controlPlaneTable>;
 

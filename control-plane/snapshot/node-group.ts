@@ -1,6 +1,6 @@
 // A group of nodes that get the same domains, and whether a node belongs to it. node-groups-file.ts reads
 // groups, build.ts makes their snapshots.
-import { matchesGlob } from './glob.ts';
+import { matchesGlob } from '../glob.ts';
 import type { RolloutStep } from './rollout-steps.ts';
 import type { NodeIdentity } from './snapshot.ts';
 

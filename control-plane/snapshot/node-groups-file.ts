@@ -11,7 +11,7 @@ import {
 } from '../../shared/rules/yaml/map-reader.ts';
 import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { matchesGlob } from './glob.ts';
+import { matchesGlob } from '../glob.ts';
 import {
   type NodeGroup,
   type NodeMatch,

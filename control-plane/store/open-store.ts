@@ -3,18 +3,37 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
-import type { ControlPlaneSettings, GitSettings } from '../settings.ts';
 import { createDirectorySharedText } from './directory-shared-text.ts';
 import { createDirectoryStore } from './directory-store.ts';
 import { fetchTimeoutMs } from './git-command.ts';
-import { createCredentialReader } from './git-credentials.ts';
+import { createCredentialReader, type GitCredentialSettings } from './git-credentials.ts';
 import { createGitSharedText } from './git-shared-text.ts';
 import { createGitStore, type GitStoreOptions } from './git-store.ts';
 import type { SharedText } from './shared-text.ts';
 import type { ConfigStore } from './store.ts';
 
+export interface DirectorySettings {
+  readonly kind: 'directory';
+  readonly directory: string;
+}
+
+export interface GitSettings extends GitCredentialSettings {
+  readonly kind: 'git';
+  readonly url: string;
+  /** '' is the repository's default branch. */
+  readonly ref: string;
+  /** '' is the root. */
+  readonly path: string;
+  readonly pollMs: number;
+}
+
+export interface StoreSettings {
+  readonly config: DirectorySettings | GitSettings;
+  readonly stateDirectory: string;
+}
+
 export interface OpenStoreDeps {
-  readonly settings: Pick<ControlPlaneSettings, 'config' | 'stateDirectory'>;
+  readonly settings: StoreSettings;
   readonly log: Log;
   readonly clock: Clock;
   /** The process's environment, for git. */

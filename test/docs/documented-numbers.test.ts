@@ -5,10 +5,10 @@ import {
   maxEntries as maxActivity,
   maxTextLength as maxActivityText,
 } from '../../control-plane/activity/activity.ts';
+import { maxEndLength } from '../../control-plane/activity/audit.ts';
 import { maxBodyBytes, maxListeners } from '../../control-plane/admin/admin-app.ts';
 import { peersMs } from '../../control-plane/admin/admin-controller.ts';
 import * as admin from '../../control-plane/admin/admin-server.ts';
-import { maxEndLength } from '../../control-plane/admin/audit.ts';
 import * as source from '../../control-plane/admin/controllers/sources.ts';
 import { mostCopied } from '../../control-plane/admin/lift.ts';
 import { settleMs } from '../../control-plane/admin/status-report.ts';

@@ -1,11 +1,20 @@
 // Plants mistakes and sees that lint finds them: rules that infer types, or that are new in the
-// linter, might stop firing without anybody noticing.
+// linter, might stop firing without anybody noticing. The last tests are for a rule that the linter does not have.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { findFolderCircles } from './folder-circles.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -73,4 +82,27 @@ test('imports go down the floors, and the programs do not import each other', (t
   for (const file of files) {
     t.true(output.includes(`${file}:1:8 lint/style/noRestrictedImports`), `${file}: ${output}`);
   }
+});
+
+test('folders that import each other in a circle are found, by types as well', (t) => {
+  const files = {
+    'main.ts': "import './a/a.ts';\n",
+    'a/a.ts': "import { b } from '../b/b.ts';\n",
+    'b/b.ts': "import type {\n  C,\n} from '../c/deep/c.ts';\nexport const b = 1;\n",
+    'c/deep/c.ts': "export type C = import('../../a/a.ts').A;\nimport '../../d/d.ts';\n",
+    'd/d.ts': "import './e.ts';\nimport '../../shared/f.ts';\n",
+  };
+  t.deepEqual(findFolderCircles(new Map(Object.entries(files))), [
+    'a/a.ts imports b/b.ts',
+    'b/b.ts imports c/deep/c.ts',
+    'c/deep/c.ts imports a/a.ts',
+  ]);
+});
+
+test('no folders of the control plane import each other in a circle', (t) => {
+  const folder = join(root, 'control-plane');
+  const files = globSync('**/*.ts', { cwd: folder }).filter((file) => !file.endsWith('.test.ts'));
+  const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
+  t.true(texts.has('server.ts'));
+  t.deepEqual(findFolderCircles(texts), []);
 });

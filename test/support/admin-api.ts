@@ -2,13 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createActivity } from '../../control-plane/activity/activity.ts';
+import { type Audit, createAudit } from '../../control-plane/activity/audit.ts';
 import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
-import { type Audit, createAudit } from '../../control-plane/admin/audit.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createChangeTurns } from '../../control-plane/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
 import { createExamine } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
+import { addConsoleRoutes } from '../../control-plane/console/console-routes.ts';
 import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
 import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
 import { createMarks } from '../../control-plane/last-hour/marks.ts';
@@ -156,6 +157,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         trigger: store.trigger,
         onCall() {},
       },
+      addConsole: addConsoleRoutes,
       log,
       onAnswer: metrics.adminAnswer,
     },

@@ -3,9 +3,9 @@ import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
 import { withTrustedAuthorities } from '../../../shared/tls.ts';
-import { type AdminClient, createAdminClient } from '../../admin/admin-client.ts';
+import { type AdminClient, createAdminClient } from '../../admin-client.ts';
+import { checkToken, readTokenFile, type TokenResult } from '../../token-file.ts';
 import { readTlsOptions, type TlsOptions } from '../tls-options.ts';
-import { checkToken, readTokenFile, type TokenResult } from '../token.ts';
 
 export interface AdminOptions extends AccessOptions {
   readonly adminUrl?: string;

@@ -3,8 +3,9 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { watchWorkers } from '../../../control-plane/admin/merged-status.ts';
 import { statusJson } from '../../../control-plane/admin/status-report.ts';
-import { createExchangeAsk, watchWorkers } from '../../../control-plane/peers/exchange.ts';
+import { createExchangeAsk } from '../../../control-plane/peers/exchange.ts';
 import type { PeerSource } from '../../../control-plane/peers/peer-list.ts';
 import { createPeers } from '../../../control-plane/peers/peers.ts';
 import { startAdminApi } from '../../support/admin-api.ts';

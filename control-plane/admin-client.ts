@@ -2,9 +2,9 @@
 import { request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { SecureContext } from 'node:tls';
-import { errorText } from '../../shared/errors.ts';
-import { withoutNodeAdvice } from '../../shared/tls.ts';
-import { trimEnd } from '../../shared/trim-end.ts';
+import { errorText } from '../shared/errors.ts';
+import { withoutNodeAdvice } from '../shared/tls.ts';
+import { trimEnd } from '../shared/trim-end.ts';
 
 export interface AdminCall {
   readonly method: 'GET' | 'POST';

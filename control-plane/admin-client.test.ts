@@ -3,8 +3,8 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { serverCertificate } from '../../test/contract/grpc-transport-certificates.ts';
-import { runInProcess } from '../../test/support/command-run.ts';
+import { serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
+import { runInProcess } from '../test/support/command-run.ts';
 
 async function listen(t: ExecutionContext, server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

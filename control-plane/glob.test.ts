@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { cpuMs } from '../../test/support/cpu-time.ts';
+import { cpuMs } from '../test/support/cpu-time.ts';
 import { matchesGlob } from './glob.ts';
 
 test('a star stands for any characters, a question mark for one', (t) => {

@@ -1,0 +1,41 @@
+// Finds folders that import each other, in a circle of any length. Imports of types count as well: whoever reads one
+// folder of a circle has to read the others.
+import { dirname, join } from 'node:path/posix';
+
+/**
+ * `texts` are the modules below one folder, by their paths in it. A file beside the folders counts as a folder of its
+ * own. One line for each import that is part of a circle, or leads from one circle to another.
+ */
+export function findFolderCircles(texts: ReadonlyMap<string, string>): string[] {
+  let left = [...texts].flatMap(([file, text]) => listImports(file, text));
+  for (;;) {
+    const importing = new Set(left.map(({ from }) => from));
+    const imported = new Set(left.map(({ to }) => to));
+    const rest = left.filter(({ from, to }) => imported.has(from) && importing.has(to));
+    if (rest.length === left.length) break;
+    left = rest;
+  }
+  return left.map(({ file, target }) => `${file} imports ${target}`);
+}
+
+interface FolderImport {
+  readonly from: string;
+  readonly to: string;
+  readonly file: string;
+  readonly target: string;
+}
+
+function listImports(file: string, text: string): FolderImport[] {
+  const from = toFolder(file);
+  return [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'(\.{1,2}\/[^']+)'/g)].flatMap(
+    ([, path = '']) => {
+      const target = join(dirname(file), path);
+      const to = toFolder(target);
+      return target.startsWith('../') || to === from ? [] : [{ from, to, file, target }];
+    },
+  );
+}
+
+function toFolder(file: string): string {
+  return file.split('/', 1)[0] ?? '';
+}
