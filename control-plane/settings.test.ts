@@ -152,6 +152,7 @@ test('what has no effect, and what is misspelled, is a warning', (t) => {
   ]);
 });
 
+// Proof of SECURITY.md: all that a worker's token may, which the start says with `--rollout`
 test('a port that others can reach is told when what it serves, or its tokens, can be read there', (t) => {
   const warningsOf = (environment: Readonly<Record<string, string>>) =>
     parseControlPlaneSettings({ ...directory, ...environment }).warnings;

@@ -36,6 +36,7 @@ test('without a store the start fails and says both ways out', (t) => {
   });
 });
 
+// Proof of differences.md: `GRPC_MAX_CONNECTION_AGE` unset is no limit
 test('all other settings have their defaults', (t) => {
   const store = {
     url: '',

@@ -59,6 +59,7 @@ const cases: [string, string, string, number][] = [
   ['GET', '/domains', '', 401],
 ];
 for (const [method, path, token, status] of cases) {
+  // Proof of SECURITY.md: asks nothing of the admin API
   test(`${method} ${path} with the token '${token}' is answered with ${status}`, async (t) => {
     t.is(await statusOf(request(method, path, { authorization: `Bearer ${token}` })), status);
   });
@@ -118,6 +119,7 @@ function toSet(result: ReturnType<typeof parseTokens>) {
   return result.ok ? result.tokens : undefined;
 }
 
+// Proof of SECURITY.md: sees what control planes ask of each other in a rollout
 test('the token of the peers may ask what peers ask of each other in a rollout, and change nothing', async (t) => {
   const addresses = [
     { ...none, peerToken, isLoopback: false },
@@ -138,6 +140,8 @@ test('the token of the peers may ask what peers ask of each other in a rollout, 
   }
 });
 
+// Proof of SECURITY.md: nothing but `/healthcheck`, the console's files and a signed webhook, where tokens are
+// asked for
 test('where others can reach the address, nobody has access without a token', async (t) => {
   const local = { host: 'localhost:18001' };
   for (const deps of [none, { ...none, peerToken }]) {

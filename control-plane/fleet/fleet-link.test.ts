@@ -130,6 +130,7 @@ test('of a report of 10,000 domains a bounded part is kept', async (t) => {
   stream.close();
 });
 
+// Proof of SECURITY.md: takes no room in the tables of what is limited and unmatched from the links of others
 test('a link that fills the tables takes nothing from the links beside it', async (t) => {
   const { fleet, open } = await setUp(t);
   const helloOf = (instance: string) =>

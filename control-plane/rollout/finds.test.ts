@@ -461,6 +461,8 @@ test('an undo in steps that arrives in the middle of another rollout is in steps
   t.is(fleet.having(1).length, 2);
 });
 
+// Proof of operating.md: a peer cannot follow: it is new, and its directory has newer rules, which are invalid
+// or held back
 test('a rollout that a new control plane cannot follow, as the newest rules are held back, waits for somebody and says so', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], forgetsHistory: true });
   fleet.store.publish(revisionOf(2));

@@ -51,6 +51,7 @@ async function passUntil(
   return Number.POSITIVE_INFINITY;
 }
 
+// Proof of operating.md: all workers of the step have it, and do as well as the others
 test('a share of the workers gets a revision first, and the others when they have held it', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '5%:30s,25%:60s,100%', workers: 100 });
   await fleet.pass(2);
@@ -69,6 +70,7 @@ test('a share of the workers gets a revision first, and the others when they hav
   t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(2).id);
 });
 
+// Proof of SECURITY.md: cannot choose to be among the first: they are others each time
 test('other workers are first in each rollout', async (t) => {
   const fleet = await startSimulatedFleet(t);
   const shares: string[] = [];
@@ -87,6 +89,7 @@ test('other workers are first in each rollout', async (t) => {
   t.true(new Set(shares).size > 2, shares.join(' '));
 });
 
+// Proof of operating.md: a third of the workers of the step or more refuse it
 test('what a third of the share refuses is taken back at once, and no more than the share saw it', async (t) => {
   const fleet = await startWithSecond(t, refused, { workers: 50 });
   t.true((await passUntil(fleet, () => state(fleet) === undefined, 20)) <= 5);
@@ -98,6 +101,9 @@ test('what a third of the share refuses is taken back at once, and no more than 
   t.regex(fleet.events.join(), /^take back revision 0+: worker 'worker-\d+' refuses it/);
 });
 
+// Proof of operating.md: fewer refuse it, and others have accepted it
+// Proof of SECURITY.md: refuses a revision: that is its share of the evidence, a pause with its name where fewer
+// than a third refuse
 test('what fewer than a third refuse and others have accepted is paused with the name', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=25%,hold=10s' });
   fleet.store.publish(revisionOf(2));
@@ -133,6 +139,8 @@ for (const [what, effect, text] of [
   ['makes decisions fail', failing, /errors 5\.0 % where it is, 0\.0 % elsewhere/],
   ['makes all decisions fail', { errors: 1 }, /errors 100\.0 % where it is/],
 ] as const) {
+  // Proof of operating.md: errors are more than 1 point above those of the others, or requests over limit more
+  // than 10 points (`over-limit=10`) and three times as many, with 100 decisions on either side
   test(`a revision that ${what} is taken back within five seconds of the evidence`, async (t) => {
     const fleet = await startWithSecond(t, effect, { plan: 'canary=20%,hold=1h' });
     t.is((await passUntil(fleet, () => count(fleet, 2) > 0, 10)) <= 2, true);
@@ -149,6 +157,7 @@ test('a revision that goes bad after an hour is taken back as soon', async (t) =
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 120)) <= 30);
 });
 
+// Proof of operating.md: a worker of the step gives no answer
 test('a worker that never answers keeps the others from getting it, and does not hide that it is bad', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });
   fleet.store.publish(revisionOf(2));
@@ -163,6 +172,7 @@ test('a worker that never answers keeps the others from getting it, and does not
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 60)) <= 30);
 });
 
+// Proof of operating.md: a peer gives no answer
 test('a peer that gives no answer keeps the rollout where it is, and does not hide that it is bad', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=50%,hold=10s', planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(2));
@@ -182,6 +192,8 @@ test('a peer that gives no answer keeps the rollout where it is, and does not hi
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 60)) <= 40);
 });
 
+// Proof of operating.md: workers with it vanish without a goodbye: more than a third of them, and more than
+// elsewhere
 test('workers with it that vanish, more than a third of them and more than elsewhere, have it taken back', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
   await fleet.pass(3);
@@ -202,6 +214,7 @@ test('workers that vanish everywhere alike, or come back, are no evidence', asyn
   t.is(count(fleet, 2), 20);
 });
 
+// Proof of operating.md: all workers of the step leave with a goodbye, or go to another control plane
 test('where all workers of the share leave with a goodbye, others get it in their place', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=40s' });
   await fleet.pass(25);
@@ -220,6 +233,7 @@ test('where all workers of the share leave with a goodbye, others get it in thei
   );
 });
 
+// Proof of operating.md: fewer than 100 decisions on either side
 test('with too little traffic a step is watched twice, and then goes on or waits for somebody', async (t) => {
   for (const onSilence of ['proceed', 'stop']) {
     const fleet = await startSimulatedFleet(t, {
@@ -240,6 +254,9 @@ test('with too little traffic a step is watched twice, and then goes on or waits
   }
 });
 
+// Proof of operating.md: one worker of three or more on a side alone makes the difference
+// Proof of SECURITY.md: reports wrong figures of itself: one worker of three or more on a side neither takes a
+// revision back nor lets a bad one through
 test('one worker of several that says something else pauses the rollout with its name, and takes nothing back', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=25%,hold=10s' });
   await fleet.pass(3);
@@ -254,6 +271,8 @@ test('one worker of several that says something else pauses the rollout with its
   );
 });
 
+// Proof of SECURITY.md: reports wrong figures of itself: one worker of three or more on a side neither takes a
+// revision back nor lets a bad one through
 test('one of the others that claims to be limited does not make a bad revision good', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s' });
   const [liar] = fleet.workers;
@@ -289,6 +308,7 @@ test('workers that share an id are divided; of another make they stay together',
   t.like(names, { workers: { having: 2, chosen: 2, others: 18 } });
 });
 
+// Proof of operating.md: no share can be made: one worker alone, or workers of other makes with one node id
 test('where no share can be made the revision waits for an approval, and status says why', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s', workers: 0 });
   for (let index = 0; index < 3; index++) {
@@ -335,6 +355,8 @@ test('a single worker waits for an approval, or gets it where that is wanted', a
   t.is(count(going, 2), 1);
 });
 
+// Proof of operating.md: workers connect later, or again
+// Proof of SECURITY.md: cannot make the share larger, however often it connects
 test('workers that connect later do not make a share larger, however often they do', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=1h' });
   await fleet.pass(3);
@@ -369,6 +391,8 @@ const undos: Readonly<Record<string, (fleet: SimulatedFleet) => void>> = {
     fleet.store.publish(revisionOf(5, 'the shop is down\n\nRollout: now')),
 };
 for (const [what, publish] of Object.entries(undos)) {
+  // Proof of operating.md: somebody goes back: in the files, in Git, with `rollback`, `push --now` or `rollout
+  // abort`
   test(`an undo is at once: ${what}`, async (t) => {
     const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
     fleet.store.publish(revisionOf(7, 'in force\n\nRollout: now'));
@@ -411,6 +435,7 @@ test('an undo goes through steps where that is asked for', async (t) => {
   t.is(count(fleet, 1), 20);
 });
 
+// Proof of operating.md: another revision comes
 test('a revision that comes during a rollout waits for its end', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=1h' });
   await fleet.pass(3);
@@ -424,6 +449,8 @@ test('a revision that comes during a rollout waits for its end', async (t) => {
   t.is(count(fleet, 2), 0);
 });
 
+// Proof of operating.md: another revision comes with `--supersede`, or a line `Rollout: supersede` in its
+// message
 test('a revision may supersede the one on its way', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=1h', planes: ['a', 'b'] });
   await fleet.pass(5);
@@ -454,6 +481,8 @@ test('the same rules that come again after they were taken back, and after other
   t.is(count(fleet, 2), 20);
 });
 
+// Proof of SECURITY.md: changes rules, gives them to all workers at once, steers rollouts and approves; each
+// change has its name in the audit log, and in the record where it is about a rollout
 test('somebody pauses, resumes and aborts, at whichever control plane', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s', planes: ['a', 'b'] });
   const [a, b] = [...fleet.planes.values()].map(({ rollout }) => rollout);
@@ -475,6 +504,7 @@ test('somebody pauses, resumes and aborts, at whichever control plane', async (t
   t.is(newestProblem(fleet), 'taken back: aborted by ada: wrong file');
 });
 
+// Proof of operating.md: somebody pauses it
 test('what is bad is taken back while it is paused, too', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
   await fleet.pass(3);
@@ -483,6 +513,7 @@ test('what is bad is taken back while it is paused, too', async (t) => {
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 20)) <= 6);
 });
 
+// Proof of operating.md: the control plane that leads is stopped
 test('a control plane that is stopped hands over: another one leads at once, and nothing is paused', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=30s', planes: ['a', 'b'] });
   await fleet.pass(5);
@@ -529,6 +560,7 @@ test('a control plane that is stopped while it takes a revision back tells its p
   }
 });
 
+// Proof of operating.md: the control plane that leads is killed
 test('a control plane that is killed and started again goes on where it was, with the same workers', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '5%:30s,25%:60s,100%', workers: 100 });
   await fleet.pass(40);
@@ -582,6 +614,7 @@ test('a clock that jumps changes nothing', async (t) => {
   t.is(count(fleet, 2), 20);
 });
 
+// Proof of operating.md: the record cannot be read or written
 test('while the record cannot be reached no step is taken, and what is bad leaves the workers all the same', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=10s' });
   await fleet.pass(5);
@@ -602,6 +635,7 @@ test('while the record cannot be reached no step is taken, and what is bad leave
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
 });
 
+// Proof of operating.md: the store takes no writes
 test('where the record takes no writes for a while, that is said, and it is shared again when it does', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=30s' });
   fleet.text.mode = 'denied';
@@ -617,6 +651,7 @@ test('where the record takes no writes for a while, that is said, and it is shar
   t.is(count(fleet, 2), 20);
 });
 
+// Proof of operating.md: a control plane starts with an empty state directory
 test('a control plane with an empty state directory gives nobody what was taken back, held back or is on trial', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
   await fleet.pass(5);

@@ -72,6 +72,7 @@ const accepted: [string, Setting<unknown>, string, unknown][] = [
   ['choice in any case', choice({ ...row, words: { Ab: 1 }, default: 1, anyCase: true }), 'aB', 1],
 ];
 for (const [kind, setting, given, value] of accepted) {
+  // Proof of differences.md: A duration is at most 480h
   test(`a ${kind} reads ${JSON.stringify(given)} as ${JSON.stringify(value)}`, (t) => {
     t.deepEqual(readSetting(setting, { X: given }), {
       value,

@@ -4,41 +4,11 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import test from 'ava';
 import { listFiles } from '../support/listed-files.ts';
+import { type Comment, commentsOf, notesOf } from './comments.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const files = listFiles();
 const behaviourPages = files.filter((path) => path.endsWith('/docs/behaviour.md'));
-
-interface Comment {
-  readonly file: string;
-  readonly line: number;
-  /** Lines of a block are joined by blanks, without what marks them as comments. */
-  readonly text: string;
-}
-
-/** Comments that have their lines to themselves; those of one block are one. */
-function commentsOf(file: string): Comment[] {
-  const comments: Comment[] = [];
-  let before = -1;
-  for (const [at, line] of readFileSync(join(root, file), 'utf8').split('\n').entries()) {
-    const [, own] = /^\s*(?:\/\/|\/\*\*?|\*(?!\/)|#)(.*?)(?:\*\/)?\s*$/.exec(line) ?? [];
-    if (own === undefined) continue;
-    const last = comments.at(-1);
-    if (last !== undefined && before === at - 1) {
-      comments[comments.length - 1] = { ...last, text: `${last.text} ${own.trim()}` };
-    } else comments.push({ file, line: at + 1, text: own.trim() });
-    before = at;
-  }
-  return comments;
-}
-
-/** What recorded cases have in place of comments. */
-function notesOf(file: string): Comment[] {
-  const lines = readFileSync(join(root, file), 'utf8').split('\n');
-  return lines.flatMap((line, at) =>
-    [...line.matchAll(/"note": "(.*?)"/g)].map(([, text = '']) => ({ file, line: at + 1, text })),
-  );
-}
 
 const comments = [
   ...files

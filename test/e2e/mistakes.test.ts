@@ -76,6 +76,8 @@ const lineOf = (problem: string) =>
   'could not load 1 file from <folder> (1 error): ' +
   'there are no rules, and the gRPC and HTTP ports stay closed until this is repaired';
 
+// Proof of differences.md: A first load that fails is no initial configuration: the gRPC and HTTP ports open
+// after the first good one (unless `FORCE_START_WITHOUT_INITIAL_CONFIG`)
 test.serial('mistake 1: an unknown key', async (t) => {
   t.deepEqual(
     await readBadRules(t, [
@@ -208,6 +210,7 @@ for (const [listener, setting, host] of [
   ['gRPC', 'GRPC_PORT', 'GRPC_HOST'],
   ['debug', 'DEBUG_PORT', 'DEBUG_HOST'],
 ] as const) {
+  // Proof of differences.md: A port in use ends the start
   test.serial(`mistake 6: the ${listener} port is in use`, async (t) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -220,6 +223,7 @@ for (const [listener, setting, host] of [
   });
 }
 
+// Proof of differences.md: The debug port opens first and says what is awaited
 test.serial('mistake 7: no store at start', async (t) => {
   const port = await freePort();
   const worker = await spawnWorkerProcess({
@@ -297,6 +301,7 @@ test.serial('mistake 9: a misspelled setting', async (t) => {
   ]);
 });
 
+// Proof of differences.md: Settings out of range, contradicting or misspelled are told, all at once
 test.serial('mistake 10: a duration without its unit, told together with all others', async (t) => {
   t.deepEqual(
     await failToStart(t, { ...memory, STATS_FLUSH_INTERVAL: '5', KVSTORE_TIMEOUT: 'fast' }),
@@ -349,6 +354,7 @@ test.serial('a bad change keeps the rules in force, and says so', async (t) => {
   );
 });
 
+// Proof of differences.md: A store must be named; `BACKEND_TYPE=memory` counts in process
 test.serial('no store named at all: both ways out are told', async (t) => {
   const [text] = await failToStart(t, {});
   t.regex(text ?? '', /KVSTORE_URL/);

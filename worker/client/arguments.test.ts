@@ -55,6 +55,7 @@ test('a value that begins with a dash is still a value', (t) => {
   t.is(parse('-domain', '-domain').domain, '-domain');
 });
 
+// Proof of differences.md: Values in the client's `-descriptors` may have equals signs
 test('a value may have equals signs', (t) => {
   t.deepEqual(parse('-descriptors', 'query=a=1&b==,k=v').descriptors, [
     [

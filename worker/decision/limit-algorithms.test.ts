@@ -98,6 +98,7 @@ test('a window of several units begins at a multiple of its length', async (t) =
   t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
 });
 
+// Proof of differences.md: `unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`
 test('a list answers with the limit that hurts most, counts each limit apart and the rule once', async (t) => {
   const worker = createWorker(list);
   t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 1]');

@@ -121,6 +121,7 @@ test('a failing store fails the call, with its text, and is counted as a store e
   t.is(stat('rate_limit.d.a.total_hits'), 1, 'asked for, although not counted');
 });
 
+// Proof of differences.md: Hits above 2^63-1 fail the call
 test('more hits than a store can count fail the call, and are counted as a store error', async (t) => {
   const { decide, stat } = createWorker(twoLimits);
   const outcome = await decide(ask({ of: 'a=x', hitsAddend: 2n ** 63n }));
@@ -373,6 +374,7 @@ test('a limit in the request takes the place of the rules, on the same counter',
 });
 
 for (const unit of [0, 8]) {
+  // Proof of differences.md: A limit in the request with an unknown unit fails the call
   test(`a limit in the request with unit ${unit} fails the call and says which units there are`, async (t) => {
     const { decide, stat } = createWorker(twoLimits);
     const outcome = await decide(ask('a=x', { of: 'a=x', limit: { requestsPerUnit: 1, unit } }));

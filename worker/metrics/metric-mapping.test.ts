@@ -32,6 +32,7 @@ test('statistics of rules have their domain and first two keys as labels', (t) =
   }
 });
 
+// Proof of differences.md: Pulled over-limit hits of deeper rules are counted once
 test('what has no rule by default is not mapped', (t) => {
   const map = createMetricMapper(base);
   for (const name of [

@@ -102,6 +102,8 @@ test('what comes again unchanged is in force again', (t) => {
   t.is(again.inForce.get('a'), inForce.get('a'));
 });
 
+// Proof of differences.md: A bad resource of a management server keeps its last good version, and the others of
+// its response take effect; the response is refused all the same
 test('a bad resource keeps its last good version while the others take effect', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
   const second = take([resource('a', 'da', 2), resource('b', 'db')], first.inForce);
@@ -156,6 +158,8 @@ test('the host before the name of the type does not matter', (t) => {
   t.is(shown(take([{ type_url: `example.com/x/${bare}`, value }])), 'a: da=1');
 });
 
+// Proof of differences.md: What is missing beside a bad resource that was never good, or cannot be read, stays:
+// it may have been renamed
 test('what is missing beside a resource that cannot be identified is not taken to be gone', (t) => {
   const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
   const lost = take([resource('b', 'db', 2), unreadable], inForce);

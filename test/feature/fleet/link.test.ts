@@ -187,7 +187,7 @@ test('without CONFIG_FLEET_LINK nothing is told', async (t) => {
   t.notRegex(await without.page('/status'), /link to the control plane/);
 });
 
-test('values are told as they are, as hashes or not at all', async (t) => {
+test('CONFIG_FLEET_LINK_VALUES: values are told as they are, as hashes or not at all', async (t) => {
   const seen: unknown[] = [];
   for (const values of ['plain', 'hashed', 'none']) {
     const { url, hellos, reports } = await startListener(t);

@@ -55,7 +55,7 @@ test('a port of the pull endpoint that is in use ends the start, telling the set
   t.true(output.includes('set PROMETHEUS_ADDR to another'), output);
 });
 
-test('a mapping file takes the place of the default mapping', async (t) => {
+test('PULLMETRICS_MAPPER_YAML: a mapping file takes the place of the default mapping', async (t) => {
   const file = await writeMapping(
     t,
     `mappings:

@@ -87,8 +87,10 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
 }
 
 for (const protocol of ['http', 'grpc'] as const) {
+  // Proof of differences.md: The lengths of `Redis Pipeline Execution` are the counters of its decision, whose
+  // round trip others share
   test.serial(
-    `a decision over gRPC is a server span with the decision and the store's call below it (OTLP over ${protocol})`,
+    `TRACING_EXPORTER_PROTOCOL=${protocol}: a decision over gRPC is a server span with the decision and the store's call below it, of TRACING_SERVICE_NAME in TRACING_SERVICE_NAMESPACE`,
     async (t) => {
       const redis = await startRedisServer();
       t.teardown(() => redis.stop());
@@ -175,7 +177,7 @@ test.serial('headers that are no trace context begin a trace of its own', async 
 });
 
 test.serial(
-  'the sampling rate is for traces that begin here; a caller has decided for its own',
+  'TRACING_SAMPLING_RATE: the rate is for traces that begin here; a caller has decided for its own',
   async (t) => {
     const receiver = await startReceiver(t);
     const worker = await startWorker(t, receiver, { TRACING_SAMPLING_RATE: '0' });
@@ -197,20 +199,23 @@ test.serial(
   },
 );
 
-test.serial('a failed call is marked as such, with its status as a word', async (t) => {
-  const receiver = await startReceiver(t);
-  const worker = await startWorker(t, receiver, { OTEL_SEMCONV_STABILITY_OPT_IN: 'rpc/old' });
-  t.is(await ask(worker, { domain: '' }), 'rate limit domain must not be empty');
-  const spans = await receive(receiver, 2);
-  const server = named(spans, `${service}/ShouldRateLimit`);
-  t.is(server.status, 2);
-  t.is(server.statusText, 'rate limit domain must not be empty');
-  t.is(server.attributes['rpc.response.status_code'], 'UNKNOWN');
-  t.is(server.attributes['rpc.method'], 'ShouldRateLimit');
-  t.is(server.attributes['rpc.service'], service);
-  t.false('rpc.grpc.status_code' in server.attributes);
-  t.false('rpc.system.name' in server.attributes);
-});
+test.serial(
+  'OTEL_SEMCONV_STABILITY_OPT_IN: a failed call is marked as such, with its status as a word',
+  async (t) => {
+    const receiver = await startReceiver(t);
+    const worker = await startWorker(t, receiver, { OTEL_SEMCONV_STABILITY_OPT_IN: 'rpc/old' });
+    t.is(await ask(worker, { domain: '' }), 'rate limit domain must not be empty');
+    const spans = await receive(receiver, 2);
+    const server = named(spans, `${service}/ShouldRateLimit`);
+    t.is(server.status, 2);
+    t.is(server.statusText, 'rate limit domain must not be empty');
+    t.is(server.attributes['rpc.response.status_code'], 'UNKNOWN');
+    t.is(server.attributes['rpc.method'], 'ShouldRateLimit');
+    t.is(server.attributes['rpc.service'], service);
+    t.false('rpc.grpc.status_code' in server.attributes);
+    t.false('rpc.system.name' in server.attributes);
+  },
+);
 
 test.serial(
   'over /json each span is a trace of its own, and one is for writing the answer',
@@ -290,7 +295,7 @@ test.serial('a receiver that refuses is told once, and so is its return', async 
 });
 
 test.serial(
-  'while traces are off nothing of their library is loaded and nobody is connected to',
+  'TRACING_ENABLED: while traces are off nothing of their library is loaded and nobody is connected to',
   async (t) => {
     const receiver = await startReceiver(t);
     const hooks = `import { registerHooks } from 'node:module';

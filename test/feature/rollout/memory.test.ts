@@ -164,6 +164,9 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
   for (const plane of planes) t.regex(plane.output(), /takes writes again, and is shared/);
 });
 
+// Proof of operating.md: the record is damaged, or of a newer version
+// Proof of SECURITY.md: ends, speeds up and approves rollouts, and makes what was taken back forgotten; what is no
+// record stops them, and is named
 test('a record that is cut, newer or written by hand is refused by name, and the rollout waits for a person', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));

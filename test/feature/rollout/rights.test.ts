@@ -8,6 +8,8 @@ import { createRecordedLog } from '../../support/recorded-log.ts';
 import { revisionOf } from '../../support/revision-store.ts';
 import { startSimulatedFleet } from '../../support/simulated-fleet.ts';
 
+// Proof of SECURITY.md: is as many workers as it opens connections with instances of their own, and outvotes the
+// others with enough of them
 test('whoever opens enough connections outvotes the other workers of a rollout', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h', workers: 10 });
   for (let index = 0; index < 90; index++) {
@@ -22,6 +24,8 @@ test('whoever opens enough connections outvotes the other workers of a rollout',
   );
 });
 
+// Proof of SECURITY.md: sees rules, revisions, workers and values that are limited, and checks rules; changes
+// nothing, steers no rollout and approves nothing
 test('a reader may look at a rollout, and neither steer it nor approve anything', async (t) => {
   const token = 'r'.repeat(32);
   const { port } = await startAdminApi(t, {
@@ -43,6 +47,7 @@ test('a reader may look at a rollout, and neither steer it nor approve anything'
   }
 });
 
+// Proof of SECURITY.md: cannot make a control plane read the record from Git more often than every 2 s by that
 test('hints about the record make a control plane read it every two seconds at most', async (t) => {
   const clock = createManualClock();
   const shared = createSimulatedText();
@@ -74,6 +79,8 @@ test('hints about the record make a control plane read it every two seconds at m
   await keeper.stop();
 });
 
+// Proof of SECURITY.md: keeps a control plane that has lost its leader from taking a bad revision back by that,
+// until the lease has ended and no longer
 test('hints of a reader keep nobody from taking the lead of a rollout and taking it back', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(2));

@@ -62,7 +62,7 @@ test('WEEK_RATE_LIMIT_RESET_DAY: a week ends with the day before', async (t) => 
   t.is(JSON.parse(text).statuses[0].durationUntilReset, `${6 * 86_400}s`);
 });
 
-test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers of the names that are set', async (t) => {
+test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers named by LIMIT_REQUEST_LIMIT_HEADER, LIMIT_REQUEST_REMAINING_HEADER and LIMIT_REQUEST_RESET_HEADER', async (t) => {
   const env = {
     ...memory,
     LIMIT_REQUEST_HEADERS_ENABLED: 'true',

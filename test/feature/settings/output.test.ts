@@ -57,7 +57,7 @@ test.after.always(async () => {
 });
 
 test.serial(
-  'PUSHMETRICS_PORT, _PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed there, and so often',
+  'PUSHMETRICS_PORT, PUSHMETRICS_PROTOCOL, STATS_FLUSH_INTERVAL: statistics are pushed there, and so often',
   async (t) => {
     t.is(await caller.decide('d', 'k', 'pushed'), 'OK');
     await eventually('the hit', () =>

@@ -80,7 +80,7 @@ function launch(
   });
 }
 
-test('CONFIG_GRPC_XDS_NODE_ID, _NODE_METADATA, _CLIENT_ADDITIONAL_HEADERS: the server at _SERVER_URL is told them', async (t) => {
+test('CONFIG_GRPC_XDS_NODE_ID, CONFIG_GRPC_XDS_NODE_METADATA, CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: the server at CONFIG_GRPC_XDS_SERVER_URL is told them', async (t) => {
   const server = await startServer(t);
   await launch(t, server.url, {
     env: {
@@ -222,7 +222,7 @@ async function loseStreams(server: ScriptedAdsServer, index: number): Promise<vo
   stream.end();
 }
 
-test('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, _MAX_INTERVAL, _RANDOM_FACTOR: the waits begin, grow and end so', async (t) => {
+test('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, XDS_CLIENT_BACKOFF_MAX_INTERVAL, XDS_CLIENT_BACKOFF_RANDOM_FACTOR: the waits begin, grow and end so', async (t) => {
   const server = await startServer(t);
   const clock = createManualClock();
   const worker = await launch(t, server.url, {

@@ -97,6 +97,8 @@ test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, 
   t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));
 });
 
+// Proof of differences.md: A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES`
+// entries
 test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
   const { decide, started } = await startWorker(t, {
     env: {
@@ -144,7 +146,7 @@ async function writeCertificate(t: ExecutionContext) {
   };
 }
 
-test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with the certificate of HTTP_SERVER_TLS_CERT and _KEY', async (t) => {
+test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with the certificate of HTTP_SERVER_TLS_CERT and HTTP_SERVER_TLS_KEY', async (t) => {
   const { cert, key } = await writeCertificate(t);
   const worker = await startWorker(t, {
     env: {
@@ -177,7 +179,7 @@ test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the por
   await t.throwsAsync(connectTo(t, env, { ca: authority, ...misnamedCertificate }));
 });
 
-test('the transport that was set once has no effect, which is said', async (t) => {
+test('GRPC_TRANSPORT: the transport that was set once has no effect, which is said', async (t) => {
   const worker = await startWorker(t, { env: { ...memory, GRPC_TRANSPORT: 'grpc-js' } });
   await worker.started;
   const warning = worker.log.lines.find((line) => line.includes('GRPC_TRANSPORT')) ?? '';

@@ -125,7 +125,7 @@ test.serial('no wait of the start is longer than the longest', async (t) => {
 });
 
 test.serial(
-  'KVSTORE_STARTUP_INITIAL_INTERVAL, _MAX_INTERVAL, _MAX_ELAPSED_TIME: attempts begin, grow and end so',
+  'KVSTORE_STARTUP_INITIAL_INTERVAL, KVSTORE_STARTUP_MAX_INTERVAL, KVSTORE_STARTUP_MAX_ELAPSED_TIME: attempts begin, grow and end so',
   async (t) => {
     const clock = createManualClock();
     const url = `127.0.0.1:${await freePort()}`;

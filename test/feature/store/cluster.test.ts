@@ -24,6 +24,7 @@ async function count(store: RecordedRedisStore, keys: readonly string[], refund 
   return result;
 }
 
+// Proof of differences.md: A decision on a cluster is one batch for each node
 test.serial('a request over several nodes is counted on each', async (t) => {
   const cluster = await startRedisCluster();
   t.teardown(cluster.stop);

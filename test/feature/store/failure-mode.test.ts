@@ -110,42 +110,50 @@ async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mo
 }
 
 for (const mode of modes) {
-  test.serial(`${mode}: a worker started without its Redis serves at once`, async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    await redis.kill();
-    const worker = await startWorkerProcess({
-      env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode },
-      rules,
-    });
-    t.teardown(worker.stop);
-    await checkAnswers(t, worker, mode);
-    t.regex(worker.output(), /without the store|in this process alone/);
-    await redis.restart();
-    await eventually('it is counted in Redis', async () => {
-      await ask(worker, 'shadow');
-      const keys = await redis.command('KEYS', 'd_shadow_*');
-      return Array.isArray(keys) && keys.length === 1;
-    });
-    // What the process counted itself is forgotten.
-    t.deepEqual(await askWhilePresent(worker, redis, 'day', 3), [200, 200, 429]);
-  });
+  // Proof of differences.md: With `KVSTORE_FAILURE_MODE` a decision has an answer when the store fails, and a
+  // worker starts without it
+  test.serial(
+    `KVSTORE_FAILURE_MODE=${mode}: a worker started without its Redis serves at once`,
+    async (t) => {
+      const redis = await startRedisServer();
+      t.teardown(redis.stop);
+      await redis.kill();
+      const worker = await startWorkerProcess({
+        env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode },
+        rules,
+      });
+      t.teardown(worker.stop);
+      await checkAnswers(t, worker, mode);
+      t.regex(worker.output(), /without the store|in this process alone/);
+      await redis.restart();
+      await eventually('it is counted in Redis', async () => {
+        await ask(worker, 'shadow');
+        const keys = await redis.command('KEYS', 'd_shadow_*');
+        return Array.isArray(keys) && keys.length === 1;
+      });
+      // What the process counted itself is forgotten.
+      t.deepEqual(await askWhilePresent(worker, redis, 'day', 3), [200, 200, 429]);
+    },
+  );
 
-  test.serial(`${mode}: a worker started without its memory cache serves at once`, async (t) => {
-    const memcached = await startMemcachedServer();
-    t.teardown(memcached.stop);
-    await memcached.kill();
-    const worker = await startWorkerProcess({
-      env: {
-        BACKEND_TYPE: 'memcache',
-        MEMCACHE_HOST_PORT: memcached.url,
-        KVSTORE_FAILURE_MODE: mode,
-      },
-      rules,
-    });
-    t.teardown(worker.stop);
-    await checkAnswers(t, worker, mode);
-  });
+  test.serial(
+    `KVSTORE_FAILURE_MODE=${mode}: a worker started without its memory cache serves at once`,
+    async (t) => {
+      const memcached = await startMemcachedServer();
+      t.teardown(memcached.stop);
+      await memcached.kill();
+      const worker = await startWorkerProcess({
+        env: {
+          BACKEND_TYPE: 'memcache',
+          MEMCACHE_HOST_PORT: memcached.url,
+          KVSTORE_FAILURE_MODE: mode,
+        },
+        rules,
+      });
+      t.teardown(worker.stop);
+      await checkAnswers(t, worker, mode);
+    },
+  );
 }
 
 test.serial('several processes: their statistics and states are those of the worker', async (t) => {

@@ -142,7 +142,7 @@ test.serial(
 );
 
 test.serial(
-  'connections are shared out, hits and statistics are those of the whole, and rules reach all',
+  'WORKER_PROCESSES: connections are shared out, hits and statistics are those of the whole, and rules reach all',
   async (t) => {
     const redis = await startStore(t);
     const pullPort = await freePort();

@@ -66,6 +66,8 @@ test('rules that are accepted make the waits begin anew', async (t) => {
   await assertWait(t, { clock, run, waitMs: 1_000 });
 });
 
+// Proof of differences.md: `CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to
+// connect that failed
 test('attempts that get no connection wait the interval for connecting each time', async (t) => {
   const clock = createManualClock();
   const url = `127.0.0.1:${await freePort()}`;

@@ -31,7 +31,7 @@ async function page({ ports }: WorkerProcess, path: string): Promise<string> {
   return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
 }
 
-test('it opens its ports with the first rules, follows each change, and says where they come from', async (t) => {
+test('CONFIG_TYPE: it opens its ports with the first rules, follows each change, and says where they come from', async (t) => {
   const server = await startScriptedAdsServer();
   t.teardown(server.stop);
   const worker = await spawnWorkerProcess({ env: environment(server.url) });
@@ -63,6 +63,7 @@ test('it opens its ports with the first rules, follows each change, and says whe
   t.is(await decide(worker, 'shop'), 'OK');
 });
 
+// Proof of differences.md: SIGTERM ends the wait for the first rules
 test('it ends at once when it is told to while it waits for rules', async (t) => {
   const worker = await spawnWorkerProcess({ env: environment(`127.0.0.1:${await freePort()}`) });
   t.teardown(worker.stop);
@@ -71,7 +72,7 @@ test('it ends at once when it is told to while it waits for rules', async (t) =>
   t.is(await worker.waitForEnd(20_000), 0);
 });
 
-test('it serves without rules when it is told to start by force', async (t) => {
+test('FORCE_START_WITHOUT_INITIAL_CONFIG: it serves without rules when it is told to start by force', async (t) => {
   const env = environment(`127.0.0.1:${await freePort()}`);
   const worker = await spawnWorkerProcess({
     env: { ...env, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },

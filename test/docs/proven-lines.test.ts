@@ -1,0 +1,56 @@
+// Each line of three tables is shown by a test, above which a comment quotes its cell: `Proof of PAGE: CELL`.
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import test from 'ava';
+import { listFiles } from '../support/listed-files.ts';
+import { commentsOf, notesOf } from './comments.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+
+const proofs = listFiles('*.test.ts', 'test/contract/*.ts', 'test/conformance/cases/*.json')
+  .flatMap((file) => (file.endsWith('.json') ? notesOf(file) : commentsOf(file)))
+  .flatMap(({ file, line, text, below }) =>
+    text.split(/ (?=Proof of \S+\.md: )/).flatMap((part) => {
+      const [, page, cell] = /^Proof of (\S+\.md): (.*)$/.exec(part) ?? [];
+      return cell === undefined ? [] : [{ page, cell, place: `${file}:${line}`, below }];
+    }),
+  );
+
+/** The cells of one column, without its head. An empty cell goes on with the one above. */
+function readColumn(text: string, column: number): string[] {
+  const lines = text.split('\n');
+  return lines
+    .filter((line, at) => line.startsWith('| ') && !lines[at + 1]?.startsWith('|--'))
+    .map((line) => line.split(/(?<!\\) \| /)[column]?.replace(/^\| | \|$/g, '') ?? '');
+}
+
+/** The page, the column, and between which marks its table stands. */
+const tables = [
+  ['worker/docs/differences.md', 0, ''],
+  ['control-plane/docs/operating.md', 0, 'rollout:'],
+  ['SECURITY.md', 1, 'rights:'],
+] as const;
+for (const [page, column, mark] of tables) {
+  const text = readFileSync(join(root, page), 'utf8');
+  const section = mark === '' ? text : text.split(new RegExp(`<!-- ${mark}(?:begin|end) -->`))[1];
+  const cells = readColumn(section ?? '', column);
+  const own = proofs.filter((proof) => proof.page === basename(page));
+
+  test(`each line of ${page} is shown by a test`, (t) => {
+    t.true(cells.length > 10, `${cells.length} lines`);
+    t.deepEqual(
+      cells.filter((cell) => !own.some((proof) => proof.cell === cell)),
+      [],
+    );
+  });
+
+  test(`each proof of ${page} quotes one of its lines and stands above a test`, (t) => {
+    const isTest = /\b(?:test|check)\w*(?:\.serial)?\(|\w+Test\(|"(?:env|config|steps)":/;
+    t.deepEqual(
+      own
+        .filter(({ cell, below }) => !cells.includes(cell) || !isTest.test(below))
+        .map(({ place, cell }) => `${place}: ${cell}`),
+      [],
+    );
+  });
+}

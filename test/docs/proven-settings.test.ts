@@ -1,0 +1,33 @@
+// Every setting of the worker has a test that shows what it does, from its name in the environment to an effect
+// that can be seen from outside: a recorded case that sets it, or a test of test/ that has it in its title. A title
+// may take names from a list, which has them in quotes of their own, in test/feature/settings alone.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { toRows } from '../../shared/settings/setting.ts';
+import { workerTable } from '../../worker/settings/table.ts';
+import { readCaseFiles } from '../conformance/case-file.ts';
+import { listFiles } from '../support/listed-files.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const recorded = new Set(
+  readCaseFiles().flatMap(({ cases }) => cases.flatMap(({ env = {} }) => Object.keys(env))),
+);
+const names = /\btest\w*(?:\.serial)?\(\s*(['`])(.*?)\1|'([A-Z_]+)'/gs;
+const titled = new Set(
+  listFiles('test/feature/*.test.ts', 'test/e2e/*.test.ts').flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(names)].flatMap(
+      ([, , title, name = '']) =>
+        title?.match(/\b[A-Z_]+\b/g) ?? (file.includes('/settings/') ? [name] : []),
+    ),
+  ),
+);
+
+test('each setting is set by a recorded case or named in the title of a test', (t) => {
+  const settings = toRows(workerTable).map((row) => row.setting.names as readonly string[]);
+  t.true(settings.length > 100);
+  t.deepEqual(
+    settings.filter((own) => !own.some((name) => recorded.has(name) || titled.has(name))),
+    [],
+  );
+});
