@@ -1,7 +1,8 @@
 // Chooses which decisions are recorded, and writes their lines. A descriptor is in the sample or not, always
 // and on each worker, so that a replay has all requests that went to its counter (worker/docs/recording.md).
-// Lines are written many at a time: one between a hundred decisions without a line takes ten times as long, as
-// the processor's caches have the code of those.
+// Lines are written some twenty at a time: one between a hundred decisions without a line takes ten times as long, as
+// the processor's caches have the code of those. Hundreds at a time would keep their decisions so long that the
+// garbage collector takes them for old, and lets megabytes of them gather.
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type {
@@ -58,8 +59,8 @@ export interface RecorderDeps {
 
 /** Longer lines are left out. */
 export const maxLineLength = 64 * 1024;
-/** About as many characters as the lines have that are not written yet. */
-const maxUnwrittenLength = 64 * 1024;
+/** About as many characters as the lines have that are not written yet: some twenty lines. */
+const maxUnwrittenLength = 4 * 1024;
 /** About as many as a line has beside the texts of a descriptor. */
 const descriptorLength = 200;
 /** The least time between log lines about decisions that are left out. */
