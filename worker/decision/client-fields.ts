@@ -4,7 +4,7 @@
 import { createHmac } from 'node:crypto';
 import { toWindowName } from '../../shared/rules/limit-shape.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
-import type { LimitedHit } from './hit.ts';
+import type { RuleHit } from './hit.ts';
 import { codes, type DescriptorStatus, type Header, type RateLimitRequest } from './message.ts';
 
 /** At least one is on. */
@@ -19,7 +19,7 @@ export interface ClientFieldOptions {
 export interface ClientFieldInput {
   readonly request: RateLimitRequest;
   /** In the order of the descriptors. */
-  readonly limited: readonly LimitedHit[];
+  readonly limited: readonly RuleHit[];
   /** By descriptor, as `isQuota`. */
   readonly statuses: readonly DescriptorStatus[];
   readonly isQuota: readonly boolean[];
@@ -115,10 +115,10 @@ function listPolicies(secret: string, { request, limited, statuses }: ClientFiel
 
 /** Of a list of limits the one that its status is about. */
 function findHit(
-  limited: readonly LimitedHit[],
+  limited: readonly RuleHit[],
   index: number,
   { currentLimit }: DescriptorStatus,
-): LimitedHit | undefined {
+): RuleHit | undefined {
   return limited.find(
     ({ descriptorIndex, match: { limit }, unit }) =>
       descriptorIndex === index &&
@@ -129,14 +129,14 @@ function findHit(
 }
 
 /** A bucket that holds more than comes in a window is full after so long. */
-function toRefillSeconds({ limit, windowSeconds, match }: LimitedHit): number {
+function toRefillSeconds({ limit, windowSeconds, match }: RuleHit): number {
   const { requestsPerUnit } = match.limit;
   if (requestsPerUnit === 0 || limit === requestsPerUnit) return windowSeconds;
   return Math.ceil((windowSeconds * limit) / requestsPerUnit);
 }
 
 /** The limit's own name, or its keys and its window. A string of a structured field has printable ASCII only. */
-function toName({ match: { limit }, unit }: LimitedHit, entries: readonly Entry[]): string {
+function toName({ match: { limit }, unit }: RuleHit, entries: readonly Entry[]): string {
   const window = toWindowName({ unit, unitMultiplier: limit.unitMultiplier });
   const name = limit.name || `${entries.map(({ key }) => key).join('.')}-${window}`;
   const shown = name.slice(0, maxNameLength).replace(/[^ -~]/g, '_');
@@ -147,7 +147,7 @@ function toName({ match: { limit }, unit }: LimitedHit, entries: readonly Entry[
 function toPartition(
   secret: string,
   domain: string,
-  { match: { sharedValues } }: LimitedHit,
+  { match: { sharedValues } }: RuleHit,
   entries: readonly Entry[],
 ): string {
   const hash = createHmac('sha256', secret).update(domain);

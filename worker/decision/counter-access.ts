@@ -8,7 +8,7 @@ import type { Entry, Match } from '../../shared/rules/rule.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore } from '../counters/store.ts';
 import type { RuleStats } from '../metrics.ts';
-import type { LimitedHit } from './hit.ts';
+import type { RuleHit } from './hit.ts';
 import { createPrepareHits } from './hit.ts';
 import type { RateLimitRequest } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
@@ -101,7 +101,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
         isNegativeHits: true,
       })),
     };
-    const found: LimitedHit[] = [];
+    const found: RuleHit[] = [];
     const problems: CounterState[] = [];
     descriptors.forEach((entries, descriptor) => {
       const match = domainRules?.match(entries);
@@ -131,14 +131,14 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
       : undefined;
   }
 
-  function drop(hits: readonly LimitedHit[]): void {
+  function drop(hits: readonly RuleHit[]): void {
     for (const { mapKey } of hits) {
       overLimitCache?.remove(mapKey);
       leases?.forget(mapKey);
     }
   }
 
-  function toState(hit: LimitedHit): CounterState {
+  function toState(hit: RuleHit): CounterState {
     const { match, window, descriptorIndex, after, limit, limiter, resetSeconds } = hit;
     return {
       descriptor: descriptorIndex,

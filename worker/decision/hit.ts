@@ -14,7 +14,7 @@ import { hashEntries, type RateLimitRequest, type RequestDescriptor } from './me
 import type { OverLimitCache } from './over-limit-cache.ts';
 
 /** The state of one descriptor between matching and answering. */
-export interface LimitedHit extends Hit {
+export interface RuleHit extends Hit {
   readonly match: Match;
   readonly stats: RuleStats;
   readonly window: Window;
@@ -36,7 +36,7 @@ export interface PrepareHitsDeps {
 
 export interface PrepareHits {
   /** The hit of the descriptor at `index` on its one limit. */
-  prepare(request: RateLimitRequest, index: number, match: Match, nowSeconds: number): LimitedHit;
+  prepare(request: RateLimitRequest, index: number, match: Match, nowSeconds: number): RuleHit;
   /** One hit for each limit of a list. */
   prepareList(
     request: RateLimitRequest,
@@ -44,7 +44,7 @@ export interface PrepareHits {
     match: Match,
     parts: readonly Match[],
     nowSeconds: number,
-  ): readonly LimitedHit[];
+  ): readonly RuleHit[];
 }
 
 /** A descriptor's own number, also 0, takes precedence over the request's, where 0 means 1. */
@@ -62,7 +62,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     index: number,
     match: Match,
     nowSeconds: number,
-  ): LimitedHit => {
+  ): RuleHit => {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);

@@ -12,7 +12,7 @@ import type { Metrics } from '../metrics.ts';
 import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import { toDynamicMetadata } from './dynamic-metadata.ts';
-import { createPrepareHits, type LimitedHit } from './hit.ts';
+import { createPrepareHits, type RuleHit } from './hit.ts';
 import { matchLimitInRequest } from './limit-in-request.ts';
 import {
   codes,
@@ -67,7 +67,7 @@ export interface OverLimitObserver {
    * it must be cheap, and must not keep the request. */
   overLimit(
     request: RateLimitRequest,
-    limited: readonly LimitedHit[],
+    limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
     nowSeconds: number,
   ): void;
@@ -154,7 +154,7 @@ const noHeaders: { readonly response: readonly Header[]; readonly request: reado
   request: [],
 };
 const noMatches: readonly undefined[] = [];
-const noHits: readonly LimitedHit[] = [];
+const noHits: readonly RuleHit[] = [];
 const statusWithoutLimit: DescriptorStatus = {
   code: codes.ok,
   currentLimit: undefined,
@@ -184,9 +184,9 @@ export abstract class Decision implements CountRequest {
   /** By descriptor. */
   declare matches: readonly (Match | undefined)[];
   /** In the order of the descriptors, for those with a limit that is not unlimited. */
-  declare limited: readonly LimitedHit[];
+  declare limited: readonly RuleHit[];
   /** Those of `limited` that the store is asked about. */
-  declare hits: readonly LimitedHit[];
+  declare hits: readonly RuleHit[];
   declare mode: CountMode;
   declare storeCall: Span | undefined;
   declare onCounted: ((decision: Decision, error: AppError | undefined) => void) | undefined;
@@ -457,7 +457,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   /** Sets `limited`. Returns how many of these hits need no answer of the store. */
   const prepareHits = (decision: Decision, nowSeconds: number): number => {
     const { request, matches } = decision;
-    let limited: LimitedHit[] | undefined;
+    let limited: RuleHit[] | undefined;
     let known = 0;
     for (let index = 0; index < matches.length; index++) {
       const match = matches[index];

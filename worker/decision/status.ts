@@ -8,7 +8,7 @@ import type { Match } from '../../shared/rules/rule.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
-import type { LimitedHit } from './hit.ts';
+import type { RuleHit } from './hit.ts';
 import { type Code, codes, type DescriptorStatus } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 
@@ -23,9 +23,9 @@ export interface StatusDeps {
 
 export interface Statuses {
   /** The status of a hit whose `after` is known, or whose `fallback` is. */
-  toStatus(hit: LimitedHit, nowSeconds: number): DescriptorStatus;
+  toStatus(hit: RuleHit, nowSeconds: number): DescriptorStatus;
   /** Of a rule with a list of limits, by a hit for each: the caller gets one answer for the rule. */
-  toListStatus(match: Match, hits: readonly LimitedHit[], nowSeconds: number): DescriptorStatus;
+  toListStatus(match: Match, hits: readonly RuleHit[], nowSeconds: number): DescriptorStatus;
 }
 
 export function createStatuses({
@@ -36,7 +36,7 @@ export function createStatuses({
   windowAt,
 }: StatusDeps): Statuses {
   /** An answer after its window's end has the end of the next one. */
-  const findReset = ({ window, unit, match }: LimitedHit, nowSeconds: number): number => {
+  const findReset = ({ window, unit, match }: RuleHit, nowSeconds: number): number => {
     const end = window.start + window.seconds;
     if (nowSeconds >= window.start && nowSeconds < end) return end;
     const next = windowAt(unit, match.limit.unitMultiplier, nowSeconds);
@@ -44,7 +44,7 @@ export function createStatuses({
   };
 
   /** From the store, where it was asked. */
-  const findLimiterReset = (hit: LimitedHit, nowSeconds: number): number => {
+  const findLimiterReset = (hit: RuleHit, nowSeconds: number): number => {
     if (hit.resetSeconds > 0) return hit.resetSeconds;
     if (hit.fallback === 'cache') {
       return Math.max(1, (overLimitCache?.until(hit.mapKey) ?? 0) - nowSeconds);
@@ -52,7 +52,7 @@ export function createStatuses({
     return findReset(hit, nowSeconds) - nowSeconds;
   };
 
-  const judgeLimiter = (hit: LimitedHit, limiter: Limiter, nowSeconds: number): Verdict => {
+  const judgeLimiter = (hit: RuleHit, limiter: Limiter, nowSeconds: number): Verdict => {
     const { after, hits, limit, mapKey, closedSeconds, match, stats } = hit;
     if (hit.refund) {
       if (after <= limit) overLimitCache?.remove(mapKey);
@@ -64,7 +64,7 @@ export function createStatuses({
     return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
   };
 
-  const judge = (hit: LimitedHit, nowSeconds: number): Verdict => {
+  const judge = (hit: RuleHit, nowSeconds: number): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
     if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
@@ -80,7 +80,7 @@ export function createStatuses({
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };
 
-  const judgeByFallback = (hit: LimitedHit, fallback: 'cache' | AnsweringMode): Verdict => {
+  const judgeByFallback = (hit: RuleHit, fallback: 'cache' | AnsweringMode): Verdict => {
     const { match, stats, hits, refund, after, limit, limiter } = hit;
     const { shadowMode } = match.limit;
     switch (fallback) {
@@ -99,7 +99,7 @@ export function createStatuses({
     }
   };
 
-  const toStatus = (hit: LimitedHit, nowSeconds: number): DescriptorStatus => {
+  const toStatus = (hit: RuleHit, nowSeconds: number): DescriptorStatus => {
     const { match } = hit;
     const verdict = judge(hit, nowSeconds);
     return {
@@ -242,7 +242,7 @@ function combineStatuses(first: DescriptorStatus, second: DescriptorStatus): Des
 /** The statistics of the rule itself, which counts once whatever its limits. `hits`: one for each limit. */
 function countRule(
   stats: RuleStats,
-  hits: readonly LimitedHit[],
+  hits: readonly RuleHit[],
   nearRatio: number,
   shadowMode: boolean,
 ): void {

@@ -1,15 +1,15 @@
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRandom } from '../../test/support/random.ts';
-import type { LimitedHit } from '../decision/hit.ts';
+import type { RuleHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus } from '../decision/message.ts';
 import { createLimitedValues, type LimitedValues } from './limited-values.ts';
 
 const over = { code: codes.overLimit } as DescriptorStatus;
 const ok = { code: codes.ok } as DescriptorStatus;
 
-function toHit(descriptorIndex: number, metricKey = 'd.k'): LimitedHit {
-  return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as LimitedHit;
+function toHit(descriptorIndex: number, metricKey = 'd.k'): RuleHit {
+  return { descriptorIndex, match: { metricKey, metricKeyIsStatic: true } } as RuleHit;
 }
 
 /** Few requests of each second, which are counted one by one. */

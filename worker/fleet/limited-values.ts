@@ -5,7 +5,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { toMapKey } from '../counters/store.ts';
-import type { LimitedHit } from '../decision/hit.ts';
+import type { RuleHit } from '../decision/hit.ts';
 import { codes, type DescriptorStatus, type RateLimitRequest } from '../decision/message.ts';
 import type { OverLimitObserver } from '../decision/should-rate-limit.ts';
 import { type Counted, SpaceSaving } from './space-saving.ts';
@@ -100,7 +100,7 @@ export function createLimitedValues(
   /** Counts this request, and says how many of the next ones are passed over. */
   function sample(
     request: RateLimitRequest,
-    limited: readonly LimitedHit[],
+    limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
     nowSeconds: number,
   ): void {
@@ -120,7 +120,7 @@ export function createLimitedValues(
 
   function countLimited(
     { domain, descriptors }: RateLimitRequest,
-    limited: readonly LimitedHit[],
+    limited: readonly RuleHit[],
     statuses: readonly DescriptorStatus[],
   ): void {
     const variance = weight * (weight - 1);

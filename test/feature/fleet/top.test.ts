@@ -6,7 +6,7 @@ import {
   toLimitedList,
   toLimitedPeriod,
 } from '../../../control-plane/fleet/limited-values.ts';
-import type { LimitedHit } from '../../../worker/decision/hit.ts';
+import type { RuleHit } from '../../../worker/decision/hit.ts';
 import { codes, type DescriptorStatus } from '../../../worker/decision/message.ts';
 import { createLimitedValues } from '../../../worker/fleet/limited-values.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -17,7 +17,7 @@ const requestsOfWorker = 200_000;
 const hit = {
   descriptorIndex: 0,
   match: { metricKey: 'd.k', metricKeyIsStatic: true },
-} as LimitedHit;
+} as RuleHit;
 const nameOf = ({ text }: { readonly text: string }) => fromText(text).entries[0]?.value ?? '';
 const over = { code: codes.overLimit } as DescriptorStatus;
 

@@ -137,7 +137,7 @@ export class Batch {
   #unknownScripts: { readonly raw: RawReply[]; readonly places: readonly number[] } | undefined;
   #hasScripts = false;
   /** By operation, the hits on limiters' counters. */
-  #limited: Map<number, LimitedHits> | undefined;
+  #limited: Map<number, LimiterHits> | undefined;
 
   /**
    * `counters`: the values read before, by which `add-unless-over` is decided; the map is updated as
@@ -514,7 +514,7 @@ export class Batch {
 /** By `mapKey`, as they were read: a number, or a limiter's counter. */
 export type Counters = Map<string, number | LimiterCounter>;
 
-interface LimitedHits {
+interface LimiterHits {
   readonly limiter: LimiterWindow;
   readonly runs: number[];
   /** With the number of hits of each, and the index of its request. */
