@@ -195,7 +195,7 @@ export class Stream implements UnaryCall {
     if (this.#isAnswered() || this.isGone) return;
     this.#giveUp();
     this.#endWithError(status, text);
-    this.#tellMethod();
+    this.#notifyMethod();
   }
 
   /** Answers a request that is not gRPC, at its end: until then it may prove malformed. */
@@ -211,7 +211,7 @@ export class Stream implements UnaryCall {
     this.isGone = true;
     this.#output?.drop();
     this.#dropInput();
-    this.#tellMethod();
+    this.#notifyMethod();
   }
 
   /** Undefined when nothing was ever queued. */
@@ -299,7 +299,7 @@ export class Stream implements UnaryCall {
     this.#endWith('endStream');
   }
 
-  #tellMethod(): void {
+  #notifyMethod(): void {
     this.#pending?.cancel();
     this.#pending = undefined;
     const handler = this.#exchange?.handler;
@@ -349,12 +349,12 @@ export class Stream implements UnaryCall {
         else {
           this.#sendHeaders();
           this.#endWith(okTrailers);
-          this.#tellMethod();
+          this.#notifyMethod();
         }
       },
     });
     // The method may have ended the call before it returned a handler.
-    if (this.#isAnswered()) this.#tellMethod();
+    if (this.#isAnswered()) this.#notifyMethod();
   }
 
   #deliverMessages(method: GrpcMethod): void {
@@ -404,7 +404,7 @@ export class Stream implements UnaryCall {
       const shown = JSON.stringify(encoding);
       const text = `grpc: Decompressor is not installed for grpc-encoding ${shown}`;
       this.#endWithError(grpcStatus.unimplemented, text, supportedEncodings);
-      this.#tellMethod();
+      this.#notifyMethod();
       return;
     }
     this.#isDecompressing = true;

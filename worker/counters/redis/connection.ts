@@ -61,9 +61,9 @@ export function createConnection(
 ): Connection {
   const unanswered: Sent[] = [];
   let reason: string | undefined;
-  let tellEnd: (reason: string) => void = () => {};
+  let notifyEnded: (reason: string) => void = () => {};
   const ended = new Promise<string>((resolve) => {
-    tellEnd = resolve;
+    notifyEnded = resolve;
   });
   const reader = createReplyReader(take);
   socket.removeAllListeners('data');
@@ -126,7 +126,7 @@ export function createConnection(
     if (reason !== undefined) return;
     reason = why;
     socket.destroy();
-    tellEnd(why);
+    notifyEnded(why);
     // The caller that ends it may be in the middle of something.
     for (const sent of unanswered) {
       observe(sent);

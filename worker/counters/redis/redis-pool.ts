@@ -111,7 +111,7 @@ class Pool implements RedisPool {
   #queuedSends: ((error: Error | undefined) => void)[] = [];
   #openSends = 0;
   /** Ends the wait of `drain`. */
-  #tellSent = () => {};
+  #notifySent = () => {};
   /** Ends the wait of `start`. */
   #notifyStarted = () => {};
   #cancelTrialPause = () => {};
@@ -182,7 +182,7 @@ class Pool implements RedisPool {
     this.#openSends++;
     this.#trySend(commands, (replies) => {
       this.#openSends--;
-      if (this.#openSends === 0) this.#tellSent();
+      if (this.#openSends === 0) this.#notifySent();
       done(replies);
     });
   }
@@ -333,11 +333,11 @@ class Pool implements RedisPool {
   #drainSends(graceMs: number): Promise<void> {
     return new Promise((resolve) => {
       const cancelGrace = this.#deps.clock.after(graceMs, resolve);
-      this.#tellSent = () => {
+      this.#notifySent = () => {
         cancelGrace();
         resolve();
       };
-      if (this.#openSends === 0) this.#tellSent();
+      if (this.#openSends === 0) this.#notifySent();
     });
   }
 
