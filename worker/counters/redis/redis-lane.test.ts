@@ -21,7 +21,7 @@ function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
     },
     timeoutMs: 1_000,
     maxAgeMs: undefined,
-    stays: true,
+    reconnects: true,
     closeOnReadonlyError: true,
     onOpen: () => {},
     onEnd: () => {},

@@ -25,7 +25,7 @@ export interface RedisLaneDeps {
   /** At about this age a connection is replaced once nothing is in flight; undefined: never. */
   readonly maxAgeMs: number | undefined;
   /** Whether to reconnect when a connection has ended. */
-  readonly stays: boolean;
+  readonly reconnects: boolean;
   /** Whether a connection ends when the server refuses to write because it is a replica. */
   readonly closeOnReadonlyError: boolean;
   readonly onOpen: () => void;
@@ -183,7 +183,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
 
   function ended(reason: string, byUs: boolean): void {
     failures = 0;
-    if (deps.stays) openAgain();
+    if (deps.reconnects) openAgain();
     deps.onEnd(reason, byUs);
   }
 
@@ -194,7 +194,7 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   /** The next connection may lead to the new master. Until then attempts have pauses, as without a server. */
   function endReadonly(): void {
     const reason = 'the server is a read-only replica';
-    if (!deps.stays || clock.monotonicMs() - openedMs >= readonlyAgainMs) {
+    if (!deps.reconnects || clock.monotonicMs() - openedMs >= readonlyAgainMs) {
       endByUs(reason);
     } else if (destroyConnection()) {
       openLater();

@@ -225,13 +225,13 @@ class Pool implements RedisPool {
     });
   }
 
-  #createLane(stays: boolean): RedisLane {
+  #createLane(reconnects: boolean): RedisLane {
     const { clock, open, redirect } = this.#deps;
     const { timeoutMs, maxAgeMs, closeOnReadonlyError } = this.#options;
     return createRedisLane({
       clock,
       open,
-      stays,
+      reconnects,
       timeoutMs,
       maxAgeMs,
       redirect,
