@@ -93,13 +93,13 @@ for (const [how, keepAlive] of [
       () => ({ port: pick().ports.http, path: '/json', body }),
       { keepAlive },
     );
-    const goesOn = (count: number) => {
+    const loadContinues = (count: number) => {
       const seen = load.answers.length;
       return eventually('the load goes on', () => load.answers.length > seen + count, waitMs);
     };
-    await goesOn(jsonPerSecond);
+    await loadContinues(jsonPerSecond);
     const signalMs = await end(ending, pick);
-    await goesOn(jsonPerSecond);
+    await loadContinues(jsonPerSecond);
     await load.stop();
     const calls = load.answers.map(({ askedMs, status }) => ({ askedMs, isLost: status !== 200 }));
     t.deepEqual(findLost(t, calls, signalMs), []);
@@ -118,13 +118,13 @@ test.serial('nor do calls of /json and gRPC together lose one', async (t) => {
     [{ domain: 'shop', descriptors: [{ entries: [{ key: 'customer', value: 'ada' }] }] }],
     () => pick().ports.grpc,
   );
-  const goesOn = (count: number) => {
+  const loadContinues = (count: number) => {
     const seen = calls.calls.length;
     return eventually('the load goes on', () => calls.calls.length > seen + count, waitMs);
   };
-  await goesOn(grpcPerSecond);
+  await loadContinues(grpcPerSecond);
   const signalMs = await end(ending, pick);
-  await goesOn(grpcPerSecond);
+  await loadContinues(grpcPerSecond);
   await Promise.all([calls.stop(), ...loads.map((load) => load.stop())]);
   const asked = [
     ...calls.calls.map(({ askedMs, answer }) => ({ askedMs, isLost: answer !== 'OK' })),

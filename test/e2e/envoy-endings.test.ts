@@ -68,11 +68,11 @@ async function endOne(
   });
 
   const load = startHttpLoad(perSecond, ask);
-  const goesOn = (count: number) => {
+  const loadContinues = (count: number) => {
     const seen = load.answers.length;
     return eventually('the load goes on', () => load.answers.length > seen + count, waitMs);
   };
-  await goesOn(perSecond);
+  await loadContinues(perSecond);
   const inFlight = load.open;
   const endedBefore = await countEnded();
   const signalMs = performance.now();
@@ -81,7 +81,7 @@ async function endOne(
   await eventually('Envoy knows', async () => (await countEnded()) > endedBefore);
   const knownMs = performance.now();
   // Longer than Envoy needs to find out by its health check.
-  await goesOn(4 * perSecond);
+  await loadContinues(4 * perSecond);
   await load.stop();
 
   const failed = load.answers.filter(({ status }) => status !== 200);

@@ -170,7 +170,7 @@ function counterKey(value: string, start: number): string {
   return `${domain}_plain_${value}_${start}`;
 }
 
-function goesOn({ decisions }: DecisionLoad): Promise<void> {
+function loadContinues({ decisions }: DecisionLoad): Promise<void> {
   const seen = decisions.length;
   return eventually('the load goes on', () => decisions.length > seen + loadValues);
 }
@@ -211,7 +211,7 @@ test.serial(
       caller.decide(domain, 'load', `v${round % loadValues}`),
     );
     t.teardown(load.stop);
-    await goesOn(load);
+    await loadContinues(load);
     await startOfWindow('day', stretchMs);
     const exact = { OK: limit, OVER_LIMIT: 2 * limit };
     const exactStatuses = { 200: limit, 429: 2 * limit };
@@ -235,7 +235,7 @@ test.serial(
     await eventually('the workers notice', () =>
       others.every(({ worker }) => /Lost the management server/.test(worker.output())),
     );
-    await goesOn(load);
+    await loadContinues(load);
     await startOfWindow('day', stretchMs);
     t.deepEqual(
       await askAll(others, 3 * limit, 'plain', 'alone'),
@@ -253,7 +253,7 @@ test.serial(
 
     const [lostMaster, ...masters] = cluster.masters as [RedisServer, ...RedisServer[]];
     const [heir] = replicas.servers as [RedisServer, ...RedisServer[]];
-    await goesOn(load);
+    await loadContinues(load);
     const masterLostMs = performance.now();
     await lostMaster.kill();
     await eventually(
@@ -281,7 +281,7 @@ test.serial(
       t.is(await node.command('GET', counterKey(proxied, start)), String(3 * limit));
     }
 
-    await goesOn(load);
+    await loadContinues(load);
     await load.stop();
     const failures = load.decisions.filter(({ answer }) => answer !== 'OK');
     const withWorker = failures.filter(
