@@ -18,7 +18,7 @@ interface Row {
   /** For the guide and for editors. */
   readonly meaning: string;
   /** Sent to Ratelane workers only. */
-  readonly isOurs?: boolean;
+  readonly isExtension?: boolean;
 }
 
 interface TextRow extends Row {
@@ -40,9 +40,9 @@ interface CountRow extends Row {
 interface FlagRow extends Row {
   readonly type: 'flag';
   readonly places: readonly ['descriptor'];
-  /** `public`: a field of the public configuration message, by this name in camel case; `ours`: sent to
+  /** `public`: a field of the public configuration message, by this name in camel case; `extension`: sent to
    * Ratelane workers only. */
-  readonly wire: 'public' | 'ours';
+  readonly wire: 'public' | 'extension';
   /** Whether it does nothing on a descriptor that has no limit. */
   readonly needsLimit: boolean;
 }
@@ -168,7 +168,7 @@ export const ruleKeys = [
     name: 'value_to_metric',
     places: ['descriptor'],
     type: 'flag',
-    wire: 'ours',
+    wire: 'extension',
     of: 'match',
     needsLimit: false,
     meaning: 'statistics for each value, of this level',
@@ -177,7 +177,7 @@ export const ruleKeys = [
     name: 'share_threshold',
     places: ['descriptor'],
     type: 'flag',
-    wire: 'ours',
+    wire: 'extension',
     of: 'match',
     needsLimit: false,
     meaning: 'one counter for all values of a wildcard at the end',
@@ -188,7 +188,7 @@ export const ruleKeys = [
     type: 'text',
     pattern:
       '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$',
-    isOurs: true,
+    isExtension: true,
     meaning:
       'when it ends by itself, such as `2026-11-24T18:00:00Z`; then it is as if it were not there',
   },
@@ -219,7 +219,7 @@ export const ruleKeys = [
     type: 'count',
     min: 1,
     max: maxCount,
-    isOurs: true,
+    isExtension: true,
     meaning: 'how many units a window is long, such as 5 for 5 minutes; default 1',
   },
   {
@@ -227,7 +227,7 @@ export const ruleKeys = [
     places: ['rate_limit'],
     type: 'text',
     words: algorithms,
-    isOurs: true,
+    isExtension: true,
     meaning: `${wordsOf(algorithms)}; default \`fixed_window\``,
   },
   {
@@ -236,14 +236,14 @@ export const ruleKeys = [
     type: 'count',
     min: 1,
     max: maxCount,
-    isOurs: true,
+    isExtension: true,
     meaning: 'of a token bucket: how many hits at once; default `requests_per_unit`',
   },
   {
     name: 'count_over_limit',
     places: ['rate_limit'],
     type: 'limit_flag',
-    isOurs: true,
+    isExtension: true,
     meaning:
       'of a sliding window or token bucket: count also what is over the limit; default false',
   },
@@ -252,7 +252,7 @@ export const ruleKeys = [
     places: ['rate_limit'],
     type: 'map',
     holds: 'lease',
-    isOurs: true,
+    isExtension: true,
     meaning: 'lets a worker take many hits of a hot counter at once',
   },
   {

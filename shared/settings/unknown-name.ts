@@ -27,14 +27,16 @@ export function warnUnknownNames(
   return Object.entries(environment).flatMap(([name, text]) => {
     if (text === undefined || known.has(name) || name.length > longestName) return [];
     if (foreign.test(name) || isServiceLink(name, text)) return [];
-    const isOurs = prefixes.some((prefix) => name.startsWith(prefix));
-    const nearest = findNearest(name, known, isOurs);
+    const hasOwnPrefix = prefixes.some((prefix) => name.startsWith(prefix));
+    const nearest = findNearest(name, known, hasOwnPrefix);
     const meaning = Object.hasOwn(usual, name) ? usual[name] : undefined;
     const meant = meaning ?? nearest ?? findOnlyCompletion(name, known);
     if (meant !== undefined) {
       return [`${name} is not a setting and is ignored: did you mean ${meant}?`];
     }
-    return isOurs ? [`${name} is not a setting and is ignored; --help lists all settings`] : [];
+    return hasOwnPrefix
+      ? [`${name} is not a setting and is ignored; --help lists all settings`]
+      : [];
   });
 }
 
@@ -45,14 +47,14 @@ export function warnUnknownNames(
 function findNearest(
   name: string,
   known: ReadonlySet<string>,
-  isOurs: boolean,
+  hasOwnPrefix: boolean,
 ): string | undefined {
   const upper = name.toUpperCase();
   let nearest: string | undefined;
   let smallest = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
-    if (!isOurs && candidate.length < shortestNear) continue;
-    const most = isOurs ? candidate.length / 4 : Math.min(3, candidate.length / 6);
+    if (!hasOwnPrefix && candidate.length < shortestNear) continue;
+    const most = hasOwnPrefix ? candidate.length / 4 : Math.min(3, candidate.length / 6);
     const bound = Math.min(Math.floor(most), smallest - 1);
     if (Math.abs(candidate.length - name.length) > bound) continue;
     const distance = editDistance(upper, candidate.toUpperCase(), bound);

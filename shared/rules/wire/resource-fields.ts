@@ -26,17 +26,17 @@ const endField = 'until';
 /** Holds the author's metadata where it cannot stand beside the reserved key. */
 const wholeMetadata = 'metadata';
 
-const ourFields = descriptorFlags.filter(({ wire }) => wire === 'ours');
+const extensionFields = descriptorFlags.filter(({ wire }) => wire === 'extension');
 
 /** Flags that are fields of the public message. */
 export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'public');
 
-const ourKeys = ruleKeys.flatMap((row) => ('isOurs' in row ? [row.name] : []));
+const extensionKeys = ruleKeys.flatMap((row) => ('isExtension' in row ? [row.name] : []));
 
 /** Added to the metadata of a worker's node: announces that it reads the fields. */
 export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   ourFieldsKey,
-  [...ourFields.map(({ name }) => name), ...ourKeys, 'rate_limits'].join(' '),
+  [...extensionFields.map(({ name }) => name), ...extensionKeys, 'rate_limits'].join(' '),
 ];
 
 /** Of what a node announces under the reserved key, whether it can end rules by itself. */
@@ -49,7 +49,7 @@ export function listOurFields(descriptor: RuleDescriptor): string[] {
   const { rateLimit, furtherLimits, untilMs, ...flags } = descriptor;
   return [
     ...(untilMs === undefined ? [] : [endField]),
-    ...ourFields.filter(({ property }) => flags[property]).map(({ name }) => name),
+    ...extensionFields.filter(({ property }) => flags[property]).map(({ name }) => name),
     ...(rateLimit && furtherLimits.length === 0 ? listShape(rateLimit).map(([name]) => name) : []),
     ...(furtherLimits.length > 0 ? ['rate_limits'] : []),
   ];
@@ -58,7 +58,7 @@ export function listOurFields(descriptor: RuleDescriptor): string[] {
 /** The same with their values: fields of the limit together, a list of limits whole. */
 export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
   const { rateLimit, furtherLimits } = descriptor;
-  const fields: [string, JsonValue][] = ourFields
+  const fields: [string, JsonValue][] = extensionFields
     .filter(({ property }) => descriptor[property])
     .map(({ name }) => [name, true]);
   if (descriptor.untilMs !== undefined) fields.push([endField, toTimeText(descriptor.untilMs)]);
@@ -130,7 +130,7 @@ export function unpackMetadata(
 }
 
 const knownFields: ReadonlySet<string> = new Set([
-  ...ourFields.map(({ name }) => name),
+  ...extensionFields.map(({ name }) => name),
   endField,
   'rate_limit',
   'rate_limits',

@@ -52,18 +52,18 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   function toDescriptor(descriptor: ConfigDescriptorMessage, path: string): TreeMap {
     const { key, value, rateLimit, descriptors } = descriptor;
     const { metadata, fields } = unpackMetadata(descriptor.metadata, path, reporter);
-    const ours = new Map(fields);
+    const withoutLimit = new Map(fields);
     // The whole list is among our fields; the public message has only its first limit.
-    const isListed = ours.has('rate_limits');
-    const shape = ours.get('rate_limit')?.structValue?.fields;
-    ours.delete('rate_limit');
+    const isListed = withoutLimit.has('rate_limits');
+    const shape = withoutLimit.get('rate_limit')?.structValue?.fields;
+    withoutLimit.delete('rate_limit');
     const limitPath = `${path}.rate_limit`;
     return toMap(path, [
       ['key', toText(key)],
       ['value', toText(value)],
       ['rate_limit', rateLimit && !isListed ? toPolicy(rateLimit, limitPath, shape) : undefined],
       ...publicFlags.map(({ name, property }) => [name, toFlag(descriptor[property])] as const),
-      ...[...ours].map(
+      ...[...withoutLimit].map(
         ([name, field]) => [name, toValue(field, `${path}.${name}`)] satisfies [string, TreeNode],
       ),
       ['metadata', metadata && toStruct(metadata, `${path}.metadata`)],
