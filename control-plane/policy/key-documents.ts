@@ -7,6 +7,6 @@ export const policyKeySection: GeneratedSection = {
   mark: 'policy-keys',
   text: toTable(
     ['Key', 'Where', 'Meaning'],
-    policyKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+    policyKeys.map(({ name, sections, meaning }) => [`\`${name}\``, sections.join(', '), meaning]),
   ),
 };

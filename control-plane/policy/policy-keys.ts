@@ -9,7 +9,7 @@ import {
 } from '../../shared/rules/schema/document-schema.ts';
 import { units } from '../../shared/rules/unit.ts';
 
-export type PolicyPlace = 'file' | 'policy' | 'bound';
+export type PolicySection = 'file' | 'policy' | 'bound';
 
 const text: JsonSchema = { type: ['string', 'integer', 'boolean'] };
 const texts: JsonSchema = { anyOf: [text, { type: 'array', minItems: 1, items: text }] };
@@ -17,14 +17,14 @@ const texts: JsonSchema = { anyOf: [text, { type: 'array', minItems: 1, items: t
 export const policyKeys = [
   {
     name: 'owners',
-    places: ['file'],
+    sections: ['file'],
     type: 'other',
     schema: texts,
     meaning: 'who may change this file; without it, everybody',
   },
   {
     name: 'policies',
-    places: ['file'],
+    sections: ['file'],
     type: 'list',
     holds: 'policy',
     isRequired: true,
@@ -33,7 +33,7 @@ export const policyKeys = [
   },
   {
     name: 'domains',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'other',
     isRequired: true,
     schema: texts,
@@ -42,7 +42,7 @@ export const policyKeys = [
   },
   {
     name: 'owners',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'other',
     schema: texts,
     meaning:
@@ -50,7 +50,7 @@ export const policyKeys = [
   },
   {
     name: 'require',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'other',
     schema: {
       type: 'array',
@@ -60,21 +60,21 @@ export const policyKeys = [
   },
   {
     name: 'bounds',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'list',
     holds: 'bound',
     meaning: 'the smallest and the largest number of requests for a unit',
   },
   {
     name: 'unit',
-    places: ['bound'],
+    sections: ['bound'],
     type: 'text',
     words: units,
     meaning: 'for limits that are counted in this unit; without it, in any',
   },
   {
     name: 'least',
-    places: ['bound'],
+    sections: ['bound'],
     type: 'count',
     min: 0,
     max: maxCount,
@@ -82,7 +82,7 @@ export const policyKeys = [
   },
   {
     name: 'most',
-    places: ['bound'],
+    sections: ['bound'],
     type: 'count',
     min: 0,
     max: maxCount,
@@ -90,21 +90,21 @@ export const policyKeys = [
   },
   {
     name: 'largest_factor',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'other',
     schema: { type: 'number', exclusiveMinimum: 1 },
     meaning: 'by how much one revision may raise or lower a limit, such as `10`',
   },
   {
     name: 'unlimited',
-    places: ['policy'],
+    sections: ['policy'],
     type: 'flag',
     meaning: '`false` forbids rules that are `unlimited`; default `true`',
   },
-] as const satisfies readonly SchemaRow<PolicyPlace>[];
+] as const satisfies readonly SchemaRow<PolicySection>[];
 
 export const { keysAt: policyKeysAt, formatSchema: formatPolicySchema } =
-  createDocumentKeys<PolicyPlace>({
+  createDocumentKeys<PolicySection>({
     title: 'Policies for rate limit rules',
     rows: policyKeys,
     root: 'file',

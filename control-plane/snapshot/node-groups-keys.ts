@@ -9,7 +9,7 @@ import {
 /** Each group is a snapshot of its own, encoded in memory. */
 export const maxGroups = 200;
 
-type NodeGroupsPlace = 'file' | 'group' | 'match';
+type NodeGroupsSection = 'file' | 'group' | 'match';
 
 const text: JsonSchema = { type: ['string', 'number', 'boolean'] };
 const texts: JsonSchema = { anyOf: [text, { type: 'array', items: text }] };
@@ -17,7 +17,7 @@ const texts: JsonSchema = { anyOf: [text, { type: 'array', items: text }] };
 const nodeGroupsKeys = [
   {
     name: 'groups',
-    places: ['file'],
+    sections: ['file'],
     type: 'list',
     holds: 'group',
     isRequired: true,
@@ -26,7 +26,7 @@ const nodeGroupsKeys = [
   },
   {
     name: 'name',
-    places: ['group'],
+    sections: ['group'],
     type: 'other',
     schema: { ...text, not: { const: 'default' } },
     isRequired: true,
@@ -34,14 +34,14 @@ const nodeGroupsKeys = [
   },
   {
     name: 'match',
-    places: ['group'],
+    sections: ['group'],
     type: 'map',
     holds: 'match',
     meaning: 'which nodes: all that is given has to fit; without it, every node',
   },
   {
     name: 'domains',
-    places: ['group'],
+    sections: ['group'],
     type: 'other',
     schema: texts,
     isRequired: true,
@@ -50,36 +50,36 @@ const nodeGroupsKeys = [
   },
   {
     name: 'rollout',
-    places: ['group'],
+    sections: ['group'],
     type: 'other',
     schema: text,
     meaning: 'its steps, such as `5%:60s,100%`, in place of those of `--rollout`',
   },
   {
     name: 'id',
-    places: ['match'],
+    sections: ['match'],
     type: 'other',
     schema: texts,
     meaning: 'patterns for the id of a node, of which any fits',
   },
   {
     name: 'cluster',
-    places: ['match'],
+    sections: ['match'],
     type: 'other',
     schema: texts,
     meaning: 'patterns for its cluster, of which any fits',
   },
   {
     name: 'metadata',
-    places: ['match'],
+    sections: ['match'],
     type: 'other',
     schema: { type: 'object', additionalProperties: texts },
     meaning: 'patterns for its metadata, by key, each of which has to fit',
   },
-] as const satisfies readonly SchemaRow<NodeGroupsPlace>[];
+] as const satisfies readonly SchemaRow<NodeGroupsSection>[];
 
 export const { keysAt: nodeGroupsKeysAt, formatSchema: formatNodeGroupsSchema } =
-  createDocumentKeys<NodeGroupsPlace>({
+  createDocumentKeys<NodeGroupsSection>({
     title: 'Groups of nodes, and the domains that they get',
     rows: nodeGroupsKeys,
     root: 'file',

@@ -4,7 +4,7 @@
 import { algorithms } from './limit-shape.ts';
 import { units } from './unit.ts';
 
-export type Place = 'document' | 'descriptor' | 'rate_limit' | 'replaces' | 'lease';
+export type Section = 'document' | 'descriptor' | 'rate_limit' | 'replaces' | 'lease';
 
 export const maxCount = 0xffff_ffff;
 /** How many limits `rate_limits` has. */
@@ -14,7 +14,7 @@ export const mostListed = 8;
 interface Row {
   /** As it is written in YAML. */
   readonly name: string;
-  readonly places: readonly Place[];
+  readonly sections: readonly Section[];
   /** For the guide and for editors. */
   readonly meaning: string;
   /** Sent to Ratelane workers only. */
@@ -39,7 +39,7 @@ interface CountRow extends Row {
 
 interface FlagRow extends Row {
   readonly type: 'flag';
-  readonly places: readonly ['descriptor'];
+  readonly sections: readonly ['descriptor'];
   /** `public`: a field of the public configuration message, by this name in camel case; `extension`: sent to
    * Ratelane workers only. */
   readonly wire: 'public' | 'extension';
@@ -64,10 +64,10 @@ interface LimitFlagRow extends Row {
   readonly type: 'limit_flag';
 }
 
-/** A mapping, or a list of mappings, with keys of the place `holds`. */
+/** A mapping, or a list of mappings, with keys of the section `holds`. */
 interface NestedRow extends Row {
   readonly type: 'map' | 'list';
-  readonly holds: Place;
+  readonly holds: Section;
   /** Of a list that is given. */
   readonly items?: readonly [least: number, most: number];
 }
@@ -89,40 +89,40 @@ export type RuleKey =
 export const ruleKeys = [
   {
     name: 'domain',
-    places: ['document'],
+    sections: ['document'],
     type: 'text',
     isRequired: true,
     meaning: 'the domain of the rules; required',
   },
   {
     name: 'name',
-    places: ['document'],
+    sections: ['document'],
     type: 'text',
     meaning: 'has no effect; the name of a resource in documents that gateways generate',
   },
   {
     name: 'key',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'text',
     isRequired: true,
     meaning: 'the key of the entry; required',
   },
   {
     name: 'value',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'text',
     meaning: 'its value, in which `*` stands for any characters; without it, any value',
   },
   {
     name: 'rate_limit',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'map',
     holds: 'rate_limit',
     meaning: 'the limit; without one, no limit applies',
   },
   {
     name: 'rate_limits',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'list',
     holds: 'rate_limit',
     items: [leastListed, mostListed],
@@ -130,14 +130,14 @@ export const ruleKeys = [
   },
   {
     name: 'descriptors',
-    places: ['document', 'descriptor'],
+    sections: ['document', 'descriptor'],
     type: 'list',
     holds: 'descriptor',
     meaning: 'a list of rules; those of a descriptor are for the entry after its own',
   },
   {
     name: 'shadow_mode',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'flag',
     wire: 'public',
     of: 'limit',
@@ -147,7 +147,7 @@ export const ruleKeys = [
   },
   {
     name: 'quota_mode',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'flag',
     wire: 'public',
     of: 'limit',
@@ -157,7 +157,7 @@ export const ruleKeys = [
   },
   {
     name: 'detailed_metric',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'flag',
     wire: 'public',
     of: 'match',
@@ -166,7 +166,7 @@ export const ruleKeys = [
   },
   {
     name: 'value_to_metric',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'flag',
     wire: 'extension',
     of: 'match',
@@ -175,7 +175,7 @@ export const ruleKeys = [
   },
   {
     name: 'share_threshold',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'flag',
     wire: 'extension',
     of: 'match',
@@ -184,7 +184,7 @@ export const ruleKeys = [
   },
   {
     name: 'until',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'text',
     pattern:
       '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$',
@@ -194,20 +194,20 @@ export const ruleKeys = [
   },
   {
     name: 'metadata',
-    places: ['descriptor'],
+    sections: ['descriptor'],
     type: 'data',
     meaning: "goes to Envoy's filters as dynamic metadata",
   },
   {
     name: 'unit',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'text',
     words: units,
     meaning: `${wordsOf(units)}; required unless unlimited`,
   },
   {
     name: 'requests_per_unit',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'count',
     min: 0,
     max: maxCount,
@@ -215,7 +215,7 @@ export const ruleKeys = [
   },
   {
     name: 'unit_multiplier',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'count',
     min: 1,
     max: maxCount,
@@ -224,7 +224,7 @@ export const ruleKeys = [
   },
   {
     name: 'algorithm',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'text',
     words: algorithms,
     isExtension: true,
@@ -232,7 +232,7 @@ export const ruleKeys = [
   },
   {
     name: 'burst',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'count',
     min: 1,
     max: maxCount,
@@ -241,7 +241,7 @@ export const ruleKeys = [
   },
   {
     name: 'count_over_limit',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'limit_flag',
     isExtension: true,
     meaning:
@@ -249,7 +249,7 @@ export const ruleKeys = [
   },
   {
     name: 'lease',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'map',
     holds: 'lease',
     isExtension: true,
@@ -257,7 +257,7 @@ export const ruleKeys = [
   },
   {
     name: 'share',
-    places: ['lease'],
+    sections: ['lease'],
     type: 'text',
     isRequired: true,
     pattern: '^[0-9.]+%$',
@@ -265,7 +265,7 @@ export const ruleKeys = [
   },
   {
     name: 'for',
-    places: ['lease'],
+    sections: ['lease'],
     type: 'text',
     isRequired: true,
     pattern: '^[+0-9.]+[a-zµμ]',
@@ -273,26 +273,26 @@ export const ruleKeys = [
   },
   {
     name: 'unlimited',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'limit_flag',
     meaning: 'no limit, and no counting',
   },
   {
     name: 'name',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'text',
     meaning: 'for `replaces`, and shown in answers',
   },
   {
     name: 'replaces',
-    places: ['rate_limit'],
+    sections: ['rate_limit'],
     type: 'list',
     holds: 'replaces',
     meaning: 'a list of `name: ...`; those rules do not count for the same request',
   },
   {
     name: 'name',
-    places: ['replaces'],
+    sections: ['replaces'],
     type: 'text',
     isRequired: true,
     meaning: 'the name of a rule that does not count; required',
@@ -340,9 +340,9 @@ export const noFlags = toFlags(() => false);
 export const noModes = toModes(() => false);
 
 /** In the order of the rows. */
-export function keysAt(place: Place): readonly string[] {
+export function keysAt(section: Section): readonly string[] {
   return ruleKeys
-    .filter(({ places }) => (places as readonly Place[]).includes(place))
+    .filter(({ sections }) => (sections as readonly Section[]).includes(section))
     .map(({ name }) => name);
 }
 

@@ -9,7 +9,7 @@ import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.t
 import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
-import { type Place, ruleKeys } from '../../shared/rules/rule-keys.ts';
+import { ruleKeys, type Section } from '../../shared/rules/rule-keys.ts';
 import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -45,28 +45,28 @@ test('each sample names the schema', (t) => {
 
 const kinds: readonly unknown[] = [null, {}, [], [{}], 'text', '', 7, 1.5, true];
 /** A key with such a value, in a place where it may stand, in a document that is fine without it. */
-function documentWith(key: string, place: Place, value: unknown): object {
+function documentWith(key: string, section: Section, value: unknown): object {
   const change = { [key]: value };
-  const lease = { share: '5%', for: '1s', ...(place === 'lease' && change) };
-  const replaced = { name: 'other', ...(place === 'replaces' && change) };
+  const lease = { share: '5%', for: '1s', ...(section === 'lease' && change) };
+  const replaced = { name: 'other', ...(section === 'replaces' && change) };
   const rateLimit = {
     ...{ unit: 'minute', requests_per_unit: 5, algorithm: 'token_bucket', lease },
-    ...{ replaces: [replaced], ...(place === 'rate_limit' && change) },
+    ...{ replaces: [replaced], ...(section === 'rate_limit' && change) },
   };
   const isOfLists = key === 'rate_limits' && value !== null;
   const descriptor = {
     ...{ key: 'a', value: 'b*' },
     ...(isOfLists ? {} : { rate_limit: rateLimit }),
-    ...(place === 'descriptor' && change),
+    ...(section === 'descriptor' && change),
   };
-  return { domain: 'd', descriptors: [descriptor], ...(place === 'document' && change) };
+  return { domain: 'd', descriptors: [descriptor], ...(section === 'document' && change) };
 }
 
 for (const row of ruleKeys) {
-  for (const place of row.places) {
-    test(`the schema takes what check takes as ${row.name} of ${place}`, (t) => {
+  for (const section of row.sections) {
+    test(`the schema takes what check takes as ${row.name} of ${section}`, (t) => {
       for (const value of kinds) {
-        const document = documentWith(row.name, place, value);
+        const document = documentWith(row.name, section, value);
         const { problems } = parseRuleDocument(JSON.stringify(document), 'r.yaml');
         const errors = problems.filter(isError).map(({ message }) => message);
         const text = `${row.name}: ${JSON.stringify(value)}`;

@@ -1,11 +1,11 @@
 // The texts that stand beside fixtures of rules. `{keys of PLACE}` in them are those of the table, so that a new key
 // changes no text in which it plays no part.
 import { readFileSync } from 'node:fs';
-import { keysAt, type Place } from '../../shared/rules/rule-keys.ts';
+import { keysAt, type Section } from '../../shared/rules/rule-keys.ts';
 import { listOf } from '../../shared/rules/yaml/map-reader.ts';
 
-const places = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
-export const allKeys: ReadonlySet<string> = new Set(places.flatMap(keysAt));
+const sections = ['document', 'descriptor', 'rate_limit', 'lease', 'replaces'] as const;
+export const allKeys: ReadonlySet<string> = new Set(sections.flatMap(keysAt));
 
 /** `path`: of the fixture, which ends in `.yaml`. */
 export function readExpectedText(path: string | URL): string {
@@ -15,7 +15,7 @@ export function readExpectedText(path: string | URL): string {
       : new URL(path.href.replace(/yaml$/, 'txt')),
     'utf8',
   );
-  return text.replaceAll(/\{keys of (.*?)\}/g, (_, place: string) =>
-    listOf(place === 'all places' ? [...allKeys] : keysAt(place as Place)),
+  return text.replaceAll(/\{keys of (.*?)\}/g, (_, section: string) =>
+    listOf(section === 'all places' ? [...allKeys] : keysAt(section as Section)),
   );
 }

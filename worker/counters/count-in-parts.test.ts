@@ -6,39 +6,39 @@ import { countInParts, type Part } from './count-in-parts.ts';
 import type { CountRequest } from './store.ts';
 
 function setUp(count: number, mode: CountRequest['mode'] = 'add') {
-  const begun: { place: number; request: CountRequest }[] = [];
+  const begun: { index: number; request: CountRequest }[] = [];
   const hits = Array.from({ length: count }, (_, index) =>
     createHit({ key: `k${index}`, limit: 10 }),
   );
   const parts = hits.map(
-    (hit, place): Part => ({ hits: [hit], count: (request) => begun.push({ place, request }) }),
+    (hit, index): Part => ({ hits: [hit], count: (request) => begun.push({ index, request }) }),
   );
   const { request, result } = startCounting(hits, { mode });
-  const places = () => begun.map(({ place }) => place);
+  const begunIndexes = () => begun.map(({ index }) => index);
   const answer = (index: number, after: number, error?: AppError) => {
     for (const hit of begun[index]?.request.hits ?? []) hit.after = after;
     begun[index]?.request.settle(error);
   };
-  return { begun, parts, request, result, places, answer };
+  return { begun, parts, request, result, begunIndexes, answer };
 }
 
 test('serially, a part begins when the one before is counted', async (t) => {
-  const { parts, request, result, places, answer } = setUp(3);
+  const { parts, request, result, begunIndexes, answer } = setUp(3);
   countInParts(request, parts, { parallelism: 1, continuesOnError: false });
-  t.deepEqual(places(), [0]);
+  t.deepEqual(begunIndexes(), [0]);
   answer(0, 1);
-  t.deepEqual(places(), [0, 1]);
+  t.deepEqual(begunIndexes(), [0, 1]);
   answer(1, 2);
   answer(2, 3);
   t.deepEqual((await result).after, [1, 2, 3]);
 });
 
 test('no more parts are under way than the parallelism allows', async (t) => {
-  const { parts, request, result, places, answer } = setUp(4);
+  const { parts, request, result, begunIndexes, answer } = setUp(4);
   countInParts(request, parts, { parallelism: 2, continuesOnError: false });
-  t.deepEqual(places(), [0, 1]);
+  t.deepEqual(begunIndexes(), [0, 1]);
   answer(1, 2);
-  t.deepEqual(places(), [0, 1, 2]);
+  t.deepEqual(begunIndexes(), [0, 1, 2]);
   answer(0, 1);
   answer(2, 3);
   answer(3, 4);
@@ -46,12 +46,12 @@ test('no more parts are under way than the parallelism allows', async (t) => {
 });
 
 test('after a failure no further part begins, and the failure is told once', async (t) => {
-  const { parts, request, result, places, answer } = setUp(4);
+  const { parts, request, result, begunIndexes, answer } = setUp(4);
   countInParts(request, parts, { parallelism: 2, continuesOnError: false });
   answer(0, 1, new AppError('store', 'broken'));
   answer(1, 2, new AppError('store', 'broken too'));
   t.is((await result).error?.message, 'broken');
-  t.deepEqual(places(), [0, 1]);
+  t.deepEqual(begunIndexes(), [0, 1]);
 });
 
 test('all parts are looked at before any counts, and only what is over counts then', async (t) => {
@@ -80,12 +80,12 @@ test('a caller that leaves leaves every part', (t) => {
 });
 
 test('where it goes on after a failure, all parts are counted and the failure is told at the end', async (t) => {
-  const { parts, request, result, places, answer } = setUp(3);
+  const { parts, request, result, begunIndexes, answer } = setUp(3);
   countInParts(request, parts, { parallelism: 1, continuesOnError: true });
   answer(0, -1, new AppError('store', 'broken'));
   answer(1, 2);
   answer(2, 3);
-  t.deepEqual(places(), [0, 1, 2]);
+  t.deepEqual(begunIndexes(), [0, 1, 2]);
   const { error, after } = await result;
   t.is(error?.message, 'broken');
   t.deepEqual(after, [-1, 2, 3]);

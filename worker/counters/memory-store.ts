@@ -34,7 +34,7 @@ interface Counter {
   /** Its second in `byExpiry`: then or earlier. */
   listedAtSecond: number;
   /** Its index in the list of that second. */
-  place: number;
+  index: number;
 }
 
 export interface MemoryStoreDeps {
@@ -204,7 +204,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
       limiter: undefined,
       expiresAtSecond,
       listedAtSecond: expiresAtSecond,
-      place: 0,
+      index: 0,
     };
     counters.set(mapKey, counter);
     characters += mapKey.length;
@@ -216,18 +216,18 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     const listed = byExpiry.get(counter.listedAtSecond);
     if (listed === undefined) {
       byExpiry.set(counter.listedAtSecond, [counter]);
-      counter.place = 0;
-    } else counter.place = listed.push(counter) - 1;
+      counter.index = 0;
+    } else counter.index = listed.push(counter) - 1;
   }
 
   /** The last one of the list takes its place. */
-  function unlist({ listedAtSecond, place }: Counter): void {
+  function unlist({ listedAtSecond, index }: Counter): void {
     const listed = byExpiry.get(listedAtSecond);
     const last = listed?.pop();
     if (listed === undefined || last === undefined) return;
-    if (place < listed.length) {
-      listed[place] = last;
-      last.place = place;
+    if (index < listed.length) {
+      listed[index] = last;
+      last.index = index;
     }
     if (listed.length === 0) byExpiry.delete(listedAtSecond);
   }

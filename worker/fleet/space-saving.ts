@@ -12,8 +12,8 @@ export interface Counted<Item> {
   readonly variance: number;
 }
 
-/** What is known of a place, apart from its count. */
-interface Place<Item> {
+/** What is known of an entry, apart from its count. */
+interface Entry<Item> {
   key: string;
   item: Item;
   error: number;
@@ -24,11 +24,11 @@ interface Place<Item> {
 
 export class SpaceSaving<Item> {
   readonly #size: number;
-  readonly #places = new Map<string, Place<Item>>();
+  readonly #entries = new Map<string, Entry<Item>>();
   /** A heap with the least count first. The counts are beside each other: objects all over the memory would be
    * looked up for each comparison. */
   readonly #counts: Float64Array;
-  readonly #heap: Place<Item>[] = [];
+  readonly #heap: Entry<Item>[] = [];
 
   constructor(size: number) {
     this.#size = size;
@@ -37,33 +37,33 @@ export class SpaceSaving<Item> {
 
   /** Counts an item in the table; false when it is not in it. */
   count(key: string, count = 1, error = 0, variance = 0): boolean {
-    const place = this.#places.get(key);
-    if (place === undefined) return false;
-    place.error += error;
-    place.variance += variance;
-    this.#sink(place, this.#countAt(place.at) + count);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    entry.error += error;
+    entry.variance += variance;
+    this.#sink(entry, this.#countAt(entry.at) + count);
     return true;
   }
 
   /** Counts an item that is not in the table. */
   insert(key: string, item: Item, count = 1, error = 0, variance = 0): void {
     if (this.#heap.length < this.#size) {
-      const place = { key, item, error, variance, at: this.#heap.length };
-      this.#heap.push(place);
-      this.#places.set(key, place);
-      this.#rise(place, count);
+      const entry = { key, item, error, variance, at: this.#heap.length };
+      this.#heap.push(entry);
+      this.#entries.set(key, entry);
+      this.#rise(entry, count);
       return;
     }
-    const place = this.#heap[0];
-    if (place === undefined) return;
+    const entry = this.#heap[0];
+    if (entry === undefined) return;
     const least = this.#countAt(0);
-    this.#places.delete(place.key);
-    this.#places.set(key, place);
-    place.key = key;
-    place.item = item;
-    place.error = least + error;
-    place.variance += variance;
-    this.#sink(place, least + count);
+    this.#entries.delete(entry.key);
+    this.#entries.set(key, entry);
+    entry.key = key;
+    entry.item = item;
+    entry.error = least + error;
+    entry.variance += variance;
+    this.#sink(entry, least + count);
   }
 
   /** No item outside the table occurred more often. */
@@ -82,40 +82,40 @@ export class SpaceSaving<Item> {
   }
 
   clear(): void {
-    this.#places.clear();
+    this.#entries.clear();
     this.#heap.length = 0;
   }
 
-  /** Moves a place whose count has grown to `count`. */
-  #sink(place: Place<Item>, count: number): void {
+  /** Moves an entry whose count has grown to `count`. */
+  #sink(entry: Entry<Item>, count: number): void {
     const length = this.#heap.length;
-    let { at } = place;
+    let { at } = entry;
     for (;;) {
       let lesser = 2 * at + 1;
       if (lesser + 1 < length && this.#countAt(lesser + 1) < this.#countAt(lesser)) lesser++;
       if (lesser >= length || this.#countAt(lesser) >= count) break;
-      this.#put(at, this.#heap[lesser] as Place<Item>, this.#countAt(lesser));
+      this.#put(at, this.#heap[lesser] as Entry<Item>, this.#countAt(lesser));
       at = lesser;
     }
-    this.#put(at, place, count);
+    this.#put(at, entry, count);
   }
 
-  /** Moves a place that is the last. */
-  #rise(place: Place<Item>, count: number): void {
-    let { at } = place;
+  /** Moves an entry that is the last. */
+  #rise(entry: Entry<Item>, count: number): void {
+    let { at } = entry;
     while (at > 0) {
       const parent = (at - 1) >> 1;
       if (this.#countAt(parent) <= count) break;
-      this.#put(at, this.#heap[parent] as Place<Item>, this.#countAt(parent));
+      this.#put(at, this.#heap[parent] as Entry<Item>, this.#countAt(parent));
       at = parent;
     }
-    this.#put(at, place, count);
+    this.#put(at, entry, count);
   }
 
-  #put(at: number, place: Place<Item>, count: number): void {
-    this.#heap[at] = place;
+  #put(at: number, entry: Entry<Item>, count: number): void {
+    this.#heap[at] = entry;
     this.#counts[at] = count;
-    place.at = at;
+    entry.at = at;
   }
 
   #countAt(at: number): number {

@@ -101,10 +101,10 @@ export function createLineSink(deps: LineSinkDeps): MetricsSink {
     return next !== undefined;
   }
 
-  function takeLine(counter: NamedCounter, place: number): string {
+  function takeLine(counter: NamedCounter, index: number): string {
     const { value } = counter;
-    const delta = value - (sent[place] ?? 0);
-    sent[place] = value;
+    const delta = value - (sent[index] ?? 0);
+    sent[index] = value;
     if (delta === 0) return '';
     const { tagged } = counter;
     return tagged === undefined

@@ -44,7 +44,7 @@ export interface PullSeriesDeps {
   readonly log: Log;
 }
 
-interface Place {
+interface Target {
   readonly family: Family;
   readonly labels: string;
   readonly scale: number;
@@ -70,7 +70,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   let isConflictSaid = false;
 
   /** Undefined for metrics that are not shown. */
-  function locate(metric: string, kind: MetricKind): Place | undefined {
+  function locate(metric: string, kind: MetricKind): Target | undefined {
     const mapped = map(metric, kind);
     const rule = mapped?.rule;
     if (rule?.action === 'drop' || mapped?.name === '') return undefined;
@@ -104,27 +104,27 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   }
 
   function takeInValue(metric: string, kind: 'counter' | 'gauge', source: ValueSource): void {
-    const place = locate(metric, kind);
-    if (place === undefined) return;
-    const { series } = place.family;
-    const scaled = place.scale === 1 ? source : new ScaledSource(source, place.scale);
-    const known = series.get(place.labels);
+    const target = locate(metric, kind);
+    if (target === undefined) return;
+    const { series } = target.family;
+    const scaled = target.scale === 1 ? source : new ScaledSource(source, target.scale);
+    const known = series.get(target.labels);
     if (known instanceof SumSeries) known.add(scaled);
     else if (known === undefined) {
-      const isLasting = place.ttlMs === 0 && findOwn(metric) !== undefined;
+      const isLasting = target.ttlMs === 0 && findOwn(metric) !== undefined;
       const Sum = isLasting ? LastingSumSeries : SumSeries;
       series.add(
         kind === 'gauge'
-          ? new GaugeSeries(place.labels, scaled)
-          : new Sum(place.labels, scaled, place.ttlMs),
+          ? new GaugeSeries(target.labels, scaled)
+          : new Sum(target.labels, scaled, target.ttlMs),
       );
     }
   }
 
   registry.listenToTimers((metric) => {
-    const place = locate(metric, 'observer');
-    if (place === undefined) return () => {};
-    const { family, labels, scale, observer, ttlMs } = place;
+    const target = locate(metric, 'observer');
+    if (target === undefined) return () => {};
+    const { family, labels, scale, observer, ttlMs } = target;
     const known = family.series.get(labels);
     if (known instanceof TimedSeries) return (ms) => known.observe(ms * scale);
     const create = () => createTimerSeries(observer, () => clock.monotonicMs());

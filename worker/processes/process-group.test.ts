@@ -273,7 +273,7 @@ test('what a process has counted or sampled stays when it ends, its gauges do no
     recorded: undefined,
     statistics: {
       newCounters: [{ kind: 'name', name: 'c' }],
-      places: Uint32Array.of(0),
+      indexes: Uint32Array.of(0),
       increases: Float64Array.of(3),
       newGauges: ['g'],
       gauges: Float64Array.of(4),

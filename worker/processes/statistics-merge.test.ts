@@ -171,15 +171,15 @@ test('many counters go in parts of bounded size, and all arrive', (t) => {
   for (let key = 0; key < 12_000; key++) {
     process.metrics.ruleStats(`d.${key}`, false).totalHits.add(1);
   }
-  const sizeOf = ({ newCounters, places }: StatisticsReport) =>
-    Math.max(newCounters.length * 20, places.length);
+  const sizeOf = ({ newCounters, indexes }: StatisticsReport) =>
+    Math.max(newCounters.length * 20, indexes.length);
   const first = process.report();
   t.true(first.every((part) => sizeOf(part) <= 10_000));
   for (let key = 0; key < 12_000; key++) {
     process.metrics.ruleStats(`d.${key}`, false).totalHits.add(1);
   }
   t.deepEqual(
-    process.report().map(({ places }) => places.length),
+    process.report().map(({ indexes }) => indexes.length),
     [10_000, 2_000],
   );
   const hits = [...primary.snapshot()].filter(([name]) => name.startsWith(`${ruleRoot}.d.`));

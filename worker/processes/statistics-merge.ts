@@ -44,8 +44,8 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
       const process: ReportedProcess = {
         take(report) {
           for (const origin of report.newCounters) counters.push(findCounter(registry, origin));
-          report.places.forEach((place, index) => {
-            counters[place]?.add(report.increases[index] ?? 0);
+          report.indexes.forEach((counterIndex, index) => {
+            counters[counterIndex]?.add(report.increases[index] ?? 0);
           });
           for (const name of report.newGauges) ownGauges.push(valuesOf(name));
           report.gauges.forEach((value, index) => {

@@ -9,7 +9,7 @@ import type { CounterOrigin, MetricsRegistry } from '../metrics/registry.ts';
 export interface StatisticsReport {
   readonly newCounters: readonly CounterOrigin[];
   /** Indices of counters, and the increase of each. */
-  readonly places: Uint32Array;
+  readonly indexes: Uint32Array;
   readonly increases: Float64Array;
   readonly newGauges: readonly string[];
   /** The values of all gauges named so far; empty where an earlier part had them. */
@@ -68,10 +68,10 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
   /** From the counter at `start` on; `end` is where the next part begins. */
   function takeCounters(start: number) {
     const newCounters: CounterOrigin[] = [];
-    const places: number[] = [];
+    const indexes: number[] = [];
     const increases: number[] = [];
     let end = start;
-    for (; end < counters.length && places.length < maxCounters; end++) {
+    for (; end < counters.length && indexes.length < maxCounters; end++) {
       const counter = counters[end];
       if (counter === undefined) break;
       if (end === reported.length) {
@@ -83,12 +83,12 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
       const increase = value - (reported[end] ?? 0);
       if (increase === 0) continue;
       reported[end] = value;
-      places.push(end);
+      indexes.push(end);
       increases.push(increase);
     }
     const report = {
       newCounters,
-      places: Uint32Array.from(places),
+      indexes: Uint32Array.from(indexes),
       increases: Float64Array.from(increases),
     };
     return { report, end };

@@ -7,6 +7,6 @@ export const testKeySection: GeneratedSection = {
   mark: 'test-keys',
   text: toTable(
     ['Key', 'Where', 'Meaning'],
-    testKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+    testKeys.map(({ name, sections, meaning }) => [`\`${name}\``, sections.join(', '), meaning]),
   ),
 };

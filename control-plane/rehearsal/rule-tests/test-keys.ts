@@ -7,7 +7,7 @@ import {
 } from '../../../shared/rules/schema/document-schema.ts';
 import { workerTable } from '../../../worker/settings/table.ts';
 
-export type TestPlace = 'file' | 'test' | 'request' | 'status';
+export type TestSection = 'file' | 'test' | 'request' | 'status';
 
 /** How often one row of a test may ask. */
 export const mostTimes = 100_000;
@@ -44,7 +44,7 @@ const count: JsonSchema = { type: ['integer', 'null'], minimum: 0 };
 export const testKeys = [
   {
     name: 'rules',
-    places: ['file'],
+    sections: ['file'],
     type: 'other',
     isRequired: true,
     schema: {
@@ -59,7 +59,7 @@ export const testKeys = [
   },
   {
     name: 'worker',
-    places: ['file'],
+    sections: ['file'],
     type: 'other',
     schema: {
       type: ['object', 'null'],
@@ -72,7 +72,7 @@ export const testKeys = [
   },
   {
     name: 'tests',
-    places: ['file'],
+    sections: ['file'],
     type: 'list',
     holds: 'test',
     isRequired: true,
@@ -81,33 +81,33 @@ export const testKeys = [
   },
   {
     name: 'name',
-    places: ['test'],
+    sections: ['test'],
     type: 'text',
     isRequired: true,
     meaning: 'what is claimed, as a sentence; required',
   },
   {
     name: 'domain',
-    places: ['test', 'request'],
+    sections: ['test', 'request'],
     type: 'text',
     meaning: 'the domain of the requests; of a test, for all that name none',
   },
   {
     name: 'clock',
-    places: ['test'],
+    sections: ['test'],
     type: 'text',
     meaning: 'when the test begins, such as `2026-11-24T18:00:00Z`; default `2026-01-01T00:00:00Z`',
   },
   {
     name: 'requests',
-    places: ['test'],
+    sections: ['test'],
     type: 'list',
     holds: 'request',
     meaning: 'what is asked, in this order, and what the answers are',
   },
   {
     name: 'columns',
-    places: ['test'],
+    sections: ['test'],
     type: 'other',
     schema: { type: ['array', 'null'], minItems: 1, items: { type: 'string' } },
     meaning:
@@ -115,7 +115,7 @@ export const testKeys = [
   },
   {
     name: 'rows',
-    places: ['test'],
+    sections: ['test'],
     type: 'other',
     schema: {
       type: ['array', 'null'],
@@ -125,7 +125,7 @@ export const testKeys = [
   },
   {
     name: 'statistics',
-    places: ['test'],
+    sections: ['test'],
     type: 'other',
     schema: {
       type: ['object', 'null'],
@@ -139,7 +139,7 @@ export const testKeys = [
   },
   {
     name: 'descriptor',
-    places: ['request'],
+    sections: ['request'],
     type: 'other',
     schema: descriptor,
     meaning:
@@ -147,27 +147,27 @@ export const testKeys = [
   },
   {
     name: 'descriptors',
-    places: ['request'],
+    sections: ['request'],
     type: 'other',
     schema: { type: ['array', 'null'], minItems: 1, items: descriptor },
     meaning: 'in place of `descriptor`, for several in one request',
   },
   {
     name: 'at',
-    places: ['request'],
+    sections: ['request'],
     type: 'text',
     meaning: 'how long after `clock`, such as `90s`, or a time; default: when the one before was',
   },
   {
     name: 'hits',
-    places: ['request'],
+    sections: ['request'],
     type: 'other',
     schema: { type: ['integer', 'null'] },
     meaning: 'how many, for each descriptor; 0 only looks, a negative number takes back; default 1',
   },
   {
     name: 'times',
-    places: ['request'],
+    sections: ['request'],
     type: 'count',
     min: 1,
     max: mostTimes,
@@ -175,50 +175,49 @@ export const testKeys = [
   },
   {
     name: 'code',
-    places: ['request', 'status'],
+    sections: ['request', 'status'],
     type: 'text',
     words: ['OK', 'OVER_LIMIT'],
     meaning: '`OK` or `OVER_LIMIT`; of a request, that of the whole answer',
   },
   {
     name: 'remaining',
-    places: ['request', 'status'],
+    sections: ['request', 'status'],
     type: 'other',
     schema: { anyOf: [count, { enum: ['none', 'unlimited'] }] },
     meaning: 'how many hits are left; `none` where no limit applies, or `unlimited`',
   },
   {
     name: 'reset',
-    places: ['request', 'status'],
+    sections: ['request', 'status'],
     type: 'text',
     meaning: 'how long until the window ends, such as `60s`; `none` without a limit',
   },
   {
     name: 'rule',
-    places: ['request', 'status'],
+    sections: ['request', 'status'],
     type: 'text',
     meaning:
       'the rule whose limit applies: the domain and, for each level, the key with `_` and the value, if it has one, joined by dots; or `none`',
   },
   {
     name: 'metric_key',
-    places: ['request', 'status'],
+    sections: ['request', 'status'],
     type: 'text',
     meaning: 'under which name the hits are in the statistics; or `none`',
   },
   {
     name: 'statuses',
-    places: ['request'],
+    sections: ['request'],
     type: 'list',
     holds: 'status',
     meaning: 'for several descriptors: what is expected of each, in their order',
   },
-] as const satisfies readonly SchemaRow<TestPlace>[];
+] as const satisfies readonly SchemaRow<TestSection>[];
 
-export const { keysAt: testKeysAt, formatSchema: formatTestSchema } = createDocumentKeys<TestPlace>(
-  {
+export const { keysAt: testKeysAt, formatSchema: formatTestSchema } =
+  createDocumentKeys<TestSection>({
     title: 'Tests of rate limit rules',
     rows: testKeys,
     root: 'file',
-  },
-);
+  });

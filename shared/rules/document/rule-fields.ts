@@ -3,18 +3,18 @@
 import { toExcerpt } from '../../text-excerpt.ts';
 import type { Reporter } from '../problem/reporter.ts';
 import type { JsonObject, JsonValue } from '../rule.ts';
-import { keysAt, type Place } from '../rule-keys.ts';
+import { keysAt, type Section } from '../rule-keys.ts';
 import { joinPath, listOf, MapReader } from '../yaml/map-reader.ts';
 import type { TreeMap, TreeNode } from '../yaml/yaml-node.ts';
 
-const keysOfPlace: Readonly<Record<Place, readonly string[]>> = {
+const keysOfSection: Readonly<Record<Section, readonly string[]>> = {
   document: keysAt('document'),
   descriptor: keysAt('descriptor'),
   rate_limit: keysAt('rate_limit'),
   replaces: keysAt('replaces'),
   lease: keysAt('lease'),
 };
-const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfPlace).flat());
+const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfSection).flat());
 
 /** What was found among the keys of one mapping. */
 export interface KeyFindings {
@@ -28,22 +28,22 @@ export interface KeyFindings {
  * Reports unknown keys, and keys that are known but have no effect in this place. The reference
  * knows one flat set of keys and ignores those in a wrong place, so they are only warnings.
  */
-export function checkKeys(fields: MapReader, place: Place): KeyFindings {
+export function checkKeys(fields: MapReader, section: Section): KeyFindings {
   const { node: map } = fields;
   const guesses = new Set<string>();
   const misplaced: string[] = [];
   let hasUnexplained = map.isIncomplete === true;
   for (const [name, { key, value }] of map.entries) {
     if (key.kind !== 'text' || !allKeys.has(name)) {
-      const guess = fields.refuseKey(name, keysOfPlace[place]);
+      const guess = fields.refuseKey(name, keysOfSection[section]);
       if (guess === undefined) hasUnexplained = true;
       else guesses.add(guess);
-    } else if (!keysOfPlace[place].includes(name)) {
-      if (!isMissedInside(map, name, place)) misplaced.push(name);
+    } else if (!keysOfSection[section].includes(name)) {
+      if (!isMissedInside(map, name, section)) misplaced.push(name);
       if (name !== 'metadata') checkStrayValue(value, fields.pathOf(name), fields.reporter);
     }
   }
-  reportMisplaced(fields, misplaced, place);
+  reportMisplaced(fields, misplaced, section);
   return {
     explainsAbsence: (key) => hasUnexplained || guesses.has(key),
     isSuspect: hasUnexplained || guesses.size > 0 || misplaced.length > 0,
@@ -51,10 +51,10 @@ export function checkKeys(fields: MapReader, place: Place): KeyFindings {
 }
 
 /** A required key of rate_limit that stands beside it is reported where it is missing. */
-function isMissedInside(map: TreeMap, name: string, place: Place): boolean {
+function isMissedInside(map: TreeMap, name: string, section: Section): boolean {
   const limit = map.entries.get('rate_limit')?.value;
   return (
-    place === 'descriptor' &&
+    section === 'descriptor' &&
     (name === 'unit' || name === 'requests_per_unit') &&
     limit?.kind === 'map' &&
     !limit.entries.has(name) &&
@@ -81,27 +81,27 @@ function checkStrayValue(value: TreeNode, path: string, reporter: Reporter): voi
 }
 
 /** One warning for all keys that belong to the same other place: they are one mistake. */
-function reportMisplaced(fields: MapReader, names: readonly string[], place: Place): void {
-  const byHome = Map.groupBy(names, (name) => describeHome(name, place));
+function reportMisplaced(fields: MapReader, names: readonly string[], section: Section): void {
+  const byHome = Map.groupBy(names, (name) => describeHome(name, section));
   for (const [home, group] of byHome) {
     const [first = ''] = group;
     const [verb, it] = group.length === 1 ? ['has', 'it'] : ['have', 'them'];
     const message = `${listOf(group.map((name) => `'${name}'`))} ${verb} no effect here`;
     const offset = fields.node.entries.get(first)?.key.offset;
-    const hint = `move ${it} ${home}${describeColumn(fields, offset ?? 0, place)}`;
+    const hint = `move ${it} ${home}${describeColumn(fields, offset ?? 0, section)}`;
     fields.reporter.advise('misplaced-key', offset, fields.pathOf(first), message, hint);
   }
 }
 
 /** Where the keys of that home begin; '' where the text does not show it. */
-function describeColumn({ node, reporter }: MapReader, offset: number, place: Place): string {
+function describeColumn({ node, reporter }: MapReader, offset: number, section: Section): string {
   const limit = node.entries.get('rate_limit');
-  if (place === 'descriptor' && limit?.value.kind === 'null') {
+  if (section === 'descriptor' && limit?.value.kind === 'null') {
     const column = reporter.position(limit.key.offset)?.column;
     return column === undefined ? '' : `, to column ${column + 2}`;
   }
   const list = node.entries.get('descriptors')?.value;
-  const items = place === 'document' && list?.kind === 'list' ? list.items : [];
+  const items = section === 'document' && list?.kind === 'list' ? list.items : [];
   const before = items.findLast((item) => item.kind === 'map' && item.offset < offset);
   const first = before?.kind === 'map' ? before.entries.values().next().value : undefined;
   // In braces the columns of keys mean nothing.
@@ -110,12 +110,12 @@ function describeColumn({ node, reporter }: MapReader, offset: number, place: Pl
   return column === undefined ? '' : `, to column ${column} where its keys begin`;
 }
 
-function describeHome(name: string, place: Place): string {
+function describeHome(name: string, section: Section): string {
   if (name === 'domain') return 'to the top of the document';
-  if (keysOfPlace.rate_limit.includes(name)) {
-    return place === 'document' ? 'into the rate_limit of a descriptor' : 'into rate_limit';
+  if (keysOfSection.rate_limit.includes(name)) {
+    return section === 'document' ? 'into the rate_limit of a descriptor' : 'into rate_limit';
   }
-  return place === 'document' ? 'into an item of descriptors' : 'out, beside the key';
+  return section === 'document' ? 'into an item of descriptors' : 'out, beside the key';
 }
 
 /** `firstKey` is the usual first key of an item. */

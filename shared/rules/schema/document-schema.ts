@@ -3,7 +3,7 @@
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** What a row says of the value of its key. */
-type SchemaValue<Place extends string> =
+type SchemaValue<Section extends string> =
   | {
       readonly type: 'text';
       /** The only words allowed, in any case of letters; without it, any text. */
@@ -14,10 +14,10 @@ type SchemaValue<Place extends string> =
   /** A whole number. */
   | { readonly type: 'count'; readonly min: number; readonly max: number }
   | { readonly type: 'flag' | 'limit_flag' }
-  /** A mapping, or a list of mappings, with keys of the place `holds`. */
+  /** A mapping, or a list of mappings, with keys of the section `holds`. */
   | {
       readonly type: 'map' | 'list';
-      readonly holds: Place;
+      readonly holds: Section;
       /** Of a list that is given. */
       readonly items?: readonly [least: number, most: number];
     }
@@ -26,59 +26,61 @@ type SchemaValue<Place extends string> =
   /** None of these. */
   | { readonly type: 'other'; readonly schema: JsonSchema };
 
-/** A key in the mappings of some places. */
-export type SchemaRow<Place extends string> = SchemaValue<Place> & {
+/** A key in the mappings of some sections. */
+export type SchemaRow<Section extends string> = SchemaValue<Section> & {
   readonly name: string;
-  readonly places: readonly Place[];
+  readonly sections: readonly Section[];
   /** May have names in backquotes. */
   readonly meaning: string;
   readonly isRequired?: boolean;
 };
 
-export interface DocumentKind<Place extends string> {
+export interface DocumentKind<Section extends string> {
   readonly title: string;
-  readonly rows: readonly SchemaRow<Place>[];
-  readonly root: Place;
+  readonly rows: readonly SchemaRow<Section>[];
+  readonly root: Section;
   /** Keywords for the mappings of a place beyond those that the rows give. */
-  readonly refine?: (place: Place) => JsonSchema;
+  readonly refine?: (section: Section) => JsonSchema;
 }
 
-export interface DocumentKeys<Place extends string> {
+export interface DocumentKeys<Section extends string> {
   /** The keys of a place, in the order of the rows. */
-  keysAt(place: Place): readonly string[];
+  keysAt(section: Section): readonly string[];
   /** The text of the file that has the schema. */
   formatSchema(): string;
 }
 
 /** What the reader of a kind of documents and its schema both take from its rows. */
-export function createDocumentKeys<Place extends string>(
-  kind: DocumentKind<Place>,
-): DocumentKeys<Place> {
+export function createDocumentKeys<Section extends string>(
+  kind: DocumentKind<Section>,
+): DocumentKeys<Section> {
   return {
-    keysAt: (place) =>
-      kind.rows.filter(({ places }) => places.includes(place)).map(({ name }) => name),
+    keysAt: (section) =>
+      kind.rows.filter(({ sections }) => sections.includes(section)).map(({ name }) => name),
     formatSchema: () => `${JSON.stringify(createDocumentSchema(kind), undefined, 2)}\n`,
   };
 }
 
 /** Draft 7, which every editor reads. */
-export function createDocumentSchema<Place extends string>(kind: DocumentKind<Place>): JsonSchema {
-  const places = new Set(kind.rows.flatMap((row) => ('holds' in row ? [row.holds] : [])));
+export function createDocumentSchema<Section extends string>(
+  kind: DocumentKind<Section>,
+): JsonSchema {
+  const sections = new Set(kind.rows.flatMap((row) => ('holds' in row ? [row.holds] : [])));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: kind.title,
-    ...describePlace(kind, kind.root),
+    ...describeSection(kind, kind.root),
     definitions: Object.fromEntries(
-      [...places].map((place) => [place, describePlace(kind, place)]),
+      [...sections].map((section) => [section, describeSection(kind, section)]),
     ),
   };
 }
 
-function describePlace<Place extends string>(
-  { rows, refine }: DocumentKind<Place>,
-  place: Place,
+function describeSection<Section extends string>(
+  { rows, refine }: DocumentKind<Section>,
+  section: Section,
 ): JsonSchema {
-  const here = rows.filter(({ places }) => places.includes(place));
+  const here = rows.filter(({ sections }) => sections.includes(section));
   const required = here.filter(({ isRequired }) => isRequired);
   return {
     type: 'object',
@@ -90,12 +92,12 @@ function describePlace<Place extends string>(
         { description: row.meaning.replaceAll('`', ''), ...describeValue(row) },
       ]),
     ),
-    ...refine?.(place),
+    ...refine?.(section),
   };
 }
 
 /** A key without a value counts as absent. */
-function describeValue<Place extends string>(row: SchemaRow<Place>): JsonSchema {
+function describeValue<Section extends string>(row: SchemaRow<Section>): JsonSchema {
   switch (row.type) {
     case 'text':
       if (row.words) return describeWords(row.words);
@@ -136,6 +138,6 @@ function describeWords(words: readonly string[]): JsonSchema {
   return { anyOf: [{ enum: words }, { type: 'string', pattern }, { type: 'null' }] };
 }
 
-function refOf(place: string): string {
-  return `#/definitions/${place}`;
+function refOf(section: string): string {
+  return `#/definitions/${section}`;
 }

@@ -1,18 +1,18 @@
 // The JSON Schema of a rules document, for editors, made from the rows of rule-keys.ts. It finds less than
 // `check`, which also compares keys and files.
 
-import { type Place, type RuleKey, ruleKeys } from '../rule-keys.ts';
+import { type RuleKey, ruleKeys, type Section } from '../rule-keys.ts';
 import { createDocumentSchema, type JsonSchema } from './document-schema.ts';
 
 const rows: readonly RuleKey[] = ruleKeys;
 
 export function createRuleSchema(): JsonSchema {
-  return createDocumentSchema<Place>({
+  return createDocumentSchema<Section>({
     title: 'Rate limit rules of one domain',
     rows,
     root: 'document',
-    refine: (place) =>
-      place === 'rate_limit'
+    refine: (section) =>
+      section === 'rate_limit'
         ? {
             if: { required: ['unlimited'], properties: { unlimited: { const: true } } },
             // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema

@@ -9,7 +9,7 @@ export const ruleKeySection: GeneratedSection = {
   mark: 'keys',
   text: toTable(
     ['Key', 'Where', 'Meaning'],
-    ruleKeys.map(({ name, places, meaning }) => [`\`${name}\``, places.join(', '), meaning]),
+    ruleKeys.map(({ name, sections, meaning }) => [`\`${name}\``, sections.join(', '), meaning]),
   ),
 };
 

@@ -74,12 +74,12 @@ function parseGroup(
   let tls = false;
   for (const [index, item] of items.entries()) {
     const result = isUrl(item) ? parseUrl(item) : parseAddress(item);
-    const place = `address ${index + 1}`;
-    if (!result.ok) return bad(`${place}: ${result.reason}`);
+    const name = `address ${index + 1}`;
+    if (!result.ok) return bad(`${name}: ${result.reason}`);
     const { value } = result;
     if (value.credentials !== undefined)
-      return bad(`${place}: credentials have a setting of their own`);
-    if (value.database !== 0) return bad(`${place}: a database cannot be chosen`);
+      return bad(`${name}: credentials have a setting of their own`);
+    if (value.database !== 0) return bad(`${name}: a database cannot be chosen`);
     tls ||= value.tls;
     addresses.push(value.address);
   }

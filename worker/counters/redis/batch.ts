@@ -134,7 +134,7 @@ export class Batch {
   /** How many operations are answered; the commands in flight are those of the following ones. */
   #answered = 0;
   /** Replies that wait for those to scripts that the server did not know, and the indices of these among them. */
-  #unknownScripts: { readonly raw: RawReply[]; readonly places: readonly number[] } | undefined;
+  #unknownScripts: { readonly raw: RawReply[]; readonly positions: readonly number[] } | undefined;
   #hasScripts = false;
   /** By operation, the hits on limiters' counters. */
   #limited: Map<number, LimiterHits> | undefined;
@@ -316,8 +316,8 @@ export class Batch {
   take(raw: RawReply[]): Further {
     const unknown = this.#unknownScripts;
     if (unknown !== undefined) {
-      for (const [index, place] of unknown.places.entries()) {
-        unknown.raw[place] = raw[index] as RawReply;
+      for (const [index, position] of unknown.positions.entries()) {
+        unknown.raw[position] = raw[index] as RawReply;
       }
       this.#unknownScripts = undefined;
       return this.#takeKnown(unknown.raw);
@@ -329,17 +329,17 @@ export class Batch {
   /** The scripts that the server did not know, now in full; it has executed none of them. */
   #findUnknownScripts(raw: RawReply[]): readonly CommandText[] {
     const commands: CommandText[] = [];
-    const places: number[] = [];
-    let place = 0;
+    const positions: number[] = [];
+    let position = 0;
     for (let index = this.#answered; index < this.#operations.length; index++) {
       const operation = this.#operations[index] as Operation;
-      if (operation.kind === 'limit' && isUnknownScript(raw[place])) {
+      if (operation.kind === 'limit' && isUnknownScript(raw[position])) {
         commands.push(this.#toLimitText(operation, 'EVAL'));
-        places.push(place);
+        positions.push(position);
       }
-      place += operation.lifetime > 0 ? 2 : 1;
+      position += operation.lifetime > 0 ? 2 : 1;
     }
-    if (places.length > 0) this.#unknownScripts = { raw, places };
+    if (positions.length > 0) this.#unknownScripts = { raw, positions };
     return commands;
   }
 
@@ -442,18 +442,18 @@ export class Batch {
     if (sumBefore.size === 0) return;
     for (const [index, request] of this.requests.entries()) {
       const end = this.#firstHit[index + 1] ?? this.#operationOf.length;
-      for (let place = this.#firstHit[index] ?? end; place < end; place++) {
-        const summed = this.#operations[this.#operationOf[place] ?? -1];
-        const before = sumBefore.get(this.#operationOf[place] ?? -1);
+      for (let hitPosition = this.#firstHit[index] ?? end; hitPosition < end; hitPosition++) {
+        const summed = this.#operations[this.#operationOf[hitPosition] ?? -1];
+        const before = sumBefore.get(this.#operationOf[hitPosition] ?? -1);
         if (before === undefined || summed === undefined) continue;
-        const sum = this.#sumSoFar[place] ?? 0;
-        sumBefore.set(this.#operationOf[place] ?? -1, sum);
+        const sum = this.#sumSoFar[hitPosition] ?? 0;
+        sumBefore.set(this.#operationOf[hitPosition] ?? -1, sum);
         if (request === undefined) continue;
         const operation = toOperation('add', summed.key, summed.windowSeconds);
         operation.amount = sum - before;
         operation.hitCount = 1;
-        this.#operationOf[place] = this.#operations.length;
-        this.#sumSoFar[place] = operation.amount;
+        this.#operationOf[hitPosition] = this.#operations.length;
+        this.#sumSoFar[hitPosition] = operation.amount;
         this.#operations.push(operation);
       }
     }
@@ -471,12 +471,12 @@ export class Batch {
    * failure, if any: it fails exactly the requests with a hit in the failed operation.
    */
   complete(index: number): AppError | undefined {
-    let place = this.#firstHit[index] ?? 0;
+    let hitPosition = this.#firstHit[index] ?? 0;
     const hits = this.requests[index]?.hits ?? [];
     let failure: AppError | undefined;
     for (let hitIndex = 0; hitIndex < hits.length; hitIndex++) {
       const hit = hits[hitIndex] as Hit;
-      const operationIndex = this.#operationOf[place] ?? -1;
+      const operationIndex = this.#operationOf[hitPosition] ?? -1;
       const operation = this.#operations[operationIndex];
       const reply = operation?.reply;
       if (operation === undefined || reply === undefined) {
@@ -489,9 +489,9 @@ export class Batch {
         hit.after =
           operation.kind === 'refund'
             ? reply
-            : reply - (operation.amount - (this.#sumSoFar[place] ?? 0));
+            : reply - (operation.amount - (this.#sumSoFar[hitPosition] ?? 0));
       }
-      place++;
+      hitPosition++;
     }
     return failure;
   }

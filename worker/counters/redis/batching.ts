@@ -445,7 +445,7 @@ class WaitingLine {
   #requests: CountRequest[] = [];
   /** In a list of its own, to avoid an object per request. */
   #arrivals: number[] = [];
-  /** Place of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
+  /** Index of the first one, so that taking one does not move the others. `takeWhere` closes the gap. */
   #head = 0;
 
   get size(): number {
@@ -483,9 +483,9 @@ class WaitingLine {
     const leaving: CountRequest[] = [];
     // In place: this happens often, and mostly none leaves.
     let staying = 0;
-    for (let place = this.#head; place < this.#requests.length; place++) {
-      const request = this.#requests[place] as CountRequest;
-      const arrivedMs = this.#arrivals[place] as number;
+    for (let index = this.#head; index < this.#requests.length; index++) {
+      const request = this.#requests[index] as CountRequest;
+      const arrivedMs = this.#arrivals[index] as number;
       if (leaves(request, arrivedMs)) {
         leaving.push(request);
       } else {

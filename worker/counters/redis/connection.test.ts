@@ -186,12 +186,14 @@ test('replies are the same however their bytes arrive', (t) => {
   const someReplies = fc.array(fc.nat({ max: replies.length - 1 }), { maxLength: 12 });
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 20 });
   fc.assert(
-    fc.property(someReplies, cuts, (places, cutPlaces) => {
-      const bytes = Buffer.from(places.map((place) => `${replies[place]?.[0]}\r\n`).join(''));
-      const ends = [...cutPlaces, bytes.length].sort((one, other) => one - other);
+    fc.property(someReplies, cuts, (positions, cutPositions) => {
+      const bytes = Buffer.from(
+        positions.map((position) => `${replies[position]?.[0]}\r\n`).join(''),
+      );
+      const ends = [...cutPositions, bytes.length].sort((one, other) => one - other);
       const chunks = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
       t.deepEqual(read(...chunks), {
-        replies: places.map((place) => replies[place]?.[1] ?? null),
+        replies: positions.map((position) => replies[position]?.[1] ?? null),
         problem: undefined,
       });
     }),

@@ -273,17 +273,17 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
   /** Nearly every reply is a small number: read in place. Also false for other replies. */
   function takeInteger(): boolean {
     const first = at + 1;
-    let place = first;
+    let position = first;
     let value = 0;
-    for (; place < bytes.length; place++) {
-      const digit = (bytes[place] as number) - zero;
+    for (; position < bytes.length; position++) {
+      const digit = (bytes[position] as number) - zero;
       if (digit < 0 || digit > 9) break;
       value = value * 10 + digit;
     }
-    const digits = place - first;
+    const digits = position - first;
     if (digits === 0 || digits > exactDigits) return false;
-    if (bytes[place] !== carriageReturn || bytes[place + 1] !== lineFeed) return false;
-    at = place + 2;
+    if (bytes[position] !== carriageReturn || bytes[position + 1] !== lineFeed) return false;
+    at = position + 2;
     add(value);
     return true;
   }

@@ -29,22 +29,22 @@ export function createKnownExpiries(): KnownExpiries {
   return { has, remember, forget };
 
   function has(key: string, nowMs: number): boolean {
-    const place = find(key);
-    if (place === -1) return false;
-    const until = untilSeconds[place] as number;
+    const slot = find(key);
+    if (slot === -1) return false;
+    const until = untilSeconds[slot] as number;
     if (until * 1000 <= nowMs) return false;
-    if (place > bucket) putFirst(place, until);
+    if (slot > bucket) putFirst(slot, until);
     return true;
   }
 
   function remember(key: string, untilMs: number): void {
-    const place = find(key);
-    putFirst(place === -1 ? bucket + keysPerBucket - 1 : place, Math.floor(untilMs / 1000));
+    const slot = find(key);
+    putFirst(slot === -1 ? bucket + keysPerBucket - 1 : slot, Math.floor(untilMs / 1000));
   }
 
   function forget(key: string): void {
-    const place = find(key);
-    if (place !== -1) untilSeconds[place] = 0;
+    const slot = find(key);
+    if (slot !== -1) untilSeconds[slot] = 0;
   }
 
   /** -1 where it is not found. */
@@ -60,15 +60,15 @@ export function createKnownExpiries(): KnownExpiries {
     bucket = ((one ^ (other >>> 15)) >>> 16) * keysPerBucket;
     // 0 marks a slot that was never used.
     tag = (other ^ (one >>> 15)) >>> 0 || 1;
-    for (let place = bucket; place < bucket + keysPerBucket; place++) {
-      if (tags[place] === tag) return place;
+    for (let slot = bucket; slot < bucket + keysPerBucket; slot++) {
+      if (tags[slot] === tag) return slot;
     }
     return -1;
   }
 
-  /** Entries before `place` move back by one: a bucket is ordered by use. */
-  function putFirst(place: number, until: number): void {
-    for (let to = place; to > bucket; to--) {
+  /** Entries before `slot` move back by one: a bucket is ordered by use. */
+  function putFirst(slot: number, until: number): void {
+    for (let to = slot; to > bucket; to--) {
       tags[to] = tags[to - 1] as number;
       untilSeconds[to] = untilSeconds[to - 1] as number;
     }

@@ -2,8 +2,8 @@ import test from 'ava';
 import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import { createRedirect, parseRedirection, type Redirection } from './redirection.ts';
 
-const moved = (slot: number, place: string) => new Error(`MOVED ${slot} ${place}`);
-const ask = (slot: number, place: string) => new Error(`ASK ${slot} ${place}`);
+const moved = (slot: number, address: string) => new Error(`MOVED ${slot} ${address}`);
+const ask = (slot: number, address: string) => new Error(`ASK ${slot} ${address}`);
 
 test('MOVED and ASK name slot and node; nothing else is a redirection', (t) => {
   const tcp = (host: string, port: number) => ({ kind: 'tcp', host, port }) as const;

@@ -44,7 +44,7 @@ export interface RedirectDeps {
 interface Group {
   readonly redirection: Redirection;
   /** Indices of the commands in the batch, in order. */
-  readonly places: number[];
+  readonly positions: number[];
 }
 
 /** Forwards the commands that the node at `fromHost` did not execute, for each node in order. */
@@ -63,16 +63,16 @@ export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps
       return;
     }
     let open = groups.length;
-    for (const { redirection, places } of groups) {
+    for (const { redirection, positions } of groups) {
       const isAsking = redirection.kind === 'ask';
       if (!isAsking) onMoved(redirection);
-      const again = places.map((place) => commands[place] as CommandText);
+      const again = positions.map((position) => commands[position] as CommandText);
       const sent = isAsking ? again.flatMap((command) => [asking, command]) : again;
       sendCommands(redirection.address, sent, (raw) => {
         const answers = isAsking ? raw.filter((_, index) => index % 2 === 1) : raw;
-        for (const [index, place] of places.entries()) {
+        for (const [index, position] of positions.entries()) {
           const answer = answers[index];
-          if (answer !== undefined) replies[place] = answer;
+          if (answer !== undefined) replies[position] = answer;
         }
         open--;
         if (open === 0) follow(commands, replies, hopsLeft - 1, done);
@@ -82,14 +82,14 @@ export function createRedirect({ fromHost, sendCommands, onMoved }: RedirectDeps
 
   function findGroups(replies: readonly RawReply[]): Group[] {
     const groups = new Map<string, Group>();
-    for (const [place, reply] of replies.entries()) {
+    for (const [position, reply] of replies.entries()) {
       const redirection = parseRedirection(reply, fromHost);
       if (redirection === undefined) continue;
       const { kind, address } = redirection;
       const name = `${kind} ${address.host}:${address.port}`;
       const group = groups.get(name);
-      if (group === undefined) groups.set(name, { redirection, places: [place] });
-      else group.places.push(place);
+      if (group === undefined) groups.set(name, { redirection, positions: [position] });
+      else group.positions.push(position);
     }
     return [...groups.values()];
   }
