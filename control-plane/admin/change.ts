@@ -8,15 +8,15 @@ import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findRemoval } from '../snapshot/removal-guard.ts';
+import { applyChange } from '../store/changed-files.ts';
+import type { Revision } from '../store/revision.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
   stepsTrailer,
   supersedeTrailer,
   withTrailer,
-} from '../snapshot/revision-trailer.ts';
-import { applyChange } from '../store/changed-files.ts';
-import type { Revision } from '../store/revision.ts';
+} from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
 import { existingPaths } from '../store/store-path.ts';
 import { busy, type ChangeTurns } from './change-turns.ts';

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { policyFile } from '../policy/policy-file.ts';
-import { nodeGroupsFile } from '../snapshot/node-groups-file.ts';
+import { nodeGroupsFile } from '../snapshot/node-groups.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { existingPaths } from '../store/store-path.ts';
 

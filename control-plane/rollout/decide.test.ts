@@ -1,5 +1,5 @@
 import test from 'ava';
-import { type NodeGroup, noConditions } from '../snapshot/node-group.ts';
+import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { parseRolloutPlan } from './plan.ts';

@@ -5,7 +5,8 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import type { Counted } from '../fleet/fleet.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
-import { buildSnapshots, selectSnapshot } from '../snapshot/build.ts';
+import { buildSnapshots } from '../snapshot/build.ts';
+import { selectSnapshot } from '../snapshot/served.ts';
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorker, VanishedWorker } from '../xds/workers.ts';
 import {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type NodeGroup, noConditions } from '../snapshot/node-group.ts';
+import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
 import {
   chooseShare,

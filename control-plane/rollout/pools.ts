@@ -3,7 +3,7 @@
 // rollout's id, its node id and its instance: nobody can choose one that comes first, and other workers come first
 // each time. Pure.
 import { createHash } from 'node:crypto';
-import { matchesNode, type NodeGroup } from '../snapshot/node-group.ts';
+import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 

@@ -11,10 +11,10 @@ import {
   buildSnapshots,
   createRememberingParser,
   defaultMaxResponseBytes,
-  selectSnapshot,
 } from './build.ts';
-import { nodeGroupsFile } from './node-groups-file.ts';
+import { nodeGroupsFile } from './node-groups.ts';
 import { largestResponseBytes } from './response-body.ts';
+import { selectSnapshot } from './served.ts';
 import type { Snapshot } from './snapshot.ts';
 
 const { rateLimitConfig } = loadProtos();

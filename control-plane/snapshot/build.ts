@@ -7,17 +7,23 @@ import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
+import { toResource } from '../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { adviseOnRules } from '../advice/rule-advice.ts';
 import { type Policy, parsePolicy, policyFile } from '../policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
-import { type DomainResource, type Encode, toDomainResource } from './domain-resource.ts';
-import { matchesAny, matchesNode, type NodeGroup } from './node-group.ts';
-import { nodeGroupsFile, parseNodeGroups } from './node-groups-file.ts';
+import { matchesAny, type NodeGroup, nodeGroupsFile, parseNodeGroups } from './node-groups.ts';
 import { largestResponseBytes } from './response-body.ts';
-import { createSnapshot, type NodeIdentity, type Snapshot, toDigest } from './snapshot.ts';
+import {
+  createResource,
+  createSnapshot,
+  type Resource,
+  type Snapshot,
+  toDigest,
+} from './snapshot.ts';
 
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
@@ -66,6 +72,8 @@ export interface BuildOptions {
 /** The default limit of the reference worker, in bytes. */
 export const defaultMaxResponseBytes = 4 * 1024 * 1024;
 
+export type Encode = (message: RateLimitConfigMessage) => Buffer;
+
 export interface BuildDeps {
   readonly encode: Encode;
   /** Wall time in milliseconds, by which rules have ended; default now. */
@@ -76,17 +84,17 @@ export interface BuildDeps {
 
 type Parse = (text: string, path: string) => ParsedDocument;
 
-interface Remembered {
+interface ParsedText {
   readonly text: string;
   readonly parsed: ParsedDocument;
 }
 
 /** Parses each text only once: each call is for the files of the next revision. Texts that the previous one did not have are forgotten. */
 export function createRememberingParser(): () => Parse {
-  let before = new Map<string, Remembered>();
+  let before = new Map<string, ParsedText>();
   return () => {
     const known = before;
-    const now = new Map<string, Remembered>();
+    const now = new Map<string, ParsedText>();
     before = now;
     return (text, path) => {
       const found = known.get(path);
@@ -193,26 +201,94 @@ function tryToEncode(
   }
 }
 
-/**
- * The snapshot of a node; with fields of our own only where it announces that it reads them (behaviour:
- * fields-of-our-own).
- */
-export function selectSnapshot(
-  groups: readonly GroupSnapshots[],
-  node: NodeIdentity,
-): Snapshot | undefined {
-  const found = selectGroup(groups, node);
-  const announced = node.metadata.get(ourFieldsKey);
-  if (announced === undefined) return found?.others;
-  return announcesEnds(announced) ? found?.ours : found?.lasting;
+/** One domain as the resource for workers, in its variants (behaviour: fields-of-our-own). */
+export interface DomainResource {
+  /** For workers that announce themselves as ours. */
+  readonly ours: Resource;
+  /** For those of them that cannot end rules by themselves; the same object where both are equal. */
+  readonly lasting: Resource;
+  /** For all others; the same object where both are equal. */
+  readonly others: Resource;
+  /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
+  readonly leftOut: readonly string[];
+  /** One for each document with such fields. */
+  readonly notes: readonly Problem[];
 }
 
-/** Always found, since the last matches all. */
-export function selectGroup(
-  groups: readonly GroupSnapshots[],
-  node: NodeIdentity,
-): GroupSnapshots | undefined {
-  return groups.find(({ group }) => matchesNode(group.match, node));
+interface RememberedResource {
+  readonly documents: readonly RuleDocument[];
+  readonly encode: Encode;
+  readonly resource: DomainResource;
+}
+
+/** By the first document: few domains change from one revision to the next. */
+const knownResources = new WeakMap<RuleDocument, RememberedResource>();
+
+/** The documents of one domain as one resource, named for the domain: it works for workers that do not
+ * merge, and a renamed file changes nothing. The same object for the same documents. */
+export function toDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const [first] = documents;
+  const known = first && knownResources.get(first);
+  if (known?.encode === encode && areSame(known.documents, documents)) return known.resource;
+  const resource = createDomainResource(domain, documents, encode);
+  if (first !== undefined) knownResources.set(first, { documents, encode, resource });
+  return resource;
+}
+
+function areSame(a: readonly RuleDocument[], b: readonly RuleDocument[]): boolean {
+  return a.length === b.length && a.every((document, index) => document === b[index]);
+}
+
+function createDomainResource(
+  domain: string,
+  documents: readonly RuleDocument[],
+  encode: Encode,
+): DomainResource {
+  const merged: RuleDocument = {
+    file: domain,
+    domain,
+    position: undefined,
+    descriptors: documents.flatMap(({ descriptors }) => descriptors),
+  };
+  const { leftOut } = toResource(merged, { withOurFields: false });
+  // A worker that cannot end a rule by itself would keep it for as long as it reaches no control plane.
+  const [endless = merged] = documentsAt([merged], Number.POSITIVE_INFINITY);
+  const encodeFor = (document: RuleDocument, withOurFields: boolean) =>
+    createResource(domain, encode(toResource(document, { withOurFields }).message));
+  const others = encodeFor(endless, false);
+  const lasting = unlessEqual(encodeFor(endless, true), others);
+  const ours = endless === merged ? lasting : encodeFor(merged, true);
+  const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
+  return { ours, lasting, others, leftOut, notes };
+}
+
+function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part): Part {
+  return part.version === other.version ? other : part;
+}
+
+/** At the document's domain. */
+function toNote(document: RuleDocument): Problem[] {
+  const { leftOut } = toResource(document, { withOurFields: false });
+  const [first] = leftOut;
+  if (first === undefined) return [];
+  const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
+  const endNote = names.includes('until') ? ' them, and no rule with until' : '';
+  const count = leftOut.length === 1 ? 'one place' : `${leftOut.length} places`;
+  const message = `${names.join(' and ')} of domain '${toExcerpt(document.domain)}' (${count}) cannot be sent to workers that are not Ratelane's; they get the rules without${endNote}`;
+  const { position } = document;
+  return [
+    {
+      ...problemOf('note', 'worker-only-field', document.file, message),
+      path: first,
+      line: position?.line,
+      column: position?.column,
+      sourceLine: position?.sourceLine,
+    },
+  ];
 }
 
 /** Groups with the same domains share their snapshots. */
@@ -229,10 +305,8 @@ function toGroups(
     if (snapshots === undefined) {
       const variants = chosen.flatMap((domain) => resources.get(domain) ?? []);
       const others = createSnapshot(variants.map((each) => each.others));
-      const after = (each: Snapshot, equal: Snapshot) =>
-        each.version === equal.version ? equal : each;
-      const lasting = after(createSnapshot(variants.map((each) => each.lasting)), others);
-      const ours = after(createSnapshot(variants.map((each) => each.ours)), lasting);
+      const lasting = unlessEqual(createSnapshot(variants.map((each) => each.lasting)), others);
+      const ours = unlessEqual(createSnapshot(variants.map((each) => each.ours)), lasting);
       snapshots = { ours, lasting, others };
       known.set(key, snapshots);
     }

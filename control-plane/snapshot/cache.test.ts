@@ -9,7 +9,7 @@ import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts'
 import type { Revision } from '../store/revision.ts';
 import { buildSnapshots } from './build.ts';
 import { createSnapshotCache, type SnapshotCache } from './cache.ts';
-import { nodeGroupsFile } from './node-groups-file.ts';
+import { nodeGroupsFile } from './node-groups.ts';
 import type { RevisionMemory } from './revision-memory.ts';
 import type { NodeIdentity } from './snapshot.ts';
 

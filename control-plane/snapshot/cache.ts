@@ -10,7 +10,17 @@ import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { type GovernedRules, judgeByPolicy } from '../policy/policy-guard.ts';
-import { type Revision, type RevisionInfo, toRevisionInfo, toShortId } from '../store/revision.ts';
+import {
+  allowRemovalTrailer,
+  nowTrailer,
+  type Revision,
+  type RevisionInfo,
+  saysTrailer,
+  stepsTrailer,
+  supersedeTrailer,
+  toRevisionInfo,
+  toShortId,
+} from '../store/revision.ts';
 import type { ConfigStore, StoreStatus } from '../store/store.ts';
 import {
   type BuildOptions,
@@ -23,13 +33,6 @@ import { createLastGood } from './last-good.ts';
 import { findRemoval } from './removal-guard.ts';
 import { createRevisionLog } from './revision-log.ts';
 import { heldBackBy, type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
-import {
-  allowRemovalTrailer,
-  nowTrailer,
-  saysTrailer,
-  stepsTrailer,
-  supersedeTrailer,
-} from './revision-trailer.ts';
 import { createServed, type InForce, type Served, type Serving, type Trial } from './served.ts';
 import type { NodeIdentity } from './snapshot.ts';
 import type { InForceState, SnapshotState, Staleness, TrialState } from './snapshot-state.ts';

@@ -3,7 +3,7 @@ import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
-import { toDomainResource } from './domain-resource.ts';
+import { toDomainResource } from './build.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 const ours = (fields: string) =>

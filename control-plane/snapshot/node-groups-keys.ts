@@ -1,5 +1,5 @@
 // The keys of the file of node groups, one row each, from which come: which keys are known and where, and the JSON Schema
-// for editors. node-groups-file.ts reads their values.
+// for editors. node-groups.ts reads their values.
 import {
   createDocumentKeys,
   type JsonSchema,

@@ -4,7 +4,7 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { allowRemovalTrailer, toLine } from './revision-trailer.ts';
+import { allowRemovalTrailer, toLine } from '../store/revision.ts';
 
 /** Removing fewer is everyday work, whatever share of all it is. */
 const minRemoved = 10;

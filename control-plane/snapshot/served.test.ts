@@ -3,7 +3,7 @@ import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.t
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
-import { nodeGroupsFile } from './node-groups-file.ts';
+import { nodeGroupsFile } from './node-groups.ts';
 import { createServed, type InForce, type Serving, type Trial } from './served.ts';
 import type { NodeIdentity, Snapshot } from './snapshot.ts';
 

@@ -1,7 +1,9 @@
 // What every node is served at this moment, and the only place that changes it: whoever listens is told of each
 // change, and compares what a node got before with what it gets now (xds/session.ts sends nothing twice).
+import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
-import { type BuiltSnapshots, type GroupSnapshots, selectGroup, selectSnapshot } from './build.ts';
+import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
+import { matchesNode } from './node-groups.ts';
 import type { Said } from './revision-memory.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
 
@@ -111,4 +113,26 @@ function keepIdentities(
     lasting: keep(each.lasting),
     others: keep(each.others),
   }));
+}
+
+/**
+ * The snapshot of a node; with fields of our own only where it announces that it reads them (behaviour:
+ * fields-of-our-own).
+ */
+export function selectSnapshot(
+  groups: readonly GroupSnapshots[],
+  node: NodeIdentity,
+): Snapshot | undefined {
+  const found = selectGroup(groups, node);
+  const announced = node.metadata.get(ourFieldsKey);
+  if (announced === undefined) return found?.others;
+  return announcesEnds(announced) ? found?.ours : found?.lasting;
+}
+
+/** Always found, since the last matches all. */
+function selectGroup(
+  groups: readonly GroupSnapshots[],
+  node: NodeIdentity,
+): GroupSnapshots | undefined {
+  return groups.find(({ group }) => matchesNode(group.match, node));
 }

@@ -2,7 +2,7 @@
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
-import type { NodeGroup } from './node-group.ts';
+import type { NodeGroup } from './node-groups.ts';
 import type { Said } from './revision-memory.ts';
 
 /** Plain data. */

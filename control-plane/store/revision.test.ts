@@ -1,6 +1,13 @@
-// What is kept of texts that others wrote.
+// What is kept of texts that others wrote, and what a message says of how to serve its revision.
 import test from 'ava';
-import { toInfoText } from './revision.ts';
+import {
+  allowRemovalTrailer,
+  nowTrailer,
+  saysTrailer,
+  supersedeTrailer,
+  toInfoText,
+  withTrailer,
+} from './revision.ts';
 
 test('a long message is cut in the middle, at the end of a line, and keeps its last lines', (t) => {
   t.is(toInfoText(' short\n\nRollout: now\n'), 'short\n\nRollout: now');
@@ -16,4 +23,22 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
   t.deepEqual(new Set(lines.split('\n').filter((line) => line !== 'y: Rollout: now')).size, 1);
   t.true(lines.includes('…\n'));
   t.true(toInfoText('\u{1f600}'.repeat(4000))?.isWellFormed());
+});
+
+const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
+
+test('a line of its own in the message says what the author means', (t) => {
+  t.true(says('clean up\n\nAllow-Removal: yes'));
+  t.true(says('clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b'));
+  t.false(says('what does Allow-Removal: yes do?'));
+  t.false(says('Allow-Removal: no'));
+  t.false(says(undefined));
+});
+
+test('what is said is added once, in one paragraph', (t) => {
+  t.true(says(withTrailer('clean up', allowRemovalTrailer)));
+  t.is(withTrailer('a\n\nAllow-Removal: yes', allowRemovalTrailer), 'a\n\nAllow-Removal: yes');
+  const both = withTrailer(withTrailer('a', allowRemovalTrailer), nowTrailer);
+  t.is(both, 'a\n\nAllow-Removal: yes\nRollout: now');
+  t.false(saysTrailer({ message: both }, supersedeTrailer));
 });

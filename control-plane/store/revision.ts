@@ -1,5 +1,5 @@
-// The state of a configuration store at one moment: its files, and who made it. control-plane/snapshot
-// interprets the files.
+// The state of a configuration store at one moment: its files, who made it, and the lines at the end of its message by
+// which its author says how to serve it. control-plane/snapshot interprets the files.
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 
 export interface RevisionInfo {
@@ -58,6 +58,39 @@ export function toInfoText(text: string): string | undefined {
   const end = trimmed.slice(-maxEndLength);
   const lastLines = end.includes('\n') ? end.slice(end.indexOf('\n')) : '';
   return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
+}
+
+/** A line at the end of a commit's message, or of a change's: it travels with the revision. */
+export interface Trailer {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The change may remove most limits. */
+export const allowRemovalTrailer: Trailer = { name: 'Allow-Removal', value: 'yes' };
+/** Every worker gets the revision at once, whatever rollout is configured. */
+export const nowTrailer: Trailer = { name: 'Rollout', value: 'now' };
+/** It goes through its steps, also when it goes back to rules that were in force before. */
+export const stepsTrailer: Trailer = { name: 'Rollout', value: 'steps' };
+/** The revision replaces one with a running rollout. */
+export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' };
+
+export function saysTrailer(
+  { message }: Pick<RevisionInfo, 'message'>,
+  { name, value }: Trailer,
+): boolean {
+  return new RegExp(`^${name}:[ \\t]*${value}[ \\t]*$`, 'im').test(message ?? '');
+}
+
+/** The message with that line. */
+export function withTrailer(message: string, trailer: Trailer): string {
+  if (saysTrailer({ message }, trailer)) return message;
+  const isAfterTrailer = /\n\n[\w-]+: \S+$/.test(message);
+  return `${message}${isAfterTrailer ? '\n' : '\n\n'}${toLine(trailer)}`;
+}
+
+export function toLine({ name, value }: Trailer): string {
+  return `${name}: ${value}`;
 }
 
 /** The order in which a revision has its files. */

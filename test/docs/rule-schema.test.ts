@@ -5,7 +5,7 @@ import test from 'ava';
 import { parse } from 'yaml';
 import { parsePolicy } from '../../control-plane/policy/policy-file.ts';
 import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
 import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';

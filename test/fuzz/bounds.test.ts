@@ -2,7 +2,7 @@
 // Times are of the processor, as others may keep a small machine busy, and are logged.
 import test, { type ExecutionContext } from 'ava';
 import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';

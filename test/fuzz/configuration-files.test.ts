@@ -7,8 +7,7 @@ import { runTests } from '../../control-plane/rehearsal/rule-tests/run-tests.ts'
 import { parseTestFile } from '../../control-plane/rehearsal/rule-tests/test-file.ts';
 import { updateText } from '../../control-plane/rehearsal/rule-tests/update-text.ts';
 import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
-import { matchesNode } from '../../control-plane/snapshot/node-group.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { matchesNode, parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
 import { parseAttribution } from '../../control-plane/store/directory-attribution.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';

@@ -3,7 +3,7 @@
 import test from 'ava';
 import { toFileName } from '../../control-plane/admin/domain-file.ts';
 import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
-import { parseNodeGroups } from '../../control-plane/snapshot/node-groups-file.ts';
+import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
 import {
   parseGitAddress,
   reasonAgainstFolder,

@@ -5,7 +5,7 @@ import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { buildSnapshots } from '../../snapshot/build.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
 
 export interface ServedOptions {

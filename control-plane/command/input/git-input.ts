@@ -10,7 +10,7 @@ import { defaultBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { policyFile } from '../../policy/policy-file.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import { parseGitAddress } from '../../store/git-address.ts';
 import { createGit, fetchTimeoutMs, type Git, GitError } from '../../store/git-command.ts';
 import { readRevisionOf, resolveObject } from '../../store/git-tree.ts';

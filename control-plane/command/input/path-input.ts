@@ -11,7 +11,7 @@ import {
 } from '../../../shared/rules-directory.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { policyFile } from '../../policy/policy-file.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import type { RuleInputResult } from './rule-texts.ts';
 
 /** Fails when a path cannot be read; below a directory that becomes a problem instead. */

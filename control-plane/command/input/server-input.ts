@@ -3,7 +3,7 @@ import { errorText } from '../../../shared/errors.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { fromProblemJson, type ProblemJson } from '../../admin/problem-json.ts';
 import { policyFile } from '../../policy/policy-file.ts';
-import { nodeGroupsFile } from '../../snapshot/node-groups-file.ts';
+import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import { type AdminOptions, openAdminClient } from '../admin/admin-options.ts';
 import { formatRefusal } from '../admin/answer-text.ts';
 import type { CommandIo } from '../command-frame.ts';

@@ -1,8 +1,7 @@
 import test from 'ava';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
-import { matchesNode } from './node-group.ts';
-import { parseNodeGroups } from './node-groups-file.ts';
+import { matchesNode, parseNodeGroups } from './node-groups.ts';
 
 const domains = ['mail', 'shop'];
 const node = (id: string, cluster = '', metadata: Readonly<Record<string, string>> = {}) => ({

@@ -1,4 +1,5 @@
-// Reads the file that says which workers get which domains, and reports all its problems at once.
+// Groups of nodes that get the same domains: the file that says which, with all its problems at once, and whether a node
+// belongs to a group. build.ts makes their snapshots.
 
 import { didYouMean } from '../../shared/nearest-word.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
@@ -12,15 +13,9 @@ import {
 import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../glob.ts';
-import {
-  type NodeGroup,
-  type NodeMatch,
-  noConditions,
-  otherNodes,
-  type Pattern,
-} from './node-group.ts';
 import { maxGroups, nodeGroupsKeysAt } from './node-groups-keys.ts';
 import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
+import type { NodeIdentity } from './snapshot.ts';
 
 /**
  * At the root of the store:
@@ -43,6 +38,40 @@ import { parseRolloutSteps, type RolloutStep } from './rollout-steps.ts';
  */
 export const nodeGroupsFile = 'node-groups.yaml';
 
+export interface NodeGroup {
+  readonly name: string;
+  /** Patterns of domains. */
+  readonly domains: readonly Pattern[];
+  readonly match: NodeMatch;
+  /** Its own way of a rollout; undefined when it goes with the other workers. */
+  readonly rollout: readonly RolloutStep[] | undefined;
+  /** Place of the group in its file; undefined for the group of all others. */
+  readonly offset: number | undefined;
+}
+
+export interface Pattern {
+  readonly text: string;
+  readonly offset: number | undefined;
+}
+
+/** Undefined or empty: no such condition. */
+export interface NodeMatch {
+  readonly id: readonly Pattern[] | undefined;
+  readonly cluster: readonly Pattern[] | undefined;
+  readonly metadata: ReadonlyMap<string, readonly Pattern[]>;
+}
+
+export const noConditions: NodeMatch = { id: undefined, cluster: undefined, metadata: new Map() };
+
+/** For nodes that match no other group; its name is reserved. */
+const otherNodes: NodeGroup = {
+  name: 'default',
+  domains: [{ text: '*', offset: undefined }],
+  match: noConditions,
+  rollout: undefined,
+  offset: undefined,
+};
+
 export interface NodeGroups {
   /** The last one is for all other nodes. */
   readonly groups: readonly NodeGroup[];
@@ -60,6 +89,21 @@ export function parseNodeGroups(text: string | undefined, domains: readonly stri
   checkTogether(groups, reporter);
   checkDomains(groups, domains, reporter);
   return { groups: [...groups, otherNodes], problems: reporter.toProblems() };
+}
+
+export function matchesNode({ id, cluster, metadata }: NodeMatch, node: NodeIdentity): boolean {
+  return (
+    (id === undefined || matchesAny(id, node.id)) &&
+    (cluster === undefined || matchesAny(cluster, node.cluster)) &&
+    metadata.entries().every(([key, patterns]) => {
+      const value = node.metadata.get(key);
+      return value !== undefined && matchesAny(patterns, value);
+    })
+  );
+}
+
+export function matchesAny(patterns: readonly Pattern[], text: string): boolean {
+  return patterns.some((pattern) => matchesGlob(pattern.text, text));
 }
 
 function readGroups(root: MapReader): NodeGroup[] {
