@@ -70,25 +70,25 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     const wanted = names.filter((name) => !isSkipped(name));
     for (let at = 0; at < wanted.length; at += atOnce) {
       const some = wanted.slice(at, at + atOnce);
-      const looks = await Promise.all(some.map((name) => lookAt(join(folder, name))));
-      for (const [index, look] of looks.entries()) {
-        await visitEntry(some[index] ?? '', look, depth);
+      const found = await Promise.all(some.map((name) => readEntry(join(folder, name))));
+      for (const [index, entry] of found.entries()) {
+        await visitEntry(some[index] ?? '', entry, depth);
       }
     }
   }
 
-  async function visitEntry(name: string, look: Look, depth: number): Promise<void> {
-    const { path } = look;
-    if ('error' in look) {
-      const { error } = look;
+  async function visitEntry(name: string, entry: FoundEntry, depth: number): Promise<void> {
+    const { path } = entry;
+    if ('error' in entry) {
+      const { error } = entry;
       // Removed since its name was read.
-      if (look.isGone) return;
+      if (entry.isGone) return;
       if (isRulesPath(name)) addProblem('error', 'unreadable-file', path, unreadable(error));
       else addProblem('warning', 'ignored-file', path, `${unreadable(error)}; it is ignored`);
       identities.push(`${path}\0${codeOf(error)}`);
       return;
     }
-    const { own, target } = look;
+    const { own, target } = entry;
     if (own.isSymbolicLink() && target.isDirectory()) {
       linkedDirectories++;
       addProblem(
@@ -154,7 +154,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       // Other entries there are ignored.
       const kind = await kindOf(path);
       if (kind === 'directory' || (kind === 'file' && isRulesPath(name))) {
-        await visitEntry(name, await lookAt(path), 0);
+        await visitEntry(name, await readEntry(path), 0);
       }
     }
     if (files.length > 0) missing = false;
@@ -177,11 +177,11 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
 const atOnce = 32;
 
 /** One entry of a directory: itself, and its target if it is a link. */
-type Look =
+type FoundEntry =
   | { readonly path: string; readonly own: Stats; readonly target: Stats }
   | { readonly path: string; readonly error: unknown; readonly isGone: boolean };
 
-async function lookAt(path: string): Promise<Look> {
+async function readEntry(path: string): Promise<FoundEntry> {
   let own: Stats | undefined;
   try {
     own = await lstat(path);

@@ -126,22 +126,22 @@ test('a watch tells of a new pair once, and not of the half of one', async (t) =
     onChange: (material) => changes.push(material),
     onProblem: (problem) => problems.push(problem),
   });
-  const look = async () => {
+  const poll = async () => {
     await eventually('the watch waits', () => clock.pending === 1);
     clock.advance(1000);
-    await eventually('the watch has looked', () => clock.pending === 1);
+    await eventually('the watch has polled', () => clock.pending === 1);
   };
 
-  await look();
+  await poll();
   t.deepEqual([changes.length, problems.length], [0, 0]);
   write('cert', renewedCertificate.cert);
-  await look();
-  await look();
+  await poll();
+  await poll();
   t.deepEqual([changes.length, problems.length], [0, 1]);
   t.is(watch.problem, problems[0]);
   write('key', renewedCertificate.key);
-  await look();
-  await look();
+  await poll();
+  await poll();
   t.is(changes.length, 1);
   t.is(changes[0]?.key?.toString(), renewedCertificate.key);
   t.is(problems.length, 1);
@@ -169,20 +169,20 @@ test('files that are as they were before are no problem any more, and those that
     onProblem: () => void refusals++,
   });
   t.teardown(() => watch.close());
-  const look = async () => {
+  const poll = async () => {
     await eventually('the watch waits', () => clock.pending === 1);
     clock.advance(1000);
-    await eventually('the watch has looked', () => clock.pending === 1);
+    await eventually('the watch has polled', () => clock.pending === 1);
   };
   write('cert', renewedCertificate.cert);
-  await look();
+  await poll();
   t.regex(watch.problem ?? '', /mismatch/);
   write('cert', serverCertificate.cert);
-  await look();
+  await poll();
   t.is(watch.problem, undefined);
   write('cert', `${serverCertificate.cert}\n`);
-  await look();
-  await look();
+  await poll();
+  await poll();
   t.is(watch.problem, 'the server cannot use it');
   t.is(refusals, 2);
   t.is(watch.expiryMs, Date.UTC(2126, 9, 28, 3, 14, 44));

@@ -54,19 +54,19 @@ test('a changed file is taken up, and a broken one leaves the tokens in force', 
   const clock = createManualClock();
   const tokens = await openTokenFile({ ...listFile, path, log, clock, intervalMs: 1_000 });
   t.teardown(() => tokens.close());
-  const look = async (what: string, condition: () => boolean) => {
-    await eventually('a look is due', () => clock.pending === 1);
+  const poll = async (what: string, condition: () => boolean) => {
+    await eventually('a poll is due', () => clock.pending === 1);
     clock.advance(1_000);
     await eventually(what, condition);
   };
 
   writeFileSync(path, `bob write ${bob}\n`);
-  await look('bob is known', () => tokens.find(bob) !== undefined);
+  await poll('bob is known', () => tokens.find(bob) !== undefined);
   t.is(tokens.find(ann), undefined, 'a token that was removed is refused');
   writeFileSync(path, 'bob write\n');
-  await look('the mistake is told', () => log.lines.length === 2);
+  await poll('the mistake is told', () => log.lines.length === 2);
   t.is(tokens.find(bob)?.scope, 'write');
-  await look('the next look is over', () => clock.pending === 1);
+  await poll('the next poll is over', () => clock.pending === 1);
   t.deepEqual(log.lines, [
     `info ${path} has changed: 1 tokens are in force`,
     `error The tokens in force are kept: ${path}:1: write a name, a scope and a token, with spaces between`,

@@ -25,7 +25,7 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
   const { decisionDuration, storeCallDurations, toLabels, clock } = deps;
   const labels = toLabels({});
   const startSeconds = Math.round(clock.wallMs() / 1000 - process.uptime());
-  let look: Look = {};
+  let figures: ProcessFigures = {};
 
   function family(name: string, type: FamilyType, help: string, read: ValueSeries['read']): Family {
     const series = new SeriesList();
@@ -97,31 +97,31 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
         'process_virtual_memory_bytes',
         'gauge',
         'Virtual memory of the process in bytes',
-        () => look.virtualBytes,
+        () => figures.virtualBytes,
       ),
-      family('process_open_fds', 'gauge', 'Open file descriptors', () => look.openDescriptors),
+      family('process_open_fds', 'gauge', 'Open file descriptors', () => figures.openDescriptors),
       family(
         'process_max_fds',
         'gauge',
         'File descriptors that the process may have open',
-        () => look.maxDescriptors,
+        () => figures.maxDescriptors,
       ),
     ],
     async refresh() {
       addNewServers();
-      look = await lookAtProcess();
+      figures = await readProcessFigures();
     },
   };
 }
 
-interface Look {
+interface ProcessFigures {
   readonly virtualBytes?: number | undefined;
   readonly openDescriptors?: number | undefined;
   readonly maxDescriptors?: number | undefined;
 }
 
 /** Only Linux has all values. */
-async function lookAtProcess(): Promise<Look> {
+async function readProcessFigures(): Promise<ProcessFigures> {
   const [status, limits, openDescriptors] = await Promise.all([
     readFile('/proc/self/status', 'utf8').catch(() => ''),
     readFile('/proc/self/limits', 'utf8').catch(() => ''),

@@ -17,8 +17,8 @@ export interface RecentStoreCalls {
   close(): void;
 }
 
-const lookIntervalMs = 10_000;
-const looksKept = 6;
+const sampleIntervalMs = 10_000;
+const samplesKept = 6;
 
 /** Since the start. `durations` are by server. */
 export function readStoreCalls(durations: ReadonlyMap<string, Histogram>): StoreCalls {
@@ -38,19 +38,19 @@ export function createRecentStoreCalls(
   clock: Clock,
 ): RecentStoreCalls {
   /** The oldest first. */
-  const looks = [look()];
-  const close = repeatAfter(clock, lookIntervalMs, () => {
-    looks.push(look());
-    if (looks.length > looksKept) looks.shift();
+  const samples = [readSample()];
+  const close = repeatAfter(clock, sampleIntervalMs, () => {
+    samples.push(readSample());
+    if (samples.length > samplesKept) samples.shift();
   });
 
-  function look() {
+  function readSample() {
     return { ...readStoreCalls(durations), atMs: clock.monotonicMs() };
   }
 
   return {
     describe() {
-      const [before, now] = [looks[0] as ReturnType<typeof look>, look()];
+      const [before, now] = [samples[0] as ReturnType<typeof readSample>, readSample()];
       if (now.counts.length === 0) return [];
       const passed = now.counts.map((count, index) => count - (before.counts[index] ?? 0));
       const calls = passed.reduce((sum, count) => sum + count, 0);

@@ -91,16 +91,16 @@ export function createProcessSlot(deps: ProcessSlotDeps): ProcessSlot {
 
   function watchSilence(): void {
     silentSteps = 0;
-    const look = () => {
+    const waitForStep = () => {
       cancelWatch = clock.after(silenceStepMs, () => {
         if (++silentSteps >= maxSilentSteps) {
           const seconds = (silenceStepMs * maxSilentSteps) / 1000;
           log.error(`Process ${number} (pid ${forked?.pid}) has said nothing for ${seconds}s`);
           forked?.kill();
-        } else look();
+        } else waitForStep();
       });
     };
-    look();
+    waitForStep();
   }
 
   function onGone(how: string): void {

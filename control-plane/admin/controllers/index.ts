@@ -102,7 +102,7 @@ export class Access extends AdminController {
 }
 
 /** How long a client waits for a look at the store; after it the answer is what is known. */
-const lookTimeoutMs = 5_000;
+const askTimeoutMs = 5_000;
 
 export class Status extends AdminController {
   static readonly GET = op({
@@ -147,8 +147,8 @@ export class Status extends AdminController {
     tellsFleet: boolean,
   ): Promise<StatusJson> {
     const { store, snapshots, workers, fleet, rollout, clock } = this.api;
-    const hasLooked = look && (await this.look());
-    const asked = revision === undefined ? undefined : await this.locate(revision, hasLooked);
+    const hasAnswered = look && (await this.askStore());
+    const asked = revision === undefined ? undefined : await this.locate(revision, hasAnswered);
     return toStatusJson({
       asked,
       storeDescription: store.description,
@@ -165,22 +165,22 @@ export class Status extends AdminController {
   }
 
   /** True when the store has answered in time. */
-  private async look(): Promise<boolean> {
+  private async askStore(): Promise<boolean> {
     const { store, clock } = this.api;
     const timeout = Promise.withResolvers<boolean>();
-    const cancel = clock.after(lookTimeoutMs, () => timeout.resolve(false));
-    const looked = store.trigger().then(() => store.status().reachable);
-    const hasLooked = await Promise.race([looked, timeout.promise]);
+    const cancel = clock.after(askTimeoutMs, () => timeout.resolve(false));
+    const asked = store.trigger().then(() => store.status().reachable);
+    const hasAnswered = await Promise.race([asked, timeout.promise]);
     cancel();
-    return hasLooked;
+    return hasAnswered;
   }
 
-  private async locate(revision: string, hasLooked: boolean): Promise<AskedJson> {
+  private async locate(revision: string, hasAnswered: boolean): Promise<AskedJson> {
     const { store, snapshots } = this.api;
     const newest = snapshots.state().newest?.revision.id;
     if (newest === undefined) return { id: revision, place: 'not_known' };
     const found = await this.fromStore(store.locate(revision, newest));
-    if (found === undefined) return { id: revision, place: hasLooked ? 'missing' : 'not_known' };
+    if (found === undefined) return { id: revision, place: hasAnswered ? 'missing' : 'not_known' };
     const { id, isIncluded } = found;
     return { id, place: id === newest ? 'newest' : isIncluded ? 'superseded' : 'apart' };
   }
