@@ -71,7 +71,10 @@ export function createMemcachedStore(
   });
   let arrived: CountRequest[] = [];
   let flushScheduled = false;
-  /** Replaced whenever it is empty: see `Flights` for what a long-lived Map would leave behind. */
+  /**
+   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries
+   * come and go, and each old table would keep its entries alive until the next full collection.
+   */
   let opens = new Set<Open>();
   let cancelSweep: (() => void) | undefined;
   let isDraining = false;

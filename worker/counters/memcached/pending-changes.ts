@@ -32,7 +32,10 @@ const maxJoinedHits = 2 ** 31;
 const sumBound = 2 ** 53;
 
 export function createPendingChanges(maxChanges: number): PendingChanges {
-  /** Replaced whenever it is empty: see `Flights` for what a long-lived Map would leave behind. */
+  /**
+   * Replaced whenever it is empty: V8 rebuilds the table of a Map whose entries
+   * come and go, and each old table would keep its entries alive until the next full collection.
+   */
   let byKey = new Map<string, Change[]>();
   let writable: Change[] = [];
   let size = 0;
