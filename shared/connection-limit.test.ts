@@ -44,7 +44,7 @@ async function start(
     clock,
     uses,
     closed,
-    /** By the order of their coming. */
+    /** Authenticates the client that came as number `index`. */
     authenticated(index: number) {
       const socket = sockets[index];
       if (socket !== undefined) limit.authenticated(socket);
@@ -58,7 +58,7 @@ async function start(
       clients.push(client);
       await eventually('it has come', () => uses.length > count);
     },
-    /** Which of them were closed. */
+    /** The indices of the clients that were closed. */
     async gone(count: number) {
       const list = () => clients.flatMap((client, index) => (client.closed ? [index] : []));
       await eventually('they are closed', () => list().length >= count);

@@ -295,7 +295,7 @@ function toAddress({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }
 
-/** What one customer of a network controls: an IPv4 address, or a /64 of IPv6. */
+/** The addresses that one customer of a network controls: an IPv4 address, or a /64 of IPv6. */
 function toNetwork({ remoteAddress = '' }: Socket): string {
   if (!remoteAddress.includes(':') || remoteAddress.includes('.')) return remoteAddress;
   const [front = [], back = []] = remoteAddress.split('::').map((part) => part.split(':'));

@@ -9,7 +9,7 @@ export interface RecordHeader {
   readonly decisions: typeof decisionRecordVersion;
   /** Wall time in milliseconds, as all times of these lines. */
   readonly time: number;
-  /** Of the worker, new at each start. */
+  /** Identifies a start of the worker: it is new each time. */
   readonly instance: string;
   /** Above 0, at most 1: the part of all descriptors that is recorded. */
   readonly rate: number;
@@ -37,7 +37,7 @@ export interface RecordedDecision {
   readonly hits_addend?: number;
   /** `ERROR`: it was answered with an error, has no statuses, and it is unknown what was counted. */
   readonly code: RecordedCode | 'ERROR';
-  /** By descriptor. */
+  /** The status of each descriptor. */
   readonly statuses?: readonly RecordedStatus[];
 }
 
@@ -61,7 +61,7 @@ export interface RecordedStatus {
   readonly remaining?: number;
   /** Whole seconds. */
   readonly reset?: number;
-  /** What stood in for the store's answer: the local cache of keys over their limit, or a failure mode. */
+  /** The answer that stood in for the store's: the local cache of keys over their limit, or a failure mode. */
   readonly fallback?: 'cache' | 'local' | 'allow' | 'deny';
   /** Other requests with the same counter may be missing in the file. */
   readonly sampled?: false;

@@ -6,7 +6,7 @@ export type DurationResult =
   | { readonly ok: true; readonly ms: number }
   | { readonly ok: false; readonly reason: string };
 
-/** What is accepted after a number, from short to long, for messages. */
+/** The units that may follow a number, from short to long, for messages. */
 export const durationUnits = 'ns, us, ms, s, m, h';
 
 const nanosecondsPerUnit: ReadonlyMap<string, bigint> = new Map([

@@ -33,7 +33,7 @@ export interface Reading {
   readonly listing: Listing;
   /** A file with the same text as in the last reading is the same object. */
   readonly files: readonly RulesFile[];
-  /** Of listing and reading. */
+  /** Problems of listing and reading. */
   readonly problems: readonly Problem[];
   /** How many times the files were read until they stopped changing. */
   readonly attempts: number;

@@ -44,10 +44,10 @@ export function refuseSettings(log: Log, problems: readonly string[], help: stri
 }
 
 /**
- * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any time and
- * lead to exit code 0, a second one exits at once (behaviour: bounded-stop). What is thrown outside every
- * promise and callback is a defect: it is logged with its stack and ends the process with exit code 1,
- * since the state is unknown after it.
+ * Runs the program and ends the process: SIGINT, SIGTERM and SIGHUP begin an orderly stop at any time and lead to
+ * exit code 0, a second one exits at once (behaviour: bounded-stop). An error thrown outside every promise and
+ * callback is a defect: it is logged with its stack and ends the process with exit code 1, since the state is
+ * unknown after it.
  */
 export async function runUntilStopped(program: Program): Promise<never> {
   const { log, stopTimeoutMs } = program;

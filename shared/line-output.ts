@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 export interface LineOutput {
   /** True while the output takes lines without dropping them. */
   readonly ready: boolean;
-  /** `lines` ends with a newline. What does not fit is dropped and counted. */
+  /** `lines` ends with a newline. Lines that do not fit are dropped and counted. */
   write(lines: string): void;
   /** Writes that were dropped since the start. */
   readonly droppedCount: number;

@@ -26,7 +26,10 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** What people know a listener by, and the settings of its address: they are named where it cannot listen. */
+/**
+ * The name by which people know a listener, and the settings of its address: they are named where it cannot
+ * listen.
+ */
 export interface ListenerNames {
   readonly listener: string;
   readonly host: string;
@@ -61,7 +64,7 @@ export function boundAddress(server: Server): ListenAddress {
   return { text: joinHostPort(address.address, address.port), port: address.port };
 }
 
-/** What to tell whoever started it. */
+/** The error for whoever started the program. */
 export function toListenError(
   error: unknown,
   target: ListenTarget,

@@ -26,7 +26,7 @@ export interface Log {
   readonly isDebug: boolean;
 }
 
-/** What a line has beside its message. */
+/** The details that a line has beside its message. */
 export interface LogDetail {
   /** For programs: each that is defined is a field of the line, as JSON where it is an object. Not for
    * the format `terminal`. */

@@ -7,7 +7,7 @@ export interface ProgramLogOptions {
   readonly format: LogFormat;
 }
 
-/** For what is wrong with the settings. */
+/** Logs what is wrong with the settings. */
 export const logBeforeSettings: ProgramLogOptions = { level: 'warning', format: 'text' };
 
 export function createProgramLog({ level, format }: ProgramLogOptions): Log {

@@ -38,7 +38,7 @@ class Matter {
   firstMs: number | undefined;
   times = 0;
   saidMs = Number.NEGATIVE_INFINITY;
-  /** What was logged of it since it was last over. */
+  /** The text that was logged of the matter since it was last over. */
   saidText: string | undefined;
   latest = '';
   unsaid = 0;
@@ -73,7 +73,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
     });
   }
 
-  /** What is over, and may be logged again at once, is as if it had never been. */
+  /** A matter that is over, and may be logged again at once, is as if it had never been. */
   function makeRoom(): void {
     const longAgoMs = clock.monotonicMs() - intervalMs;
     for (const [key, { firstMs, saidMs }] of matters) {

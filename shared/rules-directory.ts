@@ -18,7 +18,7 @@ import {
   tooLarge,
 } from './rules-file.ts';
 
-/** What is there, without its content. */
+/** The files that are there, without their content. */
 export interface Listing {
   /** In the order in which they take effect; empty when there are more than the bounds allow. */
   readonly files: readonly ListedFile[];
@@ -51,8 +51,10 @@ export interface ListOptions {
   readonly bounds: Bounds;
 }
 
-/** Which names and links count (behaviour: files-of-rules). Never rejects; what cannot be read is a
- * problem. */
+/**
+ * Lists the rules files of a directory, by the names and links that count (behaviour: files-of-rules). Never
+ * rejects: a file that cannot be read is a problem.
+ */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const { directory, beside, ignoreDotFiles, bounds } = options;
   const files: ListedFile[] = [];

@@ -89,7 +89,7 @@ export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
   }
 }
 
-/** At the first place that cannot be decoded. */
+/** The problem stands at the first place that cannot be decoded. */
 function notUtf8(path: string, bytes: Buffer): Problem {
   const text = bytes.toString();
   const position = createPositions(text)(text.indexOf('\ufffd'));

@@ -53,7 +53,7 @@ export interface TracerOptions {
   readonly protocol: 'http' | 'grpc';
   /** Part of the traces without a parent that are recorded, 0 to 1. */
   readonly samplingRate: number;
-  /** What the spans come from, such as `service.name`. */
+  /** The attributes of the program that makes the spans, such as `service.name`. */
   readonly resource: SpanAttributes;
 }
 

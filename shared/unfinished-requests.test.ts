@@ -1,4 +1,4 @@
-// Who is ended for what it has begun and not finished.
+// How callers are ended that have begun requests and not finished them.
 import test from 'ava';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { createUnfinishedRequests } from './unfinished-requests.ts';

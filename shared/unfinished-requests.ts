@@ -3,7 +3,7 @@
 import type { Clock } from './clock.ts';
 
 export interface UnfinishedRequests {
-  /** For one stream; `end` is called when its request exceeds a bound. */
+  /** Registers the request of one stream; `end` is called when it exceeds a bound. */
   open(end: (reason: string) => void): UnfinishedRequest;
 }
 

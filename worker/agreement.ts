@@ -1,5 +1,5 @@
-// What has to be the same on all workers that share a store, as one short text. The debug port, dashboards
-// and the control plane compare it.
+// The settings that must be the same on all workers that share a store, as one short text. The debug port,
+// dashboards and the control plane compare it.
 import { createHash } from 'node:crypto';
 import { parseHostPort } from '../shared/host-port.ts';
 import { showNode } from './counters/memcached/memcached-node.ts';

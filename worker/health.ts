@@ -11,7 +11,7 @@ export interface Health {
   set(component: HealthComponent, healthy: boolean): void;
   /** Calls `listener` with each change of `healthy`; the returned function unsubscribes. */
   onChange(listener: (healthy: boolean) => void): () => void;
-  /** By name, for the debug port. */
+  /** The components by name, for the debug port. */
   components(): ReadonlyMap<HealthComponent, boolean>;
 }
 

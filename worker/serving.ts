@@ -45,7 +45,7 @@ export interface Serving {
   /** Resolves when the ports are open; rejects with AppError `cannot_start`. Called after `connect`. */
   listen(signal: AbortSignal, options?: ListenOptions): Promise<ServingAddresses>;
   readonly counters: CounterAccess;
-  /** For the debug port. */
+  /** Lines for the debug port. */
   describe(): readonly string[];
   /** Lets decisions in flight finish for at most `graceMs` and closes everything. */
   stop(graceMs: number): Promise<void>;

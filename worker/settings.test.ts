@@ -11,7 +11,7 @@ import {
 
 type Environment = Record<string, string>;
 
-/** What is enough to start. */
+/** The fewest settings with which a worker starts. */
 const enough: Environment = { REDIS_URL: 'localhost:6379' };
 const saysDebugPort = /^DEBUG_HOST is not set: /;
 

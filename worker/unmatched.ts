@@ -35,7 +35,7 @@ interface DomainSamples {
   left: number;
 }
 
-/** With the limits of a sample, 1 MB at most. */
+/** With the limits of a sample, all shapes together take 1 MB at most. */
 const maxShapes = 100;
 const maxShapesPerDomain = 20;
 const maxExamples = 3;

@@ -1,4 +1,4 @@
-// Which window a moment falls into (behaviour: windows).
+// Finds the window that a moment falls into (behaviour: windows).
 import { type Unit, unitNumbers } from '../rules/unit.ts';
 
 /** A fixed window: `start` in Unix seconds, `seconds` long. */
@@ -54,7 +54,7 @@ export type WindowAt = (unit: Unit, multiplier: number, nowSeconds: number) => W
  */
 export function createWindows(options: WindowOptions): WindowAt {
   const weekOffset = ((options.weekResetDay - epochWeekday + 7) % 7) * daySeconds;
-  /** By unit and multiplier. */
+  /** The latest window of each unit and multiplier. */
   const latest = new Map<number, Window>();
 
   const windowAt: WindowAt = (unit, multiplier, nowSeconds) => {

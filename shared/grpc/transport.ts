@@ -28,7 +28,7 @@ export interface GrpcTransportOptions {
   readonly names: GrpcListenerNames;
   readonly target: ListenTarget;
   readonly tls?: GrpcTls | undefined;
-  /** Of a message, also when it is unfolded. */
+  /** The largest size of a message, also when it is unfolded. */
   readonly maxRequestBytes: number;
   /** After this, with jitter of 10 %, clients are asked to leave a connection; undefined: never. */
   readonly maxConnectionAgeMs?: number | undefined;

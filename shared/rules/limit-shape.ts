@@ -1,6 +1,5 @@
-// What a limit allows in which time, without its name and place: its numbers, its description for people,
-// and the tag that distinguishes counters of other algorithms than fixed windows (behaviour:
-// limit-algorithms).
+// The shape of a limit, which is all of it but its name and place: its numbers, its description for people, and
+// the tag that distinguishes counters of other algorithms than fixed windows (behaviour: limit-algorithms).
 import type { Unit } from './unit.ts';
 
 export const algorithms = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
@@ -10,7 +9,7 @@ export type Algorithm = (typeof algorithms)[number];
 export const limiterAlgorithms = ['sliding_window', 'token_bucket'] as const;
 export type LimiterAlgorithm = (typeof limiterAlgorithms)[number];
 
-/** What a limit with such an algorithm allows. */
+/** The numbers of a limit with such an algorithm. */
 export interface Limiter {
   readonly algorithm: LimiterAlgorithm;
   /** Hits in a window; 0 admits none. */
@@ -28,7 +27,7 @@ export interface Lease {
   readonly forMs: number;
 }
 
-/** Of a limit that is not unlimited. */
+/** The shape of a limit that is not unlimited. */
 export interface LimitShape {
   /** 0 to 4294967295; 0 rejects every request. */
   readonly requestsPerUnit: number;
@@ -37,7 +36,7 @@ export interface LimitShape {
   /** How many units a window is long. */
   readonly unitMultiplier: number;
   readonly algorithm: Algorithm;
-  /** Of a token bucket; undefined where it is not given. */
+  /** The burst of a token bucket; undefined where it is not given. */
   readonly burst: number | undefined;
   /** Whether hits over the limit are counted; fixed windows count them always. */
   readonly countOverLimit: boolean;

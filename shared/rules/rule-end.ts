@@ -106,9 +106,9 @@ interface KnownState {
 const knownStates = new WeakMap<readonly RuleDocument[], KnownState>();
 
 /**
- * The documents without the rules that have ended at `nowMs`, and without those in whose place others are
- * for now. Documents of one domain are taken as merged. What has no such rules stays the same object, and
- * so does the whole between two ends.
+ * The documents without the rules that have ended at `nowMs`, and without those in whose place others are for
+ * now. Documents of one domain are taken as merged. A document without such rules stays the same object, and so
+ * does the whole list between two ends.
  */
 export function documentsAt(
   documents: readonly RuleDocument[],

@@ -12,10 +12,10 @@ export const leastListed = 2;
 export const mostListed = 8;
 
 interface Row {
-  /** As it is written in YAML. */
+  /** The name as it is written in YAML. */
   readonly name: string;
   readonly sections: readonly Section[];
-  /** For the guide and for editors. */
+  /** A text for the guide and for editors. */
   readonly meaning: string;
   /** Sent to Ratelane workers only. */
   readonly isExtension?: boolean;
@@ -55,7 +55,7 @@ interface MatchFlagRow extends FlagRow {
 /** It is a mode of the limit beside it. */
 interface LimitModeRow extends FlagRow {
   readonly of: 'limit';
-  /** What `explain` says of a limit in this mode. */
+  /** The words by which `explain` describes a limit in this mode. */
   readonly explained: string;
 }
 
@@ -68,7 +68,7 @@ interface LimitFlagRow extends Row {
 interface NestedRow extends Row {
   readonly type: 'map' | 'list';
   readonly holds: Section;
-  /** Of a list that is given. */
+  /** The bounds of a list that is given. */
   readonly items?: readonly [least: number, most: number];
 }
 
@@ -339,7 +339,7 @@ export function toModes(isOn: (property: keyof LimitModes) => boolean): LimitMod
 export const noFlags = toFlags(() => false);
 export const noModes = toModes(() => false);
 
-/** In the order of the rows. */
+/** The names of the keys, in the order of the rows. */
 export function keysAt(section: Section): readonly string[] {
   return ruleKeys
     .filter(({ sections }) => (sections as readonly Section[]).includes(section))

@@ -170,7 +170,7 @@ function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
   });
 }
 
-/** By the first file of each. */
+/** The domains in the order of the first file of each. */
 function inFileOrder(domains: ReadonlyMap<string, BuiltDomain>): [string, BuiltDomain][] {
   const fileOf = ([, { documents }]: [string, BuiltDomain]) => documents[0]?.file ?? '';
   return [...domains].sort((a, b) => compareFiles(fileOf(a), fileOf(b)));

@@ -28,7 +28,7 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** What a request's descriptor matched. */
+/** The rule that a request's descriptor matched, and how. */
 export interface Match {
   readonly limit: Limit;
   /** `<domain>.<segments>`, the name under which the hits are counted in the statistics. */
@@ -44,7 +44,7 @@ export interface Match {
   readonly parts: readonly Match[] | undefined;
 }
 
-/** What the lookup does for one entry of a descriptor. */
+/** The lookup of one entry of a descriptor. */
 export interface LookupStep {
   /** The names that are looked up, until one is found. */
   readonly tried: readonly string[];
@@ -75,7 +75,6 @@ export interface RuleSet {
   describe(): string[];
   /** Of the limits that can refuse somebody: domain and keys, each once. */
   limitNames(): string[];
-  /** What the log tells at debug of a load: each domain and each descriptor
-   * (behaviour: log-lines). */
+  /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

@@ -5,7 +5,7 @@ import { formatDuration, parseDuration } from '../duration.ts';
 import { nearestWord } from '../nearest-word.ts';
 import type { Setting, SettingNames, ValueResult } from './setting.ts';
 
-/** What every row has; see `Setting`. */
+/** The options that every row has; see `Setting`. */
 interface RowOptions {
   readonly names: SettingNames;
   readonly otherNames?: readonly string[];

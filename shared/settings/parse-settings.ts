@@ -26,7 +26,7 @@ export interface SettingReading<T> {
 export interface TableReading<T extends SettingsTable> {
   readonly values: TableValues<T>;
   readonly problems: readonly string[];
-  /** What was given and has no effect. */
+  /** Lines about settings that were given and have no effect. */
   readonly warnings: readonly string[];
   /** The reading of a row of the table, found by identity. */
   of<V>(setting: Setting<V>): SettingReading<V>;

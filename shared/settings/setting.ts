@@ -1,6 +1,6 @@
-// What a setting is, and how a table of settings is laid out: one row per setting, rows in named sections,
-// and the type of the parsed settings follows from the table. parse-settings.ts reads the environment,
-// kind.ts has the kinds of values.
+// Defines a setting, and a table of settings: one row per setting, rows in named sections, and the type of the
+// parsed settings follows from the table. parse-settings.ts reads the environment, kind.ts has the kinds of
+// values.
 
 /** Equal names of one setting; the first is the one that documents and messages prefer. */
 export type SettingNames = readonly [string, ...string[]];

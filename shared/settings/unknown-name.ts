@@ -14,9 +14,9 @@ const shortestNear = 8;
 const longestName = 100;
 
 /**
- * One sentence for each name in the environment that is not in `known` and either begins with one of
- * `prefixes` or is nearly a known name. In the order of the environment. `usual` has names that other
- * programs set, and their meaning.
+ * One sentence for each name in the environment that is not in `known` and either begins with one of `prefixes`
+ * or is nearly a known name, in the order of the environment. `usual` has names that other programs set, and
+ * their meaning.
  */
 export function warnUnknownNames(
   environment: Environment,

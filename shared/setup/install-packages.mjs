@@ -101,7 +101,7 @@ async function install(reason, lock) {
   let outcome;
   try {
     if (!existsSync(npmRecord)) {
-      // Whatever is there was left by an interrupted installation: npm would take it for whole.
+      // A folder that is there was left by an interrupted installation: npm would take it for complete.
       await rm(join(root, 'node_modules'), { recursive: true, force: true });
     }
     const cacheFlags = cache === undefined ? [] : ['--cache', cache];
@@ -190,8 +190,8 @@ function runNpm(extraFlags) {
 
 function npmFlags() {
   return [
-    // Not `ci`: it refuses a lock file that was made where a registry mirror lacks some platforms'
-    // optional packages. What came out is compared with the lock file afterwards.
+    // Not `ci`: it refuses a lock file that was made where a registry mirror lacks some platforms' optional
+    // packages. The result is compared with the lock file afterwards.
     'install',
     '--no-save',
     // No package needs its install script: the bundled Node and the compilers come as files.

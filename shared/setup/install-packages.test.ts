@@ -74,7 +74,7 @@ interface Project {
   start(...args: string[]): Run;
   /** As `start` without arguments, with a terminal for its output. */
   startOnTerminal(): Run;
-  /** As `start`, until it has ended. */
+  /** Starts it as `start` does, and waits until it has ended. */
   run(...args: string[]): Run['ended'];
 }
 

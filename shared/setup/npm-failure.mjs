@@ -1,4 +1,4 @@
-// Says in a person's words why npm failed. What npm itself wrote is printed below it by the caller.
+// Says in a person's words why npm failed. The caller prints npm's own lines below it.
 
 const causes = [
   {

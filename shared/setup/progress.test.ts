@@ -3,7 +3,7 @@ import test from 'ava';
 // Plain JavaScript, which has no types.
 const { startProgress } = await import(new URL('progress.mjs', import.meta.url).href);
 
-/** What is written until `text` was asked 25 times. */
+/** The output until `text` was asked 25 times. */
 async function run(terminal: object): Promise<string> {
   let written = '';
   const stream = { ...terminal, write: (text: string) => (written += text) };

@@ -9,7 +9,7 @@ import type {
 } from '../../shared/wire/rate-limit-messages.ts';
 import { codes } from '../decision/message.ts';
 
-/** What limit_remaining says when a rule is unlimited. */
+/** The value of limit_remaining when a rule is unlimited. */
 const unlimited = 0xffff_ffff;
 
 /** The request. */

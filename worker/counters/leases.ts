@@ -34,7 +34,7 @@ interface Lease {
   hit: Hit;
   /** Hits counted in the store and not yet used. */
   left: number;
-  /** What the limit had left at the last call to the store, without this lease. */
+  /** How much the limit had left at the last call to the store, without this lease. */
   remaining: number;
   /** When that call began, when the lease is over, and when the window of its hits ends, all on the
    * monotonic clock. Only a sliding window has such an end: a fixed one is in the key, a bucket has none. */
@@ -195,7 +195,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
         keep(lease, kept);
         hit.after = Math.max(sent.after, sent.limit + 1);
       } else {
-        // What passed the limit was not granted.
+        // Hits beyond the limit were not granted.
         if (sent.limiter === undefined) release(lease, amount - granted);
         lease.untilMs = Math.min(clock.monotonicMs() + forMs(hit), lease.windowEndMs - forMs(hit));
         hit.after = sent.limit - lease.remaining - left;

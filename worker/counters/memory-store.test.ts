@@ -1,4 +1,4 @@
-// What the counter store contract does not show of the in-process store: time and bounds.
+// Time and bounds of the in-process store; the rest of its behaviour is in the contract of counter stores.
 import test from 'ava';
 import { createHit, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';

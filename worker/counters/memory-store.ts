@@ -48,7 +48,7 @@ export interface MemoryStoreDeps {
 }
 
 export interface MemoryStore extends CounterStore {
-  /** The counter; undefined when there is none. For tests. */
+  /** The counter, for tests; undefined when there is none. */
   read(key: string): number | bigint | undefined;
 }
 

@@ -76,11 +76,10 @@ export type CountMode = 'add' | 'look' | 'add-unless-over';
 
 /** All hits of one decision. */
 export interface CountRequest {
-  /** In the order of the request's descriptors; never empty. A key may occur twice. */
+  /** The hits in the order of the request's descriptors; never empty. A key may occur twice. */
   readonly hits: readonly Hit[];
   readonly mode: CountMode;
-  /** On the monotonic clock. Past it, the request is settled with an error
-   * (behaviour: one-deadline). */
+  /** A time on the monotonic clock. Past it, the request is settled with an error (behaviour: one-deadline). */
   readonly deadlineMs: number;
   /** Set when the caller has left: a request not yet sent is then skipped. */
   cancelled: boolean;

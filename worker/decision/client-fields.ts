@@ -18,9 +18,9 @@ export interface ClientFieldOptions {
 
 export interface ClientFieldInput {
   readonly request: RateLimitRequest;
-  /** In the order of the descriptors. */
+  /** The hits of rules with a limit, in the order of the descriptors. */
   readonly limited: readonly RuleHit[];
-  /** By descriptor, as `isQuota`. */
+  /** The status of each descriptor; `isQuota` has the same order. */
   readonly statuses: readonly DescriptorStatus[];
   readonly isQuota: readonly boolean[];
   /** Whether the request is refused. */
@@ -143,7 +143,7 @@ function toName({ match: { limit }, unit }: RuleHit, entries: readonly Entry[]):
   return `"${shown.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** What shares a counter shares its partition. Each part ends with its length: no two lists are one text. */
+/** Values that share a counter share its partition. Each part ends with its length: no two lists are one text. */
 function toPartition(
   secret: string,
   domain: string,

@@ -57,7 +57,7 @@ export interface CounterAccessDeps {
   readonly clock: Clock;
   readonly options: WindowOptions & {
     readonly cacheKeyPrefix: string;
-    /** Of the whole worker. */
+    /** Shadow mode of the whole worker. */
     readonly shadowMode: boolean;
   };
 }

@@ -20,8 +20,10 @@ export interface RuleHit extends Hit {
   readonly window: Window;
   /** `removals` of the local cache at the start of the decision. */
   readonly removalsBefore: number;
-  /** What replaces the store's answer: `cache` where the local cache has the counter as over its limit, so
-   * that the store is not asked; else the answer to the store's failure. */
+  /**
+   * Stands in for the store's answer: `cache` where the local cache has the counter as over its limit, so that
+   * the store is not asked; else the answer to the store's failure.
+   */
   fallback: 'cache' | AnsweringMode | undefined;
 }
 

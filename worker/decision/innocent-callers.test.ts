@@ -1,5 +1,5 @@
-// What floods of descriptors leave to a caller who did nothing: the bounds of what decisions keep, each filled
-// by somebody else (SECURITY.md, "What is bounded").
+// Floods of descriptors and a caller who did nothing: each bound of the memory that decisions keep is filled by
+// somebody else, and the caller is still decided (SECURITY.md, "What is bounded").
 import test from 'ava';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
 

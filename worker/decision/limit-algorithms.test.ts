@@ -1,5 +1,5 @@
-// What is true of sliding windows, token buckets and lists of limits beyond their arithmetic, which is in
-// test/contract/limiters.test.ts: answers, statistics and the other features of a rule.
+// Answers, statistics and other features of rules with sliding windows, token buckets and lists of limits. Their
+// arithmetic is in test/contract/limiters.test.ts.
 import test from 'ava';
 import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';

@@ -34,7 +34,7 @@ export function createOverLimitCache(
   if (sizeInBytes === 0) return undefined;
   const bytesMax = Math.max(sizeInBytes, leastBytes);
   const untilByKey = new Map<string, number>();
-  /** Of both maps. */
+  /** The bytes of both maps. */
   let bytes = 0;
   let removals = 0;
   /** The value of `removals` after the last removal of each key; the oldest first. */

@@ -1,5 +1,5 @@
-// The decision: from a request to its answer. Which rules apply, which counters they use, their values,
-// and the answer. Read it top to bottom.
+// The decision: from a request to its answer. It finds the rules, their counters and the values of these, and
+// makes the answer. Read it top to bottom.
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -90,7 +90,7 @@ export interface DecisionRecorder {
 export interface Sample {
   /** When its windows were chosen: wall time. */
   readonly timeMs: number;
-  /** By descriptor; at least one is. */
+  /** Whether each descriptor is sampled; at least one is. */
   readonly isSampled: readonly boolean[];
 }
 
@@ -129,7 +129,7 @@ export const maxWaitingHits = 65_536;
 /** Room that each hit of a request beyond its first requires in addition. */
 const roomPerFurtherHit = 64;
 
-/** What a store can count at once. */
+/** The largest number that a store can count at once. */
 const maxHitsAddend = 2n ** 63n - 1n;
 
 /**
@@ -181,7 +181,7 @@ export abstract class Decision implements CountRequest {
   declare span: Span | undefined;
   /** Undefined unless it is recorded. */
   declare sample: Sample | undefined;
-  /** By descriptor. */
+  /** The match of each descriptor. */
   declare matches: readonly (Match | undefined)[];
   /** In the order of the descriptors, for those with a limit that is not unlimited. */
   declare limited: readonly RuleHit[];

@@ -43,7 +43,7 @@ export function createStatuses({
     return next.start + next.seconds;
   };
 
-  /** From the store, where it was asked. */
+  /** The reset that the store has told, where it was asked. */
   const findLimiterReset = (hit: RuleHit, nowSeconds: number): number => {
     if (hit.resetSeconds > 0) return hit.resetSeconds;
     if (hit.fallback === 'cache') {

@@ -14,20 +14,20 @@ import type { Link } from './link.ts';
 
 export interface FleetDeps {
   readonly settings: WorkerSettings;
-  /** Of this start of the worker. */
+  /** Identifies this start of the worker. */
   readonly instance: string;
   readonly metrics: MetricsRegistry;
   readonly limited: LimitedValues;
   readonly source: RulesSource;
   readonly readToken: ReadToken | undefined;
-  /** Of the serving part, which is made later. */
+  /** The counters of the serving part, which is made later. */
   readonly counters: () => CounterAccess | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 export interface WorkerLink extends Link {
-  /** Of a descriptor without a rule. */
+  /** Notes a sample of a descriptor without a rule. */
   noteUnmatched(sample: UnmatchedSample): void;
 }
 

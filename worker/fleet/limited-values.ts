@@ -81,7 +81,7 @@ export function createLimitedValues(
   /** How many requests the next one that is counted stands for, and how many are passed over before it. */
   let weight = 1;
   let skip = 0;
-  /** Of this period. */
+  /** The largest weight in this period. */
   let largestWeight = 1;
 
   function read(most: number): Omit<LimitedPeriod, 'startMs' | 'seconds'> {

@@ -30,9 +30,9 @@ export interface LinkReportDeps {
 }
 
 export interface LinkReports {
-  /** What has changed since the last one. */
+  /** The changes since the last report. */
   take(): ReportMessage;
-  /** For the next report; of too many the last ones are kept. */
+  /** Keeps the sample for the next report; of too many samples the last ones are kept. */
   noteUnmatched(sample: UnmatchedSample): void;
 }
 

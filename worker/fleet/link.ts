@@ -42,7 +42,7 @@ export interface Link {
   start(): void;
   /** Reports to this server from now on. */
   follow(server: ManagementServer): void;
-  /** For the debug port. */
+  /** Lines for the debug port. */
   describe(): string;
   /** Sends a last report, for half a second at most. */
   stop(): Promise<void>;

@@ -8,11 +8,11 @@ export interface Counted<Item> {
   readonly item: Item;
   readonly count: number;
   readonly error: number;
-  /** Of `count`, where it was counted by samples. */
+  /** The variance of `count`, where it was counted by samples. */
   readonly variance: number;
 }
 
-/** What is known of an entry, apart from its count. */
+/** An item with everything but its count, which the heap has. */
 interface Entry<Item> {
   key: string;
   item: Item;

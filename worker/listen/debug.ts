@@ -70,7 +70,7 @@ export function createDebugServer(
           `seconds must be a whole number from 1 to ${maxProfileSeconds}`,
         );
       }
-      // By default, of a process that decides.
+      // Without a number the profile is of a process that decides.
       const profiler = allProfilers[lastNumber === 0 ? 0 : (parseProcess(request) ?? 1)];
       if (profiler === undefined) {
         return sendError(reply, 400, `process must be a whole number from 0 to ${lastNumber}`);

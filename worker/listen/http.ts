@@ -42,7 +42,7 @@ export interface HttpDeps {
   readonly health: Health;
   readonly log: Log;
   readonly clock: Clock;
-  /** Of decisions. */
+  /** The duration of decisions. */
   readonly duration: Duration;
   /** Undefined: no spans are made. */
   readonly tracer?: Tracer | undefined;

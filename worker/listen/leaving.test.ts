@@ -17,7 +17,7 @@ function createPort(expectsCallers: boolean): Port & { turnedAway: number } {
   };
 }
 
-/** What is read after the timers has been read. */
+/** Waits until the bytes that are read after the timers have been read. */
 async function readOn(): Promise<void> {
   await new Promise(setImmediate);
   await new Promise(setImmediate);

@@ -28,7 +28,7 @@ export async function letCallersLeave(
   do {
     seen = countAsked();
     await new Promise<void>((resolve) => clock.after(quietMs, resolve));
-    // What came while the process stood still is read after the timers.
+    // Requests that came while the process stood still are read after the timers.
     await new Promise(setImmediate);
   } while (countAsked() > seen && clock.monotonicMs() < endMs);
 }

@@ -81,7 +81,7 @@ export function createPlainHttpServer(
     exposeHeadRoutes: false,
     connectionTimeout: stallLimitMs,
     requestTimeout: requestLimitMs,
-    // What still arrives on a kept-alive connection is answered like the rest.
+    // Requests that still arrive on a kept-alive connection are answered like the rest.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveMs,
     // Certificates are set before it listens.

@@ -73,7 +73,7 @@ test('what asks about more than it may is refused with the numbers, and not read
   const bounds = { maxDescriptors: 2, maxEntries: 3 };
   const ask = (...entryCounts: number[]) => {
     const descriptors = entryCounts.map((count) => ({ entries: Array(count).fill({ key: 'k' }) }));
-    // What is left out at the end would be an error of its own.
+    // The brace that is left out at the end would be an error of its own.
     return parseJsonRequest(Buffer.from(JSON.stringify({ descriptors }).slice(0, -1)), bounds);
   };
   t.deepEqual(ask(1, 1, 1), {

@@ -48,7 +48,7 @@ function decodeText(body: Uint8Array): string {
   }
 }
 
-/** By member, in camelCase; each reads the member's value. */
+/** Readers of values, by the name of the member in camelCase. */
 type Fields = Readonly<Record<string, () => void>>;
 
 /** A member may be written in camelCase or in snake_case, at most once; null leaves it unset. */
@@ -200,7 +200,7 @@ function toInteger(text: string): bigint | undefined {
   return BigInt(`${parts[1]}${whole.slice(0, kept)}`);
 }
 
-/** What the caller wrote, short enough for a log line. */
+/** The caller's text, short enough for a log line. */
 function quote(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}...` : text);
 }

@@ -12,7 +12,7 @@ export type Body =
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Of memory. */
+  /** Bounds the memory of all bodies together. */
   readonly maxAllBytes: number;
 }
 

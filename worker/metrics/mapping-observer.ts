@@ -21,7 +21,7 @@ export const observerKeys: readonly string[] = [
   'quantiles',
 ];
 
-/** For names that no rule matches. */
+/** The options for names that no rule matches. */
 export function readDefaultObserver(defaults: MapReader | undefined): ObserverOptions {
   return toOptions(readType(defaults) ?? 'summary', [defaults]);
 }

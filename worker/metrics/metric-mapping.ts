@@ -38,7 +38,7 @@ export interface Mapping {
   readonly rules: readonly MappingRule[];
   /** Of several matching globs the one with the earliest literal part wins, not the first. */
   readonly mostSpecificGlob: boolean;
-  /** For names that no rule matches. */
+  /** The options of names that no rule matches. */
   readonly unmapped: Pick<MappingRule, 'observer' | 'ttlMs'>;
 }
 
@@ -95,7 +95,7 @@ function hasPattern(rule: MappingRule): rule is PatternRule {
   return rule.match instanceof RegExp;
 }
 
-/** What each `*` stands for. */
+/** The part that each `*` stands for; undefined where the name does not match. */
 function matchGlob(glob: readonly string[], parts: readonly string[]): string[] | undefined {
   if (!glob.every((part, index) => part === '*' || part === parts[index])) return undefined;
   return parts.filter((_, index) => glob[index] === '*');

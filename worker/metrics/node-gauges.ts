@@ -3,7 +3,7 @@ import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** How often the event loop is looked at. Each look is a wake-up. */
+/** How often the event loop is looked at. Each sample is a wake-up. */
 const lookIntervalMs = 50;
 /** The gauges of the event loop tell of this time, whoever reads them: if a reading began a new period, each of
  * several readers would hide the peaks from the others. Few scrape more rarely than once a minute. */
@@ -14,9 +14,9 @@ export interface NodeGaugesDeps {
   readonly clock: Clock;
 }
 
-/** The event loop since the look before. */
-interface Look {
-  /** On the monotonic clock. */
+/** The event loop since the sample before. */
+interface Sample {
+  /** A time on the monotonic clock. */
   readonly atMs: number;
   readonly lateUs: number;
   readonly busyMs: number;
@@ -35,7 +35,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   const delayP99 = gauge('event_loop_delay_p99_us');
   const delayMax = gauge('event_loop_delay_max_us');
   /** Those of the span, the oldest first. */
-  const looks: Look[] = [];
+  const looks: Sample[] = [];
   let last = readLoopTimes();
   let dueMs = clock.monotonicMs() + lookIntervalMs;
 
@@ -61,7 +61,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
     external.set(memory.external);
     uptime.set(Math.floor(process.uptime()));
     busy.set(toBusyPercent(looks));
-    const lateUs = Float64Array.from(looks, (look) => look.lateUs).sort();
+    const lateUs = Float64Array.from(looks, (sample) => sample.lateUs).sort();
     delayP99.set(lateUs[Math.ceil(lateUs.length * 0.99) - 1] ?? 0);
     delayMax.set(lateUs.at(-1) ?? 0);
   });
@@ -69,17 +69,17 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
 }
 
 /** Since the process began. Node counts our own pauses as work. */
-function readLoopTimes(): Pick<Look, 'busyMs' | 'allMs'> {
+function readLoopTimes(): Pick<Sample, 'busyMs' | 'allMs'> {
   const { active, idle } = performance.eventLoopUtilization();
   return { busyMs: active - pausedMs(), allMs: active + idle };
 }
 
-export function toBusyPercent(looks: readonly Pick<Look, 'busyMs' | 'allMs'>[]): number {
+export function toBusyPercent(looks: readonly Pick<Sample, 'busyMs' | 'allMs'>[]): number {
   let busyMs = 0;
   let allMs = 0;
-  for (const look of looks) {
-    busyMs += look.busyMs;
-    allMs += look.allMs;
+  for (const sample of looks) {
+    busyMs += sample.busyMs;
+    allMs += sample.allMs;
   }
   return allMs > 0 ? Math.max(0, Math.round((busyMs / allMs) * 100)) : 0;
 }

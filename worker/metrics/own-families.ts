@@ -14,7 +14,7 @@ export interface OwnFamilies {
 
 export interface OwnFamiliesDeps {
   readonly decisionDuration: Histogram;
-  /** By server. */
+  /** The durations of calls by the name of their server. */
   readonly storeCallDurations: ReadonlyMap<string, Histogram>;
   /** Writes the labels of a series: its own, and those of every series. */
   readonly toLabels: (own: Readonly<Record<string, string>>) => string;

@@ -17,7 +17,7 @@ import type { Mapping } from './metric-mapping.ts';
 import { createPullSeries } from './pull-series.ts';
 import type { MetricsRegistry } from './registry.ts';
 
-/** What to listen on. An empty host is every address. */
+/** The address to listen on. An empty host is every address. */
 export interface PullTarget {
   readonly host: string;
   readonly port: number;
@@ -29,7 +29,7 @@ export interface PullTarget {
   readonly mapperFile: string;
   /** The name of its setting, for texts. */
   readonly mapperSetting: string;
-  /** For the default mapping. */
+  /** Whether the worker observes response times in milliseconds; the default mapping scales them. */
   readonly responseTimeInMs: boolean;
 }
 

@@ -31,7 +31,7 @@ export interface PullSeries {
   takeIn(limit: number): boolean;
   /** Updates families outside the registry. */
   refresh(): Promise<void>;
-  /** In the order of appearance; may grow during iteration. */
+  /** The families in the order of their appearance; the map may grow during iteration. */
   readonly families: ReadonlyMap<string, Family>;
 }
 

@@ -11,7 +11,7 @@ export type TimerListener = (ms: number) => void;
 export interface MetricsRegistry extends Metrics {
   readonly decisionDuration: Histogram;
   storeCallDuration(server: string): Histogram;
-  /** By server. */
+  /** The durations of calls by the name of their server. */
   readonly storeCallDurations: ReadonlyMap<string, Histogram>;
   /** In the order of creation; a metric keeps its index and is never removed. A name may be composed each
    * time it is read. */
@@ -60,7 +60,7 @@ export interface RegistryOptions {
   readonly log: Log;
 }
 
-/** What a counter has besides its name. */
+/** The parts of a counter that stand beside its name. */
 interface CounterParts {
   readonly domain?: string;
   readonly tags?: Tags | undefined;
@@ -293,7 +293,7 @@ export class Histogram implements Duration {
   get sum(): number {
     return this.#sum;
   }
-  /** Of each bucket alone. */
+  /** The counts of each bucket alone, which are not added up. */
   get counts(): readonly number[] {
     return [...this.#counts];
   }

@@ -41,7 +41,10 @@ for (const [pattern, text] of [
   });
 }
 
-/** What RE2 refuses, and what it takes and this does not: never taken for something else. */
+/**
+ * Expressions that RE2 refuses, and those that RE2 takes and this does not: never is one taken for something
+ * else.
+ */
 const refused: readonly [string, string][] = [
   ['(a)\\1', 'invalid escape sequence: `\\1`'],
   ['(?=a)', 'invalid or unsupported Perl syntax: `(?=`'],

@@ -143,7 +143,7 @@ class Translation {
     this.#output += text;
   }
 
-  /** From a backslash on. */
+  /** Takes an escape, from its backslash on. */
   #takeEscape(isInClass: boolean): string {
     const quoted = this.#match(/\\Q(.*?)(?:\\E|$)/sy);
     if (quoted !== undefined) {

@@ -9,7 +9,7 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface ForkedProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
-  /** In order. Messages to a process that has ended are lost. */
+  /** Messages arrive in order. Those to a process that has ended are lost. */
   send(message: ToProcess): void;
   /** SIGKILL. */
   kill(): void;
@@ -44,7 +44,7 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   try {
     worker = cluster.fork();
   } catch (error) {
-    // For example without memory. Reported asynchronously, like every other end.
+    // A fork fails for example without memory. That is reported asynchronously, like every other end.
     process.nextTick(() => onGone(`could not be started: ${errorText(error)}`));
     return notStarted;
   }

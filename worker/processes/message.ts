@@ -8,12 +8,12 @@ import type { RecordBatch } from '../recording/record-buffer.ts';
 import type { ServingAddresses } from '../serving.ts';
 import type { StatisticsReport } from './statistics-report.ts';
 
-/** From the primary; `start` comes first. */
+/** A message from the primary; `start` comes first. */
 export type ToProcess =
   | {
       readonly kind: 'start';
       readonly environment: Environment;
-      /** From 1. A replacement has the number of the process it replaces. */
+      /** Processes are numbered from 1. A replacement has the number of the process it replaces. */
       readonly number: number;
       /** Log lines that all processes would write at the start; one writes them for all. */
       readonly speaksForAll: boolean;
@@ -52,7 +52,7 @@ export type ToProcess =
   | { readonly kind: 'forget-counters'; readonly asked: CountersAsked }
   | { readonly kind: 'stop'; readonly graceMs: number };
 
-/** From a process that decides. */
+/** A message from a process that decides. */
 export type FromProcess =
   /** The counter store has answered. */
   | { readonly kind: 'connected' }
@@ -73,6 +73,6 @@ export type FromProcess =
       readonly limited: LimitedShare | undefined;
       /** The same; undefined where there is none. */
       readonly recorded: RecordBatch | undefined;
-      /** For the debug port. */
+      /** Lines for the debug port. */
       readonly description: readonly string[];
     };

@@ -19,7 +19,7 @@ const silentLimitMs = 30_000;
 /** A process that exists only in this test. */
 interface FakeProcess {
   readonly pid: number;
-  /** What the group told it, by kind. */
+  /** The messages that the group sent it. */
   readonly heard: ToProcess[];
   readonly isKilled: () => boolean;
   say(message: FromProcess): void;

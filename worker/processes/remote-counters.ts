@@ -8,14 +8,14 @@ export interface RemoteCounters extends CounterAccess {
 }
 
 export interface RemoteCountersDeps {
-  /** To one that serves; false where there is none. */
+  /** Sends to one process that serves; false where there is none. */
   readonly sendToOne: (message: ToProcess) => boolean;
   readonly sendToAll: (message: ToProcess) => void;
   /** Runs `task` after `ms`; the returned function cancels it. */
   readonly after: (ms: number, task: () => void) => () => void;
 }
 
-/** What a process may take on top of its own time limit. */
+/** The time that a process may take on top of its own time limit. */
 const graceMs = 200;
 
 export function createRemoteCounters({

@@ -11,7 +11,7 @@ export interface StatisticsMerge {
 }
 
 export interface ReportedProcess {
-  /** In the order in which they were made. */
+  /** Takes the reports of a process, in the order in which they were made. */
   take(report: StatisticsReport): void;
   /** The process has ended: its counts stay, its gauges do not. */
   end(): void;

@@ -65,7 +65,7 @@ export function createStatisticsReporter(registry: MetricsRegistry): StatisticsR
     });
   }
 
-  /** From the counter at `start` on; `end` is where the next part begins. */
+  /** Takes counters from the one at `start` on; `end` is where the next part begins. */
   function takeCounters(start: number) {
     const newCounters: CounterOrigin[] = [];
     const indexes: number[] = [];

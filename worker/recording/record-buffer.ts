@@ -13,7 +13,7 @@ export interface RecordBatch {
   readonly decisions: number;
   readonly fromMs: number;
   readonly toMs: number;
-  /** What is missing before or among them. */
+  /** The decisions that are missing before or among these lines. */
   readonly gap: RecordGap | undefined;
 }
 

@@ -1,6 +1,6 @@
 // Appends recorded decisions to a file, which is turned over when it is full: `path`, `path.1`, ... It never
-// holds up a decision. What the file should have while it cannot be written is dropped, counted, and told by
-// the next line that gets there.
+// holds up a decision. Lines for which the file cannot be written are dropped and counted, and the next line that
+// gets there has their number.
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
@@ -14,7 +14,7 @@ import type { RecordSink } from './recorder.ts';
 
 export interface RecordFileOptions {
   readonly path: string;
-  /** Of one file; at least twice what is buffered. */
+  /** The size of one file; at least twice what is buffered. */
   readonly maxBytes: number;
   /** Including the one that is written. */
   readonly files: number;
@@ -141,7 +141,7 @@ export function createRecordFile(deps: RecordFileDeps): RecordFile {
   }
 
   const flushIfMuch = () => {
-    // What is added by taking is in the batch that is taken.
+    // A line that is added by taking is in the batch that is taken.
     if (!isTaking && buffer.bytes >= flushBytes) void flush();
   };
 

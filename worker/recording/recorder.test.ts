@@ -1,4 +1,4 @@
-// When lines of decisions are written, and what they keep in memory until then. What is in them is tested in
+// When lines of decisions are written, and how much memory they take until then. Their content is tested in
 // test/feature/output/recorded-decisions.test.ts.
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';

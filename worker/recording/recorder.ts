@@ -36,7 +36,7 @@ export interface RecorderOptions {
   readonly maxPerSecond: number;
   /** `*` is all. */
   readonly hashedKeys: readonly string[];
-  /** Of the hashes. */
+  /** The secret of the hashes. */
   readonly secret: string;
 }
 
@@ -241,7 +241,7 @@ function hashValue(value: string, secret: string): string {
   return createHmac('sha256', secret).update(value).digest('hex').slice(0, hashLength);
 }
 
-/** From 0 to 2^32 - 1. A threshold needs bits that are even: mixed once more, as MurmurHash3 ends. */
+/** A number from 0 to 2^32 - 1. A threshold needs bits that are even: mixed once more, as MurmurHash3 ends. */
 function toDraw({ entries, hash = hashEntries(entries) }: RequestDescriptor): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

@@ -16,7 +16,7 @@ interface RecordingDeps {
 }
 
 export interface RecordFileForDeps extends RecordingDeps {
-  /** Of this start of the worker. */
+  /** Identifies this start of the worker. */
   readonly instance: string;
   readonly metrics: Pick<Metrics, 'counter'>;
 }

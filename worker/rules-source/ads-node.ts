@@ -5,10 +5,10 @@ import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.t
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
- * `metadata` is comma-separated key=value items, each split at its first `=`; items without one are
- * ignored (behaviour: discovery-requests). Added are the announcement of fields that the public message
- * lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by which those
- * with one id are told apart. What is added wins over a given item of the same key.
+ * `metadata` is comma-separated key=value items, each split at its first `=`; items without one are ignored
+ * (behaviour: discovery-requests). Three items are added: the announcement of fields that the public message
+ * lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by which
+ * those with one id are told apart. An added item wins over a given one with the same key.
  */
 export function toAdsNode(worker: {
   readonly id: string;

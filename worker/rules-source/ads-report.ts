@@ -7,7 +7,7 @@ import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Metrics } from '../metrics.ts';
 
 export interface AdsReport {
-  /** Of the server that is asked. */
+  /** The address of the server that is asked. */
   readonly url: string;
   connecting(url: string): void;
   opened(): void;
@@ -20,7 +20,7 @@ export interface AdsReport {
   noteAccepted(version: string): void;
   /** A version is not, or not entirely, in force; `kept` names what stays from earlier versions. */
   noteRefusal(version: string, text: string, kept: readonly string[]): void;
-  /** For the debug port; several lines. */
+  /** Several lines for the debug port. */
   describe(): string;
   close(): void;
 }
@@ -29,7 +29,7 @@ export interface AdsConnectionEnd {
   readonly wasOpen: boolean;
   readonly reason: string;
   readonly nextAttemptMs: number;
-  /** Of the server that is asked then. */
+  /** The address of the server that is asked then. */
   readonly nextUrl: string | undefined;
   /** Whether earlier rules are in force. */
   readonly hasRules: boolean;

@@ -33,7 +33,7 @@ function take(
   return runAtOnce(takeResources({ decode, builder }, resources, before));
 }
 
-/** What is in force, as `name: domain=limit`. */
+/** The resources in force, as `name: domain=limit`. */
 function shown({ inForce }: Intake): string {
   return [...inForce]
     .map(

@@ -26,11 +26,11 @@ interface Named {
   readonly domain?: string | undefined;
 }
 
-/** By their names for people. */
+/** The resources by their names for people. */
 export type ResourcesInForce = ReadonlyMap<string, GoodResource>;
 
 export interface Intake {
-  /** What is in force from now on. */
+  /** The resources that are in force from now on. */
   readonly inForce: ResourcesInForce;
   /** Names in `inForce` that stay unchanged because their replacements are bad. */
   readonly kept: readonly string[];

@@ -156,7 +156,7 @@ export function createFileSource({
     onLoad(result);
   }
 
-  /** What must change for the rules to be loaded again. */
+  /** The rules are loaded again when this text changes. */
   async function readTrigger(): Promise<string> {
     if (!watchRoot) return (await follower.list()).signature;
     const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];

@@ -51,7 +51,7 @@ function setUp(...ends: string[]) {
   };
 }
 
-/** Which of the users is lifted. */
+/** The user that is lifted. */
 function liftedIn(load: GoodLoad | undefined): string {
   const rules = load?.ruleSet.domains.get('shop');
   return ['u0', 'u1']

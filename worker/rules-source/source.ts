@@ -7,7 +7,7 @@ import type { ManagementServer } from '../management-stream.ts';
 export interface GoodLoad {
   readonly ok: true;
   readonly ruleSet: RuleSet;
-  /** What it was built from. */
+  /** The documents that it was built from. */
   readonly documents: readonly RuleDocument[];
   /** Wall time in milliseconds that it was built for: rules that had ended then are not in it. */
   readonly atMs: number;

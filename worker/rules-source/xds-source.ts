@@ -48,7 +48,7 @@ export interface XdsSourceOptions {
 
 export interface XdsSourceDeps {
   readonly options: XdsSourceOptions;
-  /** Of this start of the worker. */
+  /** Identifies this start of the worker. */
   readonly instance: string;
   readonly discovery: Pick<DiscoveryProtos, 'aggregated'>;
   readonly protos: Pick<Protos, 'rateLimitConfig'>;

@@ -69,7 +69,7 @@ function toDescriptors(index: number): readonly SampleDescriptor[] {
   }
 }
 
-/** As protobuf and as JSON. */
+/** A request as protobuf and as JSON. */
 export interface SampleRequest {
   readonly message: Buffer;
   readonly json: string;

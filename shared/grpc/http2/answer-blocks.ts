@@ -30,7 +30,7 @@ export function toErrorTrailers(status: number, text: string): Buffer {
   ]);
 }
 
-/** For a request that is not gRPC at all. */
+/** Headers that answer a request that is not gRPC at all. */
 export function toHttpHeaders(status: number, bodyBytes: number): Buffer {
   return encodeHeaderBlock([
     [':status', String(status)],

@@ -51,7 +51,7 @@ export const largestMaxFrameBytes = 0xff_ffff;
 export const largestWindowBytes = 0x7fff_ffff;
 export const largestStreamId = 0x7fff_ffff;
 
-/** What a client sends before its first frame (RFC 9113 section 3.4). */
+/** The bytes that a client sends before its first frame (RFC 9113 section 3.4). */
 export const clientPreface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 /** Writes the nine bytes before a payload; returns the position after them. */

@@ -281,7 +281,7 @@ interface Debt {
   readonly isOverdue: boolean;
 }
 
-/** What the peer could release by continuing, on the socket as well. */
+/** The bytes that the peer could release by continuing, those on the socket included. */
 function toDebt(connection: Connection, nowMs: number): Debt {
   const { socket, session, unsentSinceMs = Infinity } = connection;
   const owed = session.owed;
@@ -290,7 +290,7 @@ function toDebt(connection: Connection, nowMs: number): Debt {
   return { connection, bytes, sinceMs, isOverdue: nowMs - sinceMs >= noProgressMs };
 }
 
-/** What is held for one peer, beyond the base cost of a connection. */
+/** The bytes that are held for one peer, beyond the base cost of a connection. */
 function heldBytes({ socket, session }: Connection): number {
   return socket.writableLength + session.heldBytes;
 }
@@ -300,7 +300,7 @@ function goOn(session: Session): void {
   if (session.sender.isHeldUp) setImmediate(() => session.sender.goOn());
 }
 
-/** In the format of gRPC libraries. */
+/** The peer's address in the format of gRPC libraries. */
 function toPeer({ remoteAddress, remotePort }: Socket): string {
   if (remoteAddress === undefined) return 'unix:';
   const host = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress;

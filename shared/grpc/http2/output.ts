@@ -66,7 +66,7 @@ export class Output {
     } while (start < block.length);
   }
 
-  /** At most `defaultMaxFrameBytes` of payload. */
+  /** Appends a DATA frame with at most `defaultMaxFrameBytes` of payload. */
   data(
     streamId: number,
     payload: Uint8Array,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Stream } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
 
-/** What a table looks at. */
+/** A stream with the fields that a table reads. */
 function streamOf(id: number, deadlineMs?: number): Stream {
   return { id, deadlineMs } as Stream;
 }

@@ -20,7 +20,7 @@ import { noHead, type RequestHead } from './request-head.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Sender } from './sender.ts';
 
-/** By the names of grpc-encoding. */
+/** The decompressors by their names in grpc-encoding. */
 const decompressors = new Map([
   ['gzip', gunzip],
   ['deflate', inflate],
@@ -51,7 +51,7 @@ export interface StreamHost extends Budget {
   readonly decompressions: ConcurrencyLimiter;
   /** Turns of large requests, shared by all connections. */
   readonly largeRequests: LargeRequests;
-  /** Of a message. */
+  /** The largest size of a message. */
   readonly maxRequestBytes: number;
   peer(): string;
   /** Arrival time of the bytes being read, or read last, on the monotonic clock. */
@@ -126,7 +126,7 @@ export class Stream implements UnaryCall {
     this.deadlineMs = deadlineMs;
   }
 
-  // For the session.
+  // The session calls what follows.
 
   /** A streaming method starts with the headers. */
   open(): void {
@@ -235,7 +235,7 @@ export class Stream implements UnaryCall {
     return { bytes, sinceMs: this.#inputSinceMs };
   }
 
-  // For the method of a unary call.
+  // The method of a unary call reads what follows.
 
   get receivedMs(): number {
     return this.#input === undefined ? this.#host.readMs : this.#endedMs;

@@ -31,7 +31,7 @@ export function readDescriptors(
 
 interface Level {
   readonly parentKey: string;
-  /** By their names on the level. */
+  /** The first descriptor of each name on the level. */
   readonly firsts: Map<string, TreeMap>;
   readonly limitedKeys: ReadonlySet<string>;
   /** Whether a limit stands where it has no effect, which has been reported. */
@@ -131,7 +131,7 @@ function toJoinedItem(item: TreeMap): JoinedItem {
   return { limits: listJoinedLimits(item), hasDescriptors: !isEmptyList(item, 'descriptors') };
 }
 
-/** What to write in place of share_threshold beside a value that does not end in `*`. */
+/** The hint in place of share_threshold beside a value that does not end in `*`. */
 function describeSharing(value: string): string {
   const apart = 'remove share_threshold, and each value counts by itself';
   const star = value.indexOf('*');

@@ -115,7 +115,7 @@ const rows: readonly Row[] = [
   ofDescriptor('a regular expression', '^/api/.*$', '- key: a', '  value: ^/api/.*$', `  ${limit}`),
 ];
 
-/** What stands in quotes after the last word that introduces it, or in braces at the end. */
+/** The text that stands in quotes after the last word that introduces it, or in braces at the end. */
 function shownIn(hint: string): string | undefined {
   const asked = /(?:did you mean|such as|write|in quotes:)[^']*('([^']*)')/.exec(hint);
   if (asked !== null) return hint.includes('in quotes') ? asked[1] : asked[2];

@@ -9,7 +9,7 @@ export interface JoinedItem {
 }
 
 export interface JoinedLimit {
-  /** As it is written in one line. */
+  /** The limit as it is written in one line. */
   readonly text: string;
   /** Limits of one list differ in it; undefined where a limit cannot be one of a list. */
   readonly window: string | undefined;

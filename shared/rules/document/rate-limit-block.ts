@@ -60,7 +60,7 @@ function isBare({ node }: MapReader, descriptor: MapReader): boolean {
   return node.entries.size === 0 && !isBeside;
 }
 
-/** Of `rate_limit` and `rate_limits`, as written. */
+/** The limits in `rate_limit` and `rate_limits`, as they are written. */
 export function listJoinedLimits(descriptor: TreeMap): readonly JoinedLimit[] {
   const nodes = ['rate_limit', 'rate_limits'].flatMap((name) => {
     const node = descriptor.entries.get(name)?.value;
@@ -81,7 +81,7 @@ function sourceOf({ entries }: TreeMap, name: string): string {
   return node !== undefined && 'source' in node ? node.source.toLowerCase() : '';
 }
 
-/** As it is written in one line; `...` stands for what is no single value. */
+/** The mapping as it is written in one line; `...` stands for a value that is a mapping or a list. */
 function toFlowMap({ entries }: TreeMap): string {
   const shown = [...entries].slice(0, mostShown).map(([name, { value }]) => {
     const source = 'source' in value ? toExcerpt(value.source) : '...';
@@ -262,7 +262,7 @@ const unitAbbreviations: ReadonlyMap<string, Unit> = new Map([
   ['y', 'year'],
 ]);
 
-/** What to write in place of a number of units, such as `5 minutes`, or of a unit's number in messages. */
+/** The hint for a number of units, such as `5 minutes`, or a unit's number in messages. */
 function describeUnit(text: string): string | undefined {
   const numbered = /^\d$/.test(text) ? unitFromNumber(Number(text)) : undefined;
   if (numbered !== undefined) return `write '${numbered}', whose number in messages is ${text}`;

@@ -16,7 +16,7 @@ const keysOfSection: Readonly<Record<Section, readonly string[]>> = {
 };
 const allKeys: ReadonlySet<string> = new Set(Object.values(keysOfSection).flat());
 
-/** What was found among the keys of one mapping. */
+/** The problems that were found among the keys of one mapping. */
 export interface KeyFindings {
   /** True when a reported problem may explain the absence of `key`. */
   explainsAbsence(key: string): boolean;
@@ -152,8 +152,8 @@ export function readText(fields: MapReader, name: string): string | undefined {
 }
 
 /**
- * What `readItem` makes of each mapping in a list; empty when absent or null. Items that are not
- * mappings are reported and left out.
+ * Reads each mapping of a list by `readItem`; empty when the list is absent or null. Items that are not mappings
+ * are reported and left out.
  */
 export function readList<Item>(
   fields: MapReader,

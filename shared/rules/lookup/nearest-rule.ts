@@ -19,7 +19,7 @@ export interface NoMatch {
   readonly nearest: NamedRule | undefined;
   /** A sentence without a final full stop. */
   readonly reason: string;
-  /** What to write instead; undefined where it cannot be known. */
+  /** The text to write instead; undefined where it cannot be known. */
   readonly hint: string | undefined;
 }
 

@@ -1,5 +1,5 @@
-// Which rules a descriptor can match when some of its values are unknown, as where a proxy takes them from
-// requests. With all values known it equals the lookup of rule-tree.ts, but scans whole levels.
+// Finds the rules that a descriptor can match when some of its values are unknown, as where a proxy takes them
+// from requests. With all values known it equals the lookup of rule-tree.ts, but scans whole levels.
 import { inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import { parseWildcard } from './wildcard.ts';

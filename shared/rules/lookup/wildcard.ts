@@ -28,8 +28,8 @@ export function matchesWildcard(wildcard: Wildcard, text: string): boolean {
 }
 
 /**
- * For a text that begins with the prefix. Taking the leftmost place for each literal is enough to find
- * a match if there is one, so there is no backtracking and a hostile text costs one pass.
+ * Matches a text that begins with the prefix. Taking the leftmost place for each literal is enough to find a
+ * match if there is one, so there is no backtracking and a hostile text costs one pass.
  */
 function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   const { prefix, middles, suffix, literalLength } = wildcard;
@@ -61,7 +61,7 @@ interface Placed<Rule> {
 /** All wildcards with the same text before their first star. */
 interface Group<Rule> {
   readonly prefix: string;
-  /** In the order of the configuration. */
+  /** The members in the order of the configuration. */
   readonly members: Placed<Rule>[];
   /** The group with the longest proper prefix of this one. */
   parent: Group<Rule> | undefined;

@@ -10,7 +10,7 @@ import { advisoryRules } from './problem-rule.ts';
 import { createTextReporter, type Reporter } from './reporter.ts';
 
 interface Allowance {
-  /** What the comment names, known or not; undefined where it is not of the form above. */
+  /** The name in the comment, known or not; undefined where the comment is not of the form above. */
   readonly name: string | undefined;
   readonly offset: number;
   readonly reach: Reach;

@@ -3,7 +3,7 @@
 import { toExcerpt } from '../../text-excerpt.ts';
 
 export interface OddCharacter {
-  /** In UTF-16 code units. */
+  /** The index in UTF-16 code units. */
   readonly index: number;
   /** Such as `a no-break space (U+00A0)`. */
   readonly description: string;
@@ -52,7 +52,7 @@ export function withoutOddCharacters(text: string): string {
   return plain.trim();
 }
 
-/** What to write in place of a word that looks like `meant`; undefined when no odd character is in it. */
+/** The hint for a word that looks like `meant`; undefined when no odd character is in it. */
 export function describeRepairedWord(word: string, meant: string | undefined): string | undefined {
   const odd = findOddCharacter(word);
   if (odd === undefined) return undefined;

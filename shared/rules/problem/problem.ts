@@ -4,7 +4,7 @@ import type { ProblemRule, Severity } from './problem-rule.ts';
 
 export interface Problem {
   readonly severity: Severity;
-  /** Which kind of problem it is. */
+  /** The kind of the problem. */
   readonly rule: ProblemRule;
   /** The file's path, or the resource's name, as the person knows it. */
   readonly file: string;
@@ -16,7 +16,7 @@ export interface Problem {
   readonly path: string;
   /** One sentence without a final full stop, naming the offending value. */
   readonly message: string;
-  /** What to do, if it is not obvious. */
+  /** Says how to repair it, where that is not obvious. */
   readonly hint: string | undefined;
   /** The text of `line`, for the caret; undefined where there is none. */
   readonly sourceLine: string | undefined;

@@ -110,9 +110,9 @@ export class Reporter {
   }
 
   /**
-   * In the order in which they came. The first hundred errors are kept, and the first hundred of each kind
-   * of warning or note, since a kind may be allowed and must not hide the others. A last problem says how
-   * many more there were.
+   * The problems in the order in which they came. The first hundred errors are kept, and the first hundred of
+   * each kind of warning or note, since a kind may be allowed and must not hide the others. A last problem says
+   * how many more there were.
    */
   toProblems(): Problem[] {
     const left = [...this.#groups.values()].filter(({ count }) => count > maxOfGroup);

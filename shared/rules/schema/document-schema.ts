@@ -2,7 +2,7 @@
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** What a row says of the value of its key. */
+/** The part of a row about the value of its key. */
 type SchemaValue<Section extends string> =
   | {
       readonly type: 'text';
@@ -18,7 +18,7 @@ type SchemaValue<Section extends string> =
   | {
       readonly type: 'map' | 'list';
       readonly holds: Section;
-      /** Of a list that is given. */
+      /** The bounds of a list that is given. */
       readonly items?: readonly [least: number, most: number];
     }
   /** A mapping of anything. */
@@ -50,7 +50,7 @@ export interface DocumentKeys<Section extends string> {
   formatSchema(): string;
 }
 
-/** What the reader of a kind of documents and its schema both take from its rows. */
+/** From the rows of a kind of documents: the names that its reader takes, and its schema. */
 export function createDocumentKeys<Section extends string>(
   kind: DocumentKind<Section>,
 ): DocumentKeys<Section> {

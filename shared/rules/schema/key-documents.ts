@@ -1,4 +1,5 @@
-// What documents and editors get from the table of rule keys, and the guide from the kinds of problems.
+// The sections that documents and editors get from the table of rule keys, and the guide from the kinds of
+// problems.
 import { type GeneratedSection, toTable } from '../../generated-section.ts';
 import { advisoryRules, meaningOf, severityOf } from '../problem/problem-rule.ts';
 import { ruleKeys } from '../rule-keys.ts';

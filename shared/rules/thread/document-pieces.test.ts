@@ -6,7 +6,7 @@ import { createDocumentJoiner, toDocumentPieces } from './document-pieces.ts';
 function piecesOf(yaml: string) {
   const { document, problems } = parseRuleDocument(yaml, 'large.yaml');
   if (document === undefined) throw new Error(problems[0]?.message);
-  // What a thread or a process gets is a copy.
+  // A thread or a process gets copies.
   return { document, pieces: [...toDocumentPieces(document)].map((each) => structuredClone(each)) };
 }
 

@@ -29,8 +29,10 @@ export interface ParsedHead {
 }
 
 export interface ParsingThread {
-  /** As parseRuleDocument, one at a time. Where the thread fails, which is logged, the document is parsed
-   * in this one. Rejects when closed meanwhile. */
+  /**
+   * Parses as parseRuleDocument does, one document at a time. Where the thread fails, which is logged, the
+   * document is parsed in this one. Rejects when closed meanwhile.
+   */
   parse(text: string, file: string): Promise<ParsedDocument>;
   /** Idempotent. */
   close(): Promise<void>;

@@ -60,7 +60,7 @@ const json = fc.letrec<{ value: JsonValue; object: JsonObject }>((tie) => ({
     .map((members) => Object.fromEntries(members)),
 }));
 
-/** Whatever makes sense together. */
+/** Any shape whose fields make sense together. */
 const shape = fc
   .record({
     algorithm: fc.constantFrom(...algorithms),

@@ -37,7 +37,7 @@ export function toLimitObject(limit: RateLimitBlock): JsonObject {
 
 const plainText = /^[A-Za-z_/][A-Za-z0-9_/.-]*$/;
 const plainTime = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
-/** What YAML takes for something else than text. */
+/** Words that YAML does not take for text. */
 const words = /^(?:y|yes|n|no|true|false|on|off|null)$/i;
 
 /** YAML of one line, with quotes where a text could be taken for something else. */

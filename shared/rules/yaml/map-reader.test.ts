@@ -2,7 +2,7 @@ import test from 'ava';
 import { type MapReader, readMap } from './map-reader.ts';
 import { parseYamlTree } from './yaml-tree.ts';
 
-/** What `read` makes of a mapping, and what is told of it. */
+/** The value that `read` makes of a mapping, and the problems that it tells. */
 function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   const { root, reporter } = parseYamlTree(yaml, 'f.yaml');
   const fields = root && readMap(root, '', 'the document', reporter);

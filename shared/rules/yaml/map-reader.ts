@@ -100,7 +100,7 @@ export class MapReader {
       .filter((number) => number !== undefined);
   }
 
-  /** In milliseconds. */
+  /** The duration in milliseconds. */
   duration(name: string): number | undefined {
     const node = this.find(name);
     if (node === undefined) return undefined;
@@ -165,12 +165,12 @@ export class MapReader {
     this.reporter.error(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }
 
-  /** Of the mapping itself. */
+  /** Reports an error of the mapping itself. */
   errorOfAll(rule: ProblemRule, message: string, hint?: string): void {
     this.reporter.error(rule, this.node.offset, this.path, message, hint);
   }
 
-  /** Like `error`. */
+  /** Reports a warning or note as `error` does an error. */
   advise(rule: ProblemRule, name: string, message: string, hint?: string): void {
     this.reporter.advise(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }

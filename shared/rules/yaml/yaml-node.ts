@@ -4,7 +4,7 @@ import type { ScalarValue } from './yaml-scalar.ts';
 export type TreeNode = TreeScalar | TreeList | TreeMap | TreeGap;
 
 export interface TreeScalar extends ScalarValue {
-  /** As written, without quotes. */
+  /** The text as it is written, without quotes. */
   readonly source: string;
   readonly isQuoted: boolean;
   readonly offset: number;
@@ -18,7 +18,7 @@ export interface TreeList {
 
 export interface TreeMap {
   readonly kind: 'map';
-  /** By the key's source. */
+  /** The entries by their keys as written. */
   readonly entries: ReadonlyMap<string, TreeEntry>;
   /** Whether a merge or a key of it could not be read, which has been reported. */
   readonly isIncomplete?: boolean;

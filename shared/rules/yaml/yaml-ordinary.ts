@@ -12,7 +12,7 @@ const maxScalars = 400_000;
 const lineWithoutContent = / *(?:#[^\r\n]*)?\r?\n/y;
 const indentation = / */y;
 const textEnd = /(?:#[^\r\n]*)?$/y;
-/** What may follow a value on its line. */
+/** The characters that may follow a value on its line. */
 const lineEnd = / *(?:(?<= )#[^\r\n]*)?(?:\r?\n|$)/y;
 const keyText = /([A-Za-z_][\w.-]{0,200}):(?=[ \r\n]|$)/y;
 const listMark = /- +(?=[^ \r\n#])/y;

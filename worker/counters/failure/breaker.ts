@@ -18,11 +18,11 @@ export interface Breaker {
   readonly refusal: AppError | undefined;
   /** Why it is open, without the server's name. */
   readonly reason: string;
-  /** For people; undefined when it is closed. */
+  /** A line for people; undefined when the breaker is closed. */
   describe(): string | undefined;
   /** The server is unreachable, or still is; the last reason is shown. */
   open(reason: string): void;
-  /** As `open`, after requests without an answer. */
+  /** Does the same as `open`, after requests without an answer. */
   openOnTimeout(reason: string): void;
   /** The server answers again: `open` becomes `half-open` after a timeout, else `closed`. */
   halfOpen(): void;

@@ -1,4 +1,4 @@
-// What the policy says of hits that the store has not counted, and what it leaves behind.
+// How the policy answers hits that the store has not counted, and that it leaves no timers behind.
 import test from 'ava';
 import { AppError } from '../../../shared/errors.ts';
 import { createHit } from '../../../test/support/counting.ts';

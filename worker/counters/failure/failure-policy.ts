@@ -43,7 +43,7 @@ export interface FailurePolicy {
   ): void;
   /** The store counts again: the local counters are dropped. */
   storeIsBack(): void;
-  /** For the debug port. */
+  /** A line for the debug port. */
   describe(): string;
   /** Leaves no timer behind. */
   close(): void;

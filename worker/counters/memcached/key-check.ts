@@ -1,4 +1,4 @@
-// Which counter keys memcached takes (behaviour: memory-cache-keys).
+// Checks whether memcached takes a counter key (behaviour: memory-cache-keys).
 import { AppError } from '../../../shared/errors.ts';
 import type { CountRequest } from '../store.ts';
 

@@ -70,7 +70,7 @@ export interface MemcachedNodes {
   /** The lane of a counter; undefined when there is no node. */
   laneOf(key: string): MemcachedLane | undefined;
   readonly isIdle: boolean;
-  /** For the debug page. */
+  /** Lines for the debug page. */
   describe(): string;
   /** Returns how many changes of counters are lost. Idempotent. */
   close(): number;

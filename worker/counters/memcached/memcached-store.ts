@@ -160,7 +160,7 @@ export function createMemcachedStore(
     });
   }
 
-  /** In order of arrival, for each key. `counters`: undefined when they could not be read. */
+  /** Decides turns in order of arrival, for each key. `counters`: undefined when they could not be read. */
   function decide(turn: Turn, counters: Counters | undefined): void {
     const { open, hit, key, lane } = turn;
     if (turn.isDecided) return;

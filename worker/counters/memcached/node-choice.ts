@@ -1,4 +1,4 @@
-// Which node has a counter. Workers with the same list agree, the reference included (behaviour:
+// Chooses the node of a counter. Workers with the same list agree, the reference included (behaviour:
 // memory-cache-nodes).
 import { crc32 } from 'node:zlib';
 

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { createReplyReader } from './reply-reader.ts';
 
-/** What the reader makes of the chunks, one text for each line and value, and its complaint. */
+/** The lines and values that the reader finds in the chunks, one text each, and its complaint. */
 function readAll(chunks: readonly Buffer[]): string[] {
   const seen: string[] = [];
   const reader = createReplyReader({

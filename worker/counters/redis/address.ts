@@ -151,7 +151,7 @@ function decode(text: string): string {
   });
 }
 
-/** For logs and errors, without credentials. */
+/** The address for logs and errors, without credentials. */
 export function showStoreAddress(address: StoreAddress | StoreGroup): string {
   switch (address.kind) {
     case 'unix':

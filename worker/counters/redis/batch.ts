@@ -24,7 +24,7 @@ import { limiterScripts } from './limiter-scripts.ts';
 import { toArguments, toLimiterText } from './limiter-text.ts';
 import type { ScriptSupport } from './script-support.ts';
 
-/** What the batches of one server share. */
+/** The batches of one server share these. */
 export interface BatchDeps {
   /** The store's name in errors. */
   readonly name: string;
@@ -51,7 +51,7 @@ const refundScript = [
   "return redis.call('GET', KEYS[1])",
 ].join('\n');
 
-/** What is done to one counter by one command, or by two with its EXPIRE. */
+/** A change of one counter by one command, or by two where an EXPIRE follows. */
 interface Operation {
   /**
    * - `read`: the counter as it is, 0 when there is none; creates nothing.
@@ -67,7 +67,7 @@ interface Operation {
   exactAmount: bigint | undefined;
   /** How many hits are summed in the amount. */
   hitCount: number;
-  /** For `limit` only. */
+  /** Set for `limit` only. */
   readonly takes: LimiterTakes | undefined;
   /** The lifetime that is sent with it, in seconds; 0 for none. */
   lifetime: number;
@@ -89,7 +89,7 @@ interface Failure {
   readonly overflow: boolean;
 }
 
-/** What a batch has to send after a reply; nothing where all is answered. */
+/** Commands that a batch has to send after a reply; none where all is answered. */
 export interface Further {
   /** Their replies are for `take`. */
   readonly commands: readonly CommandText[];
@@ -136,7 +136,7 @@ export class Batch {
   /** Replies that wait for those to scripts that the server did not know, and the indices of these among them. */
   #unknownScripts: { readonly raw: RawReply[]; readonly positions: readonly number[] } | undefined;
   #hasScripts = false;
-  /** By operation, the hits on limiters' counters. */
+  /** The hits on limiters' counters, by the index of their operation. */
   #limited: Map<number, LimiterHits> | undefined;
 
   /**
@@ -243,7 +243,7 @@ export class Batch {
     }
   }
 
-  /** What was read. */
+  /** The counters that were read. */
   counters(): Counters {
     const counters: Counters = new Map();
     for (const [mapKey, index] of this.#open) {
@@ -555,7 +555,7 @@ function toOperation(kind: Operation['kind'], key: string, windowSeconds: number
   };
 }
 
-/** With empty `runs` it only reads. */
+/** An operation with empty `runs` only reads. */
 function toLimitOperation(key: string, limiter: LimiterWindow, runs: number[]): Operation {
   return { ...toOperation('limit', key, limiter.windowSeconds), takes: { limiter, runs } };
 }

@@ -49,9 +49,7 @@ export interface Lane {
   reset(reason: string): void;
 }
 
-/**
- * What happens to requests that find no free lane (behaviour: pool-on-empty). All wait for `waitMs` first.
- */
+/** How requests are treated that find no free lane (behaviour: pool-on-empty). All wait for `waitMs` first. */
 export interface EmptyPoolRule {
   /** `create`: the overflow lane is opened; `error`: they fail; `wait`: they keep waiting. */
   readonly behavior: 'create' | 'error' | 'wait';
@@ -61,7 +59,7 @@ export interface EmptyPoolRule {
 export interface BatchingDeps {
   /** Names the store in texts, credentials masked, such as `key-value store 127.0.0.1:6379`. */
   readonly name: string;
-  /** What its batches share. */
+  /** Shared by its batches. */
   readonly batches: BatchDeps;
   readonly lanes: readonly Lane[];
   /** The lane beyond `lanes`, ready only while it is open. */
@@ -150,8 +148,10 @@ export function createBatching(deps: BatchingDeps): Batching {
     }
   }
 
-  /** At the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
-   * and sleeping would delay answers; while nothing can be sent, waiting is useless. */
+  /**
+   * Called at the end of the tick of the first request. While a batch is in flight the next one gathers anyway,
+   * and sleeping would delay answers; while nothing can be sent, waiting is useless.
+   */
   function holdBack(pass: PipelineWindow): void {
     const canLeave = breaker.refusal === undefined && findFreeSlot() !== undefined;
     isHeldBack = canLeave && inFlight === 0 && waiting.size < manyRequests;

@@ -26,7 +26,7 @@ export interface ClockComparisonDeps {
 
 export interface ClockComparison {
   start(): void;
-  /** For the store's state; '' while nothing is known. */
+  /** A line for the store's state; '' while nothing is known. */
   describe(): string;
   /** Idempotent. */
   close(): void;

@@ -117,9 +117,9 @@ test('each write is measured once, until its last reply or until nobody waits fo
   t.true(observed.every((seconds) => seconds >= 0 && seconds < 60));
 });
 
-// What commands and replies look like on the wire.
+// The bytes of commands and replies on the wire.
 
-/** What the client library would write, one character for each byte. */
+/** The bytes that the client library would write, one character for each. */
 function toClientText(name: string, ...parameters: (string | number)[]): string {
   const written = new Command(name, parameters).toWritable({} as never);
   return Buffer.from(written).toString('latin1');

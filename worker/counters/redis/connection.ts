@@ -188,7 +188,7 @@ export interface ReplyReader {
   feed(chunk: Buffer): string | undefined;
 }
 
-/** What begins a reply, and what ends a line. */
+/** The bytes that begin a reply, and those that end a line. */
 const minus = 0x2d;
 const plus = 0x2b;
 const colon = 0x3a;

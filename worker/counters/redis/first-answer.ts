@@ -15,7 +15,7 @@ export interface FirstAnswerDeps<Server, Answer> {
   readonly servers: readonly Server[];
   /** Rejects when there is no usable answer; `signal` aborts when another server has answered. */
   readonly ask: (server: Server, signal: AbortSignal) => Promise<Answer>;
-  /** For texts. */
+  /** Names a server in texts. */
   readonly show: (server: Server) => string;
   readonly clock: Clock;
 }

@@ -1,4 +1,4 @@
-// Which of a cluster's slots a key belongs to: CRC-16 of the key, or of the part between its first braces,
+// Finds the slot of a cluster that a key belongs to: CRC-16 of the key, or of the part between its first braces,
 // modulo the number of slots, as every cluster node computes it.
 
 export const slotCount = 16_384;

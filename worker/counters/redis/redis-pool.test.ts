@@ -1,4 +1,4 @@
-// What a pool of connections to one real server does at its end; the rest is in the store contract.
+// How a pool of connections to one real server ends; the rest of its behaviour is in the store contract.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';

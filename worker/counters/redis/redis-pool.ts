@@ -49,7 +49,7 @@ export interface RedisPoolDeps {
   readonly open: (signal: AbortSignal) => Promise<Connection>;
   readonly knownExpiries: KnownExpiries;
   readonly totals: ConnectionTotals;
-  /** In a cluster only. */
+  /** Given in a cluster only. */
   readonly redirect?: Redirect;
   readonly outages: Outages;
   /** A connection ended, or an attempt to open one failed. */
@@ -73,7 +73,7 @@ export interface RedisPool {
   sendCommands(commands: readonly CommandText[], done: (replies: RawReply[]) => void): void;
   /** Number of open connections. */
   readonly active: number;
-  /** For the debug page. */
+  /** The last failure, for the debug page. */
   readonly trouble: string | undefined;
   /** Refuses new requests; resolves when no request or command is pending, after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void>;

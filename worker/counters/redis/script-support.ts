@@ -17,11 +17,11 @@ export interface ScriptSupport {
   refused(algorithm: LimiterAlgorithm, key: string, said: string): NoScripts | undefined;
   /** A script was executed. */
   worked(): void;
-  /** For the debug page; undefined where nothing is wrong. */
+  /** A line for the debug page; undefined where nothing is wrong. */
   describe(): string | undefined;
 }
 
-/** What servers and proxies write that do not know a command, or have it disabled. */
+/** The refusal of a server or proxy that does not know a command, or has it disabled. */
 const refusal = /unknown command|unsupported|not (?:allowed|supported)|disabled/i;
 const remedy = 'write algorithm: fixed_window, or name a server with scripts';
 
@@ -58,7 +58,7 @@ export function createScriptSupport(name: string, addressSetting: string, log: L
  * (READONLY) fails all counters, although its text may read like a refusal. Proxies may write no code. */
 function isRefusal(said: string): boolean {
   const [code = 'ERR'] = /^[A-Z]+(?= )/.exec(said) ?? [];
-  // Of a command, not of a key.
+  // The refusal must be of a command, not of a key.
   if (code === 'NOPERM') return /\bcommand\b/.test(said);
   // Redis 6 and older wrap the errors of a script that they have executed.
   if (said.startsWith('ERR Error running script')) return false;

@@ -21,7 +21,7 @@ export interface MasterOpenerDeps {
   readonly tls: ConnectionTls | undefined;
   readonly database: number;
   readonly timeoutMs: number;
-  /** For the master. */
+  /** Measures calls of the master. */
   readonly callDuration: OpeningDeps['callDuration'];
   /** Ends the asking. */
   readonly closing: AbortSignal;

@@ -62,7 +62,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   };
 }
 
-/** What an answer needs on its way to the caller. */
+/** The parts that take an answer back to the caller. */
 interface WayBack {
   readonly clock: Clock;
   readonly log: Log;

@@ -25,7 +25,7 @@ import { requestCounterName } from './unary-method.ts';
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly requestBounds?: RequestBounds;
-  /** As for the transport. */
+  /** The same bounds as the transport has. */
   readonly largeRequests?: LargeRequests;
   readonly health: Health;
   readonly metrics: Metrics;

@@ -24,7 +24,7 @@ export function createReflectionAnswers(definition: PackageDefinition): Map<stri
   return methods;
 }
 
-/** What the library's handler uses of a grpc-js stream: 'data' and 'end', write and end. */
+/** The part of a grpc-js stream that the library's handler uses: 'data' and 'end', write and end. */
 interface Exchange extends EventEmitter {
   write(message: object): void;
   end(): void;

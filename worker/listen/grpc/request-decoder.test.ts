@@ -38,7 +38,7 @@ function toExact(value: bigint): number | bigint {
   return value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
 }
 
-/** By the reference codec of the message. */
+/** Encodes by the reference codec of the message. */
 function encode(request: RateLimitRequest): Buffer {
   return requestSerialize({
     ...request,

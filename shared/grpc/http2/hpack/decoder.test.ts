@@ -183,7 +183,7 @@ test('a smaller table evicts what no longer fits, and a larger one gives room ag
   const entries = ['a', 'b', 'c'].map((name) => added(name, '1')).join('');
   const shrunk = createDecoder();
   decode(shrunk, `${entries}`);
-  // To 68 octets, which is two of them.
+  // The table shrinks to 68 octets, which is two entries.
   decode(shrunk, '3f25');
   t.deepEqual(drainTable(shrunk), [
     ['c', '1'],
@@ -192,7 +192,7 @@ test('a smaller table evicts what no longer fits, and a larger one gives room ag
 
   const emptied = createDecoder();
   decode(emptied, entries);
-  // To nothing and back to 4096.
+  // The table shrinks to nothing and grows back to 4096.
   decode(emptied, `20 3fe11f ${added('d', '1')}`);
   t.deepEqual(drainTable(emptied), [['d', '1']]);
 });
@@ -203,7 +203,7 @@ test('an evicted entry is let go', async (t) => {
   const decoder = createDecoder();
   const fields = decodeFields(decoder, `${added('a', '1')} ${added('b', '1')}`);
   const references = fields.splice(0).map((field) => new WeakRef(field));
-  // To 34 octets, which is one of them.
+  // The table shrinks to 34 octets, which is one entry.
   decode(decoder, '3f03');
   // A reference that was made in this turn of the loop holds on to its object until the next.
   await setImmediate();

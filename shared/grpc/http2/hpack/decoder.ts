@@ -50,7 +50,7 @@ export interface HpackDecoderOptions {
   readonly isRead?: ((name: string) => boolean) | undefined;
 }
 
-/** In place of each unread field. */
+/** Stands for each unread field. */
 export const unreadField: HeaderField = createEntry('unread', '');
 
 export function createHpackDecoder(options: HpackDecoderOptions): HpackDecoder {
@@ -259,7 +259,7 @@ class Decoder implements HpackDecoder {
   }
 }
 
-/** As `measureHuffmanValue`, for plain octets. */
+/** Does for plain octets what `measureHuffmanValue` does. */
 function measureValue(bytes: Buffer, start: number, end: number): number | undefined {
   for (let position = start; position < end; position++) {
     if (isControl(bytes[position] ?? 0)) return undefined;

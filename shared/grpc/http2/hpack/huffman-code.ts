@@ -27,7 +27,7 @@ export interface HuffmanCode {
   readonly length: number;
 }
 
-/** By symbol. */
+/** The codes by their symbols. */
 export function listHuffmanCodes(): readonly HuffmanCode[] {
   const codes: HuffmanCode[] = [];
   const lengths = Array.from(lengthDigits, (digit) => Number.parseInt(digit, 32));

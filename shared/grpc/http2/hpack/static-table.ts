@@ -17,7 +17,7 @@ export function createEntry(name: string, value: string): TableEntry {
   return toEntry(name, value, value.length, false);
 }
 
-/** For a field whose value is not decoded. */
+/** An entry for a field whose value is not decoded. */
 export function createUnreadEntry(name: string, valueLength: number): TableEntry {
   return toEntry(name, '', valueLength, true);
 }
