@@ -420,6 +420,14 @@ test('the authority of clients is named to who sets what Envoy Gateway sets', (t
   );
 });
 
+test('the port of statistics is set by its address, which who writes a port is told', (t) => {
+  const { warnings } = parse({ PULLMETRICS_PORT: '9091', PROMETHEUS_PORT: '9092' });
+  for (const word of ['PULLMETRICS', 'PROMETHEUS']) {
+    const text = `${word}_PORT is not a setting and is ignored: did you mean ${word}_ADDR?`;
+    t.true(warnings.includes(text), warnings.join('\n'));
+  }
+});
+
 test('warnings are told beside problems', (t) => {
   const result = parse({
     SHADOW_MODE: 'maybe',

@@ -94,8 +94,12 @@ const prefixes = [
   'RECORD_DECISIONS',
 ] as const;
 
-/** Envoy Gateway sets it, for the authority of clients. */
-const usualNames = { GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT' } as const;
+/** Envoy Gateway sets the first, for the authority of clients; the others are what one expects beside `PORT`. */
+const usualNames = {
+  GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT',
+  PULLMETRICS_PORT: 'PULLMETRICS_ADDR',
+  PROMETHEUS_PORT: 'PROMETHEUS_ADDR',
+} as const;
 
 export function parseWorkerSettings(environment: Environment): WorkerSettingsResult {
   const reading = parseSettings(workerTable, environment);

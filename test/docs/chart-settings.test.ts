@@ -2,15 +2,17 @@ import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { withSettings } from './chart-settings.ts';
 
-test("the chart's schema has the values of each choice and each boolean (npm run docs)", async (t) => {
+test("the chart's schema has the values of each choice, boolean and duration (npm run docs)", async (t) => {
   const kept = await readFile(
     new URL('../../compose/helm/ratelane/values.schema.json', import.meta.url),
     'utf8',
   );
   t.deepEqual(JSON.parse(kept), JSON.parse(withSettings(kept)));
   const { worker, controlPlane } = JSON.parse(kept).properties;
-  const { KVSTORE_FAILURE_MODE, REDIS_TLS } = worker.properties.settings.properties;
+  const { KVSTORE_FAILURE_MODE, KVSTORE_TIMEOUT, REDIS_TLS } =
+    worker.properties.settings.properties;
   t.true(KVSTORE_FAILURE_MODE.enum.includes('allow'));
   t.is(REDIS_TLS.$ref, '#/definitions/boolean');
+  t.is(KVSTORE_TIMEOUT.$ref, '#/definitions/duration');
   t.true(Object.keys(controlPlane.properties.settings.properties).length > 0);
 });

@@ -1,7 +1,10 @@
-// What the Helm chart's schema says of settings: which values a choice or a boolean has, from the tables of settings.
+// What the Helm chart's schema says of settings: which values a choice, a boolean or a duration has, from the tables of settings.
 import { controlPlaneTable } from '../../control-plane/settings/table.ts';
 import { type Setting, type SettingsTable, toRows } from '../../shared/settings/setting.ts';
 import { workerTable } from '../../worker/settings/table.ts';
+
+/** A number has its unit, or a pod would say only at its start that it is missing. */
+const duration = '([0-9.]+(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+';
 
 /** Beside those of YAML. */
 const booleans = ['true', 'false', 'True', 'False', 'TRUE', 'FALSE', 't', 'f', 'T', 'F', '1', '0'];
@@ -9,7 +12,11 @@ const booleans = ['true', 'false', 'True', 'False', 'TRUE', 'FALSE', 't', 'f', '
 /** The schema of the chart's values with the settings of the tables in it, for Biome to bring into form. */
 export function withSettings(schema: string): string {
   const read = JSON.parse(schema);
-  read.definitions = { boolean: { enum: [true, false, 1, 0, ...booleans] } };
+  read.definitions = {
+    boolean: { enum: [true, false, 1, 0, ...booleans] },
+    duration: { type: 'string', pattern: `^${duration}$` },
+    durationOrZero: { anyOf: [{ const: 0 }, { type: 'string', pattern: `^(0|${duration})$` }] },
+  };
   for (const [program, table] of [
     ['worker', workerTable],
     ['controlPlane', controlPlaneTable],
@@ -32,6 +39,10 @@ function toProperties(table: SettingsTable): Record<string, object> {
 function toValues({ kind, words = [], parse }: Setting<unknown>): object | undefined {
   const takes = (text: string) => parse(text).ok;
   if (kind === 'bool') return { $ref: '#/definitions/boolean' };
+  // What is a duration or a number of seconds is anything.
+  if (kind === 'duration' && !takes('5')) {
+    return { $ref: `#/definitions/${takes('0') ? 'durationOrZero' : 'duration'}` };
+  }
   if (kind !== 'choice') return undefined;
   const written = words.flatMap((word) => [
     word,

@@ -565,6 +565,19 @@ testChart('a word that a setting does not have is refused, with those that it ha
   t.regex(output, /KVSTORE_TLS/);
 });
 
+testChart('a duration without its unit is refused, and taken with it', async (t) => {
+  const renderWorker = (settings: object) => render(t, { worker: { settings } });
+  for (const wrong of [5, '5', '5 s']) {
+    const { code, output } = await renderWorker({ KVSTORE_TIMEOUT: wrong });
+    t.is(code, 1, `${wrong}`);
+    t.regex(output, /KVSTORE_TIMEOUT/);
+  }
+  for (const right of ['5s', '1m30s', '1.5ms', '150us', '150\u00b5s']) {
+    t.is((await renderWorker({ KVSTORE_TIMEOUT: right })).code, 0, right);
+  }
+  t.is((await renderWorker({ GRPC_MAX_CONNECTION_AGE: 0 })).code, 0);
+});
+
 testChart('recorded decisions have room for all files that may be kept', async (t) => {
   const sizeOf = async (settings: object) => {
     const { code, output } = await render(t, { worker: { recordDecisions: true, settings } });
