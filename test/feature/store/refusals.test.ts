@@ -233,6 +233,7 @@ test('user and password, a wrong one, and none: said without the secret', async 
     await eventually('a warning', () => store.log.lines.length > 0);
     t.regex(store.log.lines[0] ?? '', text);
     t.false(store.log.lines.join().includes('wrong-word'));
+    t.regex(store.state().detail, /; last failure at \d{4}-\d\d-\d\dT[\d:.]+Z: .*AUTH/);
     stopping.abort();
     await t.throwsAsync(connecting, { message: /^stopped while waiting for/ });
     await store.close(0);

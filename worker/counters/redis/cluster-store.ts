@@ -61,6 +61,7 @@ export function createClusterStore(
     intervalMs: unservedIntervalMs,
     write: (text) => log.error(failsDecisions ? `a decision failed: ${text}` : text),
   });
+  /** For people. */
   let lastFailure: string | undefined;
   let closed = false;
   let refreshing = false;
@@ -142,7 +143,7 @@ export function createClusterStore(
       );
       for (const { pool } of masters) pool.keepOpen();
     } catch (error) {
-      lastFailure = errorText(error);
+      noteFailure(errorText(error));
       throw error;
     } finally {
       signal.removeEventListener('abort', giveUp);
@@ -273,6 +274,10 @@ export function createClusterStore(
       cancelRefresh = clock.after(delayMs * (0.5 + Math.random() / 2), () => void refresh());
   }
 
+  function noteFailure(reason: string): void {
+    lastFailure = `last failure at ${new Date(clock.wallMs()).toISOString()}: ${reason}`;
+  }
+
   async function refresh(): Promise<void> {
     refreshing = true;
     wantsRefresh = false;
@@ -283,9 +288,10 @@ export function createClusterStore(
       if (map.masters.length > 0) apply(map);
       for (const { pool } of masters) pool.keepOpen();
     } catch (error) {
-      lastFailure = errorText(error);
+      const reason = errorText(error);
+      noteFailure(reason);
       // Later the nodes log for themselves.
-      if (masters.size === 0) unserved.report(`${name}: ${lastFailure}`);
+      if (masters.size === 0) unserved.report(`${name}: ${reason}`);
     } finally {
       refreshing = false;
       scheduleRefresh(wantsRefresh || masters.size === 0 ? hastyRefreshMs : refreshMs);
@@ -299,9 +305,7 @@ export function createClusterStore(
       active > 0
         ? `connected to ${title} since ${since.toISOString()} (${active} connections to ${up} of ${masters.size} masters)`
         : `not connected to ${title} since ${since.toISOString()}`;
-    const trouble =
-      [...masters].map(({ pool }) => pool.trouble).find(Boolean) ??
-      (lastFailure && `last failure: ${lastFailure}`);
+    const trouble = [...masters].map(({ pool }) => pool.trouble).find(Boolean) ?? lastFailure;
     return {
       healthy: active > 0,
       detail: [what, clockComparison?.describe(), trouble].filter(Boolean).join('; '),

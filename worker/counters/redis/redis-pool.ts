@@ -100,6 +100,7 @@ class Pool implements RedisPool {
   readonly #connectionFailures: RepeatedLog;
   readonly #requestFailures: RepeatedLog;
   active = 0;
+  /** For people. */
   #lastFailure: string | undefined;
   /** Whether all lanes are to stay open; not yet during the start. */
   #isKept = false;
@@ -145,8 +146,7 @@ class Pool implements RedisPool {
   }
 
   get trouble(): string | undefined {
-    const lastFailure = this.#lastFailure;
-    return this.#scripts.describe() ?? (lastFailure && `last failure: ${lastFailure}`);
+    return this.#scripts.describe() ?? this.#lastFailure;
   }
 
   async tryToOpen(signal: AbortSignal): Promise<void> {
@@ -273,7 +273,7 @@ class Pool implements RedisPool {
   #connectionEnded(reason: string, byUs: boolean): void {
     this.active--;
     if (!this.#closed) {
-      this.#lastFailure = reason;
+      this.#noteFailure(reason);
       this.#reportIfAway(reason);
     }
     this.#deps.totals.ended(byUs);
@@ -283,9 +283,14 @@ class Pool implements RedisPool {
   }
 
   #attemptFailed(reason: string): void {
-    this.#lastFailure = reason;
+    this.#noteFailure(reason);
     if (this.active === 0) this.#breaker.open(reason);
     this.#deps.onTrouble?.();
+  }
+
+  #noteFailure(reason: string): void {
+    const at = new Date(this.#deps.clock.wallMs()).toISOString();
+    this.#lastFailure = `last failure at ${at}: ${reason}`;
   }
 
   #reportIfAway(reason: string): void {
