@@ -6,6 +6,7 @@ import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { LiftJson } from '../admin/controllers/lifts.ts';
 import type { RuleSourceJson } from '../admin/controllers/sources.ts';
 import type { CountersJson } from '../admin/counters-json.ts';
+import type { StatusJson } from '../admin/status-report.ts';
 import type { AdminClient } from '../admin-client.ts';
 import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
@@ -62,7 +63,7 @@ still counts in its window afterwards, and nothing is counted meanwhile.
 
 Exit codes:
   0  every worker that was asked has answered, and a reset is confirmed; or the lift is written, with --wait on all workers
-  1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker or a peer gives no answer, workers that count together differ, or a reset is forbidden or not confirmed
+  1  no rule matches, or the lift cannot be written, or a descriptor has no counter, a worker gives no answer, or a peer whose workers are not known to be at other control planes, workers that count together differ, or a reset is forbidden or not confirmed
   2  wrong usage, no such worker, or the admin API gives no answer
   3  with --wait: the lift is written, but not yet in force everywhere, on too few workers, or not known
   4  with --wait: the lift is written, but a newer revision is invalid, taken back, or held back for an approval`,
@@ -93,13 +94,14 @@ Exit codes:
       const counters = value as CountersJson;
       const nowMs = io.clock.wallMs();
       const { text, problems } = formatCounters(counters, descriptors, nowMs);
+      const lost = await describeLost(opened.client, action, counters);
       if (json) io.write(`${JSON.stringify(counters, undefined, 2)}\n`);
       else {
         io.write(text);
         if (action === 'get') io.write(await describeRules(opened.client, counters));
-        io.writeError(problems);
+        io.writeError(problems + lost.text);
       }
-      if (problems !== '') finish(exitCodes.no);
+      if (problems !== '' || lost.isMissed) finish(exitCodes.no);
     });
 
   async function lift(client: AdminClient, options: CountersOptions): Promise<void> {
@@ -123,6 +125,29 @@ Exit codes:
     await finishChange(frame, client, options, lifted);
   }
 };
+
+/** A peer without an answer is no gap in what was read where its workers are known to be at other control planes. */
+async function describeLost(
+  client: AdminClient,
+  action: 'get' | 'reset',
+  { missing }: CountersJson,
+): Promise<{ readonly text: string; readonly isMissed: boolean }> {
+  if (missing.length > 0 && action === 'get') {
+    const result = await client.call({ method: 'GET', path: '/status' });
+    const status = result.ok && result.answer.status === 200 && result.answer.value;
+    const { verdict, controlPlanes = [] } = (status || {}) as Partial<StatusJson>;
+    const known = controlPlanes.flatMap(({ error }) => error ?? []);
+    if (known.length > 0 && verdict !== 'not_known') {
+      return { text: toLines('warning', known), isMissed: false };
+    }
+  }
+  const texts = missing.map(({ url, error }) => `peer ${url} gives no answer (${error})`);
+  return { text: toLines('error', texts), isMissed: missing.length > 0 };
+}
+
+function toLines(kind: 'error' | 'warning', texts: readonly string[]): string {
+  return texts.map((text) => `${kind}: ${escapeText(text)}\n`).join('');
+}
 
 /** A line for each rule that the counters belong to: whether it refuses now, where it stands, and who changed it last. */
 async function describeRules(client: AdminClient, { answers }: CountersJson): Promise<string> {
@@ -173,7 +198,7 @@ function checkLiftOptions(
 }
 
 function formatCounters(
-  { answers, notAsked, missing, lifted = [] }: CountersJson,
+  { answers, notAsked, lifted = [] }: CountersJson,
   descriptors: Descriptors,
   nowMs: number,
 ) {
@@ -215,9 +240,6 @@ function formatCounters(
   if (notAsked > 0) {
     const text = `${toCountText(notAsked, 'worker')} with counters of their own`;
     problems.push(`error: ${text} were not asked: name one with --worker\n`);
-  }
-  for (const { url, error } of missing) {
-    problems.push(`error: peer ${escapeText(`${url} gives no answer (${error})`)}\n`);
   }
   const headings = ['USED', 'LIMIT', 'WINDOW', 'RESET IN', 'WORKER', 'DESCRIPTOR'];
   const alone = answers.filter(({ confirmedBy }) => confirmedBy === 'itself');

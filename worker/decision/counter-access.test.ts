@@ -89,6 +89,10 @@ test('where nothing is counted the store is not asked', async (t) => {
     ok: true,
     counters: [{ descriptor: 0, problem: 'there are no rules for domain e' }],
   });
+  t.deepEqual(await ask(['free'], false, 'D'), {
+    ok: true,
+    counters: [{ descriptor: 0, problem: "there are no rules for domain D; did you mean 'd'?" }],
+  });
   t.deepEqual(await ask(['k']), { ok: false, problem: 'it is away' });
 });
 

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { toWindowName } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
 import type { Leases } from '../counters/leases.ts';
@@ -122,8 +123,11 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
     domain: string,
     entries: readonly Entry[],
   ): string | undefined {
-    if (rules.current?.domains.get(domain) === undefined)
-      return `there are no rules for domain ${domain}`;
+    const domains = rules.current?.domains;
+    if (domains?.get(domain) === undefined) {
+      const hint = didYouMean(nearestWord(domain, [...(domains?.keys() ?? [])]), '; ') ?? '';
+      return `there are no rules for domain ${domain}${hint}`;
+    }
     const shown = entries.map(({ key, value }) => `(${key}=${value})`).join('');
     if (match === undefined) return `no rule of domain ${domain} is for ${shown}`;
     return match.limit.unlimited && match.parts === undefined

@@ -1,6 +1,6 @@
 // `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers that are
 // streams of the test's own.
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
@@ -322,6 +322,30 @@ test('a peer that is silent is named, and the others are shown', async (t) => {
     hasSilentPeer: true,
   });
   t.deepEqual(await readComplaints(a, t), [`peer ${silent} gives no answer (no answer)`, '']);
+});
+
+test('a peer that is lost is named, and no reason to fail where its workers are known to be elsewhere', async (t) => {
+  const other = await startPlane(t, []);
+  let isLost = false;
+  const way = await startPeer(t, (incoming, response) => {
+    if (isLost) return void incoming.destroy();
+    const { method, headers, url } = incoming;
+    const passed = request(`${other.url}${url}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(passed);
+  });
+  const a = await startPlane(t, [{ id: 'a', used: 3 }], [peer(way)]);
+  t.is((await a.counters('get')).code, 0);
+  await a.run('status');
+  isLost = true;
+  const { code, out, err } = await a.counters('get');
+  t.regex(out, /\n3 +9 /);
+  t.regex(err, /^warning: peer http:\S+ gives no answer \(.*\); it had no workers; .*\n$/);
+  t.is(code, 0);
+  const { code: ofReset } = await a.counters('reset', '--reason', 'x');
+  t.is(ofReset, 1, 'what is not known to be reset is not done');
 });
 
 test('a control plane among its own peers counts itself once, however long its answer takes', async (t) => {
