@@ -7,7 +7,8 @@ import {
   toLeaderText,
   toReachText,
 } from '../admin/rollout-json.ts';
-import type { AdminCall } from '../admin-client.ts';
+import type { StatusJson } from '../admin/status-report.ts';
+import type { AdminCall, AdminClient } from '../admin-client.ts';
 import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
 import { formatRefusal } from './admin/answer-text.ts';
@@ -82,10 +83,20 @@ async function ask(
   if (options.json) io.write(`${JSON.stringify(rollout, undefined, 2)}\n`);
   else {
     if (outcome !== undefined) io.write(`${escapeText(outcome)}\n`);
-    if (rollout !== null) io.write(`${escapeText(toText(rollout))}\n`);
-    else if (outcome === undefined) io.write(`no rollout is under way${toLastText(last)}\n`);
+    if (rollout !== null) {
+      io.write(`${escapeText(toText(await findLeading(opened.client, rollout)))}\n`);
+    } else if (outcome === undefined) io.write(`no rollout is under way${toLastText(last)}\n`);
   }
   if (call.method === 'GET' && rollout === null) finish(exitCodes.no);
+}
+
+/** Only the control plane that leads knows what the rollout waits for; the status has it from there. */
+async function findLeading(client: AdminClient, own: RolloutJson): Promise<RolloutJson> {
+  if (own.leader === null || own.leader.isThis) return own;
+  const result = await client.call({ method: 'GET', path: '/status' });
+  if (!result.ok || result.answer.status !== 200) return own;
+  const { rollout } = result.answer.value as StatusJson;
+  return rollout?.revision === own.revision ? rollout : own;
 }
 
 function toText({ revision, step, steps, phase, text, workers, leader }: RolloutJson): string {

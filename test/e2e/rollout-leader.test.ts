@@ -56,6 +56,11 @@ test('a control plane that is killed in a rollout is followed by its peer, which
   const { name } = rollouts[0].leader;
   t.is(rollouts[1].leader.name, name);
   t.like(rollouts[leaderAt].workers, { having: 1, chosen: 1, others: 5 });
+  t.regex(
+    (await follower.run('rollout', 'status')).stdout,
+    /: step 1 of 2, holding, 1 of 1 worker has it, 5 others do not; is watched for another /,
+    'the one that only follows says what the leader waits for',
+  );
 
   t.is(await leader.end('SIGKILL'), 'SIGKILL');
   workers[leaderAt] = connect(follower, idsAt[leaderAt]);
