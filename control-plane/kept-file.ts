@@ -1,5 +1,5 @@
-// What a process knows, in a file of the state directory, so that the next one goes on with it: written every half minute
-// while there is news, and at the end. What a killed process had seen since is lost.
+// Keeps a part of a process' state in a file of the state directory, so that the next process goes on with it:
+// written every half minute while there is news, and at the end. A killed process loses the changes since.
 import { mkdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Static, TSchema } from 'typebox';
@@ -13,7 +13,7 @@ import { writeFileAtomically } from './store/atomic-file.ts';
 export interface KeptFile<Content> {
   /** Undefined where there is none, or it is damaged or of something else, which is logged: it never rejects. */
   read(): Promise<Content | undefined>;
-  /** From now on it is written. */
+  /** Begins to write it. */
   start(): void;
   /** Resolves when it is written. */
   stop(): Promise<void>;
@@ -23,9 +23,9 @@ export interface KeptFileDeps<Schema extends TSchema> {
   readonly path: string;
   readonly schema: Schema;
   readonly maxBytes: number;
-  /** What it has, for people, such as `the last hour of charts`. */
+  /** Names the content for people, such as `the last hour of charts`. */
   readonly what: string;
-  /** What becomes of it when it cannot be read or written, such as `the charts begin anew`. */
+  /** Says how it goes on when it cannot be read or written, such as `the charts begin anew`. */
   readonly without: string;
   /** Why this content is not taken; undefined where it is. */
   readonly refuse: (content: Static<Schema>) => string | undefined;

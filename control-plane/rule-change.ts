@@ -36,9 +36,9 @@ export type RuleChangeKind =
 export interface RuleChange {
   readonly kind: RuleChangeKind;
   readonly domain: string;
-  /** Which requests: per entry a key and a value or pattern, '' for any value. Empty for a domain. */
+  /** The requests that it concerns: per entry a key and a value or pattern, '' for any value. Empty for a domain. */
   readonly requests: readonly Entry[];
-  /** What changed into what, such as `100 per hour -> 10 per minute (600 per hour)`. */
+  /** The change in words, such as `100 per hour -> 10 per minute (600 per hour)`. */
   readonly text: string;
   readonly before: Limit | undefined;
   readonly after: Limit | undefined;
@@ -174,8 +174,8 @@ function compareLimits(
 }
 
 /**
- * What callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of refused
- * hits.
+ * The changes that callers notice beside the rate: bursts at a window's edge, bursts at once, and the cost of
+ * refused hits.
  */
 function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
   if (before.unlimited || after.unlimited) return [];

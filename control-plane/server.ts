@@ -72,7 +72,7 @@ export interface ControlPlane {
 }
 
 export const tlsIntervalMs = 5_000;
-/** What files of TLS are for, by the name that metrics have for it. */
+/** The purposes of TLS files, by their names in metrics. */
 const tlsUses = {
   xds: 'new connections',
   admin: 'new connections',

@@ -11,7 +11,7 @@ function problemsOf(environment: Readonly<Record<string, string>>): readonly str
   return result.ok ? [] : result.problems;
 }
 
-/** What the program sees of a command line. */
+/** The settings that the program reads from a command line. */
 function settingsOf(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const command = new Command().exitOverride();
   addFlags(command, controlPlaneTable);

@@ -1,5 +1,5 @@
-// What people asked this control plane to do, and what it did by itself: the last lines of the audit log, for the console
-// and `audit`. Bounded; the oldest go first.
+// The requests of people to this control plane, and its own actions: the last lines of the audit log, for the
+// console and `audit`. Bounded; the oldest go first.
 import type { Clock } from '../../shared/clock.ts';
 import { type AuditedChange, withoutMiddle } from './audit.ts';
 

@@ -1,4 +1,5 @@
-// What people and the programs did, as the admin API shows it: the lines of the audit log, and what became of revisions. Pure.
+// Actions of people and of the programs, as the admin API shows them: the lines of the audit log, and how each
+// revision ended. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import type { ActivityEntry } from '../activity/activity.ts';
@@ -46,7 +47,7 @@ export function toDeeds(
   history: readonly RevisionInfo[],
 ): DeedJson[] {
   const done = entries
-    // What a rollout took back is on record, for all control planes.
+    // A take-back by a rollout is on record, for all control planes.
     .filter(({ who, what }) => who !== 'rollout' || !what.startsWith('take back '))
     .map(({ atMs, who, what, before, after, outcome }) => ({
       at: toTime(atMs),

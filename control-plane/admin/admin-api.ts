@@ -20,11 +20,11 @@ export interface AdminApi {
   readonly store: ConfigStore;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
-  /** What the workers report of themselves. */
+  /** Holds the reports of the workers. */
   readonly fleet: Fleet;
-  /** What people and this control plane did lately. */
+  /** Reads what people and this control plane did lately. */
   readonly activity: Pick<Activity, 'read'>;
-  /** What happened in the last hour. */
+  /** Reads and notes the events of the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly turns: ChangeTurns;
@@ -43,10 +43,10 @@ export interface AdminApi {
   readonly audit: Audit;
   /** The caller of a request that the guard let pass. */
   callerOf(request: RoutedRequest): string;
-  /** What the caller may do. */
+  /** The rights of the caller. */
   scopeOf(request: RoutedRequest): Scope;
   readonly events: Events;
-  /** What the start still waits for; undefined once the workers are served. */
+  /** The condition that the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;
   /** Of the port on which workers get their rules; undefined until it is open. */
   xdsPort(): number | undefined;

@@ -24,7 +24,7 @@ export const versionPrefix = '/v1';
 
 /** A push has all rules of a company; the store's own limits are not far above. */
 export const maxBodyBytes = 32 * 1024 * 1024;
-/** Who listens to `/events`. */
+/** The largest number of listeners to `/events`. */
 export const maxListeners = 64;
 
 export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promise<App> {

@@ -63,7 +63,7 @@ interface AuditEntry {
   /** Revisions. */
   before: string | undefined;
   after: string | undefined;
-  /** Of an action that does not fail. */
+  /** The outcome of an action that does not fail. */
   outcome: string;
 }
 
@@ -207,8 +207,10 @@ export class AdminController extends Controller {
     }
   }
 
-  /** What the peers answer to the same question; nothing when a peer asks (`peer` is its id) and where there are
-   * none. POSTs where there is a body. The promise never rejects. */
+  /**
+   * The answers of the peers to the same question; none when a peer asks (`peer` is its id), and none where there
+   * are no peers. It POSTs where there is a body. The promise never rejects.
+   */
   protected askPeers<Schema extends TSchema>(
     path: string,
     schema: Schema,
@@ -274,7 +276,7 @@ export class AdminController extends Controller {
     });
   }
 
-  /** Of this control plane. */
+  /** The workers that have left this control plane. */
   protected readGone(): GoneWorkerJson[] {
     const { workers, clock } = this.api;
     return toGoneJson(workers.vanished(), {

@@ -44,7 +44,7 @@ export interface AdminServer {
   start(): Promise<number>;
   /** Lets requests under way finish for `graceMs`. Idempotent. */
   stop(graceMs: number): Promise<void>;
-  /** For new connections. */
+  /** Takes the material for new connections. */
   replaceTls(material: TlsMaterial): void;
 }
 

@@ -6,7 +6,7 @@ import type { WorkerJson } from './worker-json.ts';
 const differencesOf = (workers: readonly WorkerJson[]) =>
   findDisagreements(countAgreements(workers));
 
-/** With this agreement, or without any. */
+/** A worker with this agreement, or without any. */
 function workerOf(id: string, agreement?: string, group: string | null = 'default'): WorkerJson {
   return {
     id,

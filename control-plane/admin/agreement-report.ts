@@ -50,7 +50,7 @@ export function countAgreements(workers: readonly WorkerJson[]): AgreementsJson[
   });
 }
 
-/** Of the workers of several control planes. */
+/** Merges the agreements among the workers of several control planes. */
 export function mergeAgreements(all: readonly AgreementsJson[]): AgreementsJson[] {
   const byGroup = Map.groupBy(all, ({ group }) => group);
   return [...byGroup].map(([group, parts]) => {

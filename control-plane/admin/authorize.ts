@@ -1,4 +1,4 @@
-// Who may call the admin API: a guard for the router, and who the caller is, for the audit log. tokens.ts
+// Decides who may call the admin API: a guard for the router, and the caller's name for the audit log. tokens.ts
 // reads the tokens.
 
 import type { IncomingMessage } from 'node:http';
@@ -43,7 +43,7 @@ const readOnly: ReadonlySet<string> = new Set([
 const realm = 'ratelane';
 
 export interface AuthorizerDeps {
-  /** Of people and pipelines; undefined without a file of them. */
+  /** The tokens of people and pipelines; undefined without a file of them. */
   readonly tokens: TokenSet | undefined;
   /** That control planes show each other; undefined where they have none. */
   readonly peerToken: TokenSet | undefined;

@@ -14,7 +14,7 @@ type Files = Readonly<Record<string, string | Buffer | undefined>>;
 interface Place {
   readonly store: ConfigStore;
   readonly port: number;
-  /** What others do: undefined deletes. */
+  /** Changes files as somebody else would; undefined deletes one. */
   put(files: Files): void;
   /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
   link(path: string): void;

@@ -69,7 +69,7 @@ export interface MadeChange {
   readonly documentsAfter: readonly RuleDocument[];
 }
 
-/** What a change would make of the files. */
+/** The files as they are, and as a change would make them. */
 export interface PlannedChange {
   readonly before: Revision;
   readonly change: Change;
@@ -164,7 +164,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   throw busy();
 }
 
-/** As the revision will be judged; empty where it has errors. */
+/** The problems for which the policy will refuse the revision; none where the revision has errors. */
 export function refusedByPolicy(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { governed, content }: Examination,
@@ -175,7 +175,7 @@ export function refusedByPolicy(
   return judgeByPolicy(snapshots.governed, governed, { ...info, isUndo }).refused;
 }
 
-/** What its author has said of the change travels with it. */
+/** The author's words about the change travel with it. */
 function toMessage({ message, allowsRemoval, rollout }: ChangeRequest): string {
   const trailers = [
     allowsRemoval ? allowRemovalTrailer : undefined,

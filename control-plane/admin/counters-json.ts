@@ -11,10 +11,10 @@ const entry = Type.Object({
   value: Type.String({ maxLength: 2048, default: '' }),
 });
 
-/** Of one question. */
+/** The largest number of descriptors in one question. */
 export const mostDescriptors = 20;
 
-/** What both questions have. */
+/** The fields of both questions. */
 export const countersAsked = {
   domain: Type.String({ minLength: 1, maxLength: 1024 }),
   descriptors: Type.Array(Type.Array(entry, { minItems: 1, maxItems: 32 }), {
@@ -127,7 +127,10 @@ export function toCountersJson({ answers, notAsked }: CountersResult): CountersJ
   };
 }
 
-/** Of all control planes. Of workers that count together one answer stands for all that agree with it. */
+/**
+ * Merges the answers of all control planes. Of workers that count together one answer stands for all that agree
+ * with it.
+ */
 export function mergeCounters(
   own: CountersJson,
   peers: readonly PeerAnswer<CountersJson>[],
@@ -183,7 +186,7 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= Math.max(2, Math.max(a, b) / 10);
 }
 
-/** Of two answers that agree. */
+/** Who confirms two answers that agree. */
 function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
   if (a.confirmedBy === null || b.confirmedBy === null) return a.confirmedBy;
   const isAnother = [a.confirmedBy, b.confirmedBy].includes('another') || a.worker !== b.worker;

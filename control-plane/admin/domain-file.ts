@@ -1,4 +1,4 @@
-// Which file a domain is in, and the entity tag of its text.
+// Finds the file that a domain is in, and the entity tag of its text.
 
 import { createHash } from 'node:crypto';
 import { isError } from '../../shared/rules/problem/problem.ts';

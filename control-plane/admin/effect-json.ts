@@ -1,5 +1,5 @@
-// What a change of a domain's rules would do to what was really seen: exactly where decisions were recorded, else by
-// estimate from the values that are limited now.
+// The effect that a change of a domain's rules would have had on requests that were really made: exactly where
+// decisions were recorded, else by estimate from the values that are limited now.
 import Type from 'typebox';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
@@ -60,13 +60,13 @@ export type EffectJson = Type.Static<typeof effectJson>;
 
 export interface EffectInput {
   readonly domain: string;
-  /** Of the domain, in force and changed. */
+  /** The documents of the domain, those in force and the changed ones. */
   readonly before: readonly RuleDocument[];
   readonly after: readonly RuleDocument[];
   readonly changes: readonly RuleChange[];
   /** A directory; undefined: nothing is recorded. */
   readonly recordings: string | undefined;
-  /** Who is limited now, of the domain. */
+  /** Reads the values of the domain that are limited now. */
   readonly readTop: () => Promise<TopJson>;
   readonly clock: Clock;
   readonly signal: AbortSignal;

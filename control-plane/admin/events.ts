@@ -11,7 +11,7 @@ import { countWorkers } from './status-report.ts';
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface Events {
-  /** What is new, each thing once however slowly it is taken; the first two at once. Ends with the signal. */
+  /** Tells each change once, however slowly it is taken, and the first two at once. Ends with the signal. */
   follow(signal: AbortSignal): AsyncGenerator<AdminEvent, void>;
 }
 

@@ -48,7 +48,7 @@ export const historyJson = Type.Object(
     /** The oldest first; a report counts for the time that it covers. Without those that no report covers, and those that
      * reports may still add to. */
     slots: Type.Array(slotJson),
-    /** What happened in that time, the oldest first. */
+    /** The events of that time, the oldest first. */
     marks: Type.Array(markJson),
   },
   { title: 'History' },

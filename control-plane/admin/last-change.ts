@@ -1,4 +1,4 @@
-// Which revision changed a rule last, looked for from the one in force backwards.
+// Finds the revision that changed a rule last, from the one in force backwards.
 import { isDeepStrictEqual } from 'node:util';
 import { compareRules, type RuleChange } from '../rule-change.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
@@ -10,7 +10,7 @@ export interface LastChange {
   readonly change:
     | {
         readonly revision: RevisionInfo;
-        /** What was in force before it. */
+        /** The revision that was in force before it. */
         readonly before: RevisionInfo;
         readonly texts: readonly string[];
       }

@@ -24,7 +24,7 @@ export function changeText(text: string, { remove, add, first }: TextChange): st
   if (add !== undefined) edits.push(first && toInsertion(text, lines, first, add));
   const known = edits.filter((edit) => edit !== undefined);
   if (known.length < edits.length) return undefined;
-  // From the end; at one place what goes is taken out first.
+  // Changes are made from the end; at one offset a removal comes first.
   known.sort((a, b) => b.start - a.start || b.end - a.end);
   return known.reduce(
     (changed, { start, end, text: put }) => changed.slice(0, start) + put + changed.slice(end),
@@ -79,7 +79,7 @@ function toRemoval(text: string, lines: readonly Line[], rule: RuleDescriptor): 
   return { start: dash.start, end: lines[last]?.end ?? dash.end, text: '' };
 }
 
-/** With the comma before or behind it. */
+/** The text to remove, with the comma before or behind it. */
 function toFlowRemoval(
   text: string,
   lines: readonly Line[],

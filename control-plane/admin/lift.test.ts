@@ -264,7 +264,7 @@ test('whatever the values are, the lift is for exactly them', (t) => {
       try {
         lifted = planLift([file], { ...toAsked('user=x'), entries })[0]?.text;
       } catch (error) {
-        // What YAML cannot hold is refused.
+        // A text that YAML cannot hold is refused.
         if (error instanceof HttpError && error.status === 409) return;
         throw error;
       }

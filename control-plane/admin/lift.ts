@@ -28,7 +28,7 @@ export interface LiftAsked {
   readonly entries: readonly Entry[];
   /** Wall time in milliseconds; undefined: the lift ends at once. */
   readonly untilMs: number | undefined;
-  /** Who lifts it and why, on one line. */
+  /** Names the person who lifts it and the reason, on one line. */
   readonly comment: string;
   /** Wall time in milliseconds. */
   readonly nowMs: number;
@@ -62,7 +62,7 @@ export function planLift(files: readonly StoredFile[], asked: LiftAsked): Stored
   const add = rule && { rule: toFlowText(toRuleObject(rule)), comment: asked.comment };
   const siblings = target.level.filter((each) => each.document === document);
   const first = siblings[0]?.descriptor;
-  // What has ended goes too; where that cannot be done it stays.
+  // Rules that have ended are removed too; where that cannot be done they stay.
   for (const ended of [listEnded(document.descriptors, nowMs), []]) {
     const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
     const text = changeText(file.text, { remove, add, first });
@@ -186,7 +186,7 @@ function placeBelow(
   return [...others, withLift(chosen, lift, asked, at)];
 }
 
-/** What is left of `lift` without the asked one in it; undefined where nothing is. */
+/** The rest of `lift` without the asked one in it; undefined where nothing is left. */
 function withoutLift(chosen: Given, lift: Given, asked: LiftAsked, at: number): Given {
   if (at === asked.entries.length - 1) {
     if (lift === undefined || !isLifted(lift)) throw refuseUnlifted(asked);
@@ -247,7 +247,7 @@ function isCopy(lift: RuleDescriptor, chosen: Given): boolean {
   return chosen !== undefined && own(lift) === own({ ...chosen, shareThreshold: false });
 }
 
-/** Which of the two is meant to apply afterwards cannot be known. */
+/** Refused, since nobody can know which of the two is meant to apply afterwards. */
 function refuseOtherEnd(lift: RuleDescriptor, asked: LiftUntil, at: number): void {
   if (at < asked.entries.length - 1 && asked.untilMs <= (lift.untilMs ?? 0)) return;
   const what = isLifted(lift) ? 'is lifted' : 'has a rule of its own';
@@ -311,7 +311,7 @@ function says(
   );
 }
 
-/** What the document says without any rule that ends. */
+/** The document without any rule that ends. */
 function lastingOf(document: RuleDocument): string {
   const [lasting = document] = documentsAt([document], Number.POSITIVE_INFINITY);
   return toFlowText(lasting.descriptors.map(toRuleObject));
@@ -353,7 +353,10 @@ function refuseWithoutLimit(asked: LiftAsked): HttpError {
   return new HttpError(404, { detail });
 }
 
-/** With the rule that was most likely meant. Only what stays counts: a lift is an exception to it. */
+/**
+ * Refuses, and names the rule that was most likely meant. Rules that end do not count: a lift is an exception to
+ * one that stays.
+ */
 function refuseUnmatched(documents: readonly RuleDocument[], { domain, entries }: LiftAsked): void {
   const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY)).get(domain) ?? [];
   const why = explainNoMatch(domain, lasting, entries);

@@ -1,5 +1,5 @@
-// Which descriptors are lifted now: answered without counting by a rule that ends, for everything that shows
-// counters. Pure.
+// Finds the descriptors that are lifted now, which a rule that ends answers without counting; for everything that
+// shows counters. Pure.
 import type { Entry } from '../../shared/rules/rule.ts';
 import {
   type RuleDescriptor,
@@ -13,7 +13,7 @@ export type FindLift = (domain: string, entries: readonly Entry[]) => number | u
 
 const known = new WeakMap<readonly RuleDocument[], FindLift>();
 
-/** Of documents in force; `nowMs` is wall time. */
+/** `documents` are those in force; `nowMs` is wall time. */
 export function createFindLift(documents: readonly RuleDocument[], nowMs: number): FindLift {
   if (nextEndOf(documents, nowMs) === undefined) return () => undefined;
   const current = documentsAt(documents, nowMs);
@@ -28,7 +28,7 @@ export function createFindLift(documents: readonly RuleDocument[], nowMs: number
   return find;
 }
 
-/** What is said of lifts in one sentence. */
+/** The most lifts that one sentence names. */
 const maxNamed = 10;
 
 /** Those of the documents `before` that are not in `after`, the first ten, for people: such as `shop user_ada`. */

@@ -1,4 +1,4 @@
-// Who is limited now, and what the rules count, of the workers of all control planes.
+// Reads from the workers of all control planes which values are limited now, and how much the rules count.
 
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -17,7 +17,7 @@ export interface WantedTop {
   readonly limit: number;
 }
 
-/** What peers are asked for it. */
+/** The path by which peers are asked for it. */
 export function toTopPath({ domain, search }: WantedTop): string {
   const query = new URLSearchParams({
     limit: `${mostOfEach}`,

@@ -1,4 +1,4 @@
-// Which links no rollout is judged by, and whose figures are whose: with streams that lie.
+// Links that rollouts are not judged by, and to whom figures belong: with streams that lie.
 import test from 'ava';
 import { startAdminApi } from '../../test/support/admin-api.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';

@@ -16,7 +16,7 @@ import { mergeTraffic } from './traffic-json.ts';
 import { type Answer, judgeAnswers } from './verdict.ts';
 import { nameTogether } from './worker-json.ts';
 
-/** In texts. */
+/** The name of this control plane in texts. */
 const self = 'this control plane';
 
 /** Workers are those of all control planes; store and revision in force are this one's. Without an answer of one the
@@ -84,7 +84,7 @@ function findLeading(known: readonly StatusJson[]): StatusJson['rollout'] {
 /** `isMissed`: whether one that does not answer may have workers that are at no other control plane. */
 type Plane = Answer & { readonly isMissed?: boolean };
 
-/** What ends a doubt that waiting does not end. */
+/** The advice that ends a doubt which waiting does not end. */
 const whenLost = 'where it is gone for good, take it out of --peers';
 
 function toSilent(

@@ -1,5 +1,5 @@
-// What would become of a request now, as the admin API says it: from the rules that its descriptors meet, and from how
-// far the workers say that their counters are. Pure.
+// Predicts the answer to a request now, as the admin API says it: from the rules that its descriptors meet, and
+// from the counters that the workers report. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
@@ -27,7 +27,7 @@ export type OutcomeJson = Type.Static<typeof outcomeJson>;
 type Answer = CountersJson['answers'][number];
 type Counter = Answer['counters'][number];
 
-/** Of a request with one hit. `counters`, or for people why they are not known. */
+/** The outcome of a request with one hit. `counters` is a text for people where they are not known. */
 export function toOutcome(
   descriptors: readonly ExplainedDescriptor[],
   counters: CountersJson | string,

@@ -34,7 +34,7 @@ export function toPatch(path: string, before: string, after: string): string {
   ].join('');
 }
 
-/** With their ends. */
+/** The lines with their ends. */
 function toLines(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

@@ -1,4 +1,4 @@
-// What the questions that control planes pass on to their peers have in common. Pure.
+// The fields that all questions have which control planes pass on to their peers. Pure.
 import Type from 'typebox';
 import type { PeerAnswer } from '../peers/peers.ts';
 

@@ -27,7 +27,7 @@ export function refuse(requestId: string, refusal: Refusal): Stop {
     headers: { 'content-type': 'application/problem+json' },
   });
   const stop = new Stop(status, response);
-  // For the audit log.
+  // The audit log has the message.
   stop.message = detail;
   return stop;
 }

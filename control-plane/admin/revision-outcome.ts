@@ -1,4 +1,4 @@
-// What became of each revision of a list: from what is served now and from what is on record. Pure.
+// Tells how each revision of a list ended: from the revision that is served now and from the record. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import type { Outcomes } from '../rollout/outcomes.ts';
@@ -22,7 +22,7 @@ export const revisionOutcomeJson = Type.Object(
       Type.Literal('never_served'),
     ]),
     since: orNull(time),
-    /** Of one that was in force. */
+    /** The end of one that was in force. */
     until: orNull(time),
     by: orNull(Type.String({ description: 'Null for a control plane' })),
     reason: orNull(Type.String({ description: 'With the figures that it was decided by' })),
@@ -51,7 +51,7 @@ export function toRevisionOutcomes(
   );
 }
 
-/** What came of the id before its last `later` times. */
+/** The outcome of the id before its last `later` times. */
 function findOutcome(
   id: string,
   later: number,

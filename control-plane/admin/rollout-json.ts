@@ -65,7 +65,7 @@ export const rolloutJson = Type.Object(
 );
 export type RolloutJson = Type.Static<typeof rolloutJson>;
 
-/** What brings a revision to the workers, and what takes it back. */
+/** The plan that brings a revision to the workers, and the limits by which it is taken back. */
 export const rolloutPlanJson = Type.Object(
   {
     /** Before the last one, which is all workers. A node group may have its own. */
@@ -91,7 +91,7 @@ export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): Roll
   };
 }
 
-/** What was said last of a revision that was not simply served. */
+/** The last verdict on a revision that was not simply served. */
 export const lastWordJson = Type.Object(
   {
     revision: Type.String(),
@@ -163,7 +163,7 @@ export function toRolloutText(
       ? 'is rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
-  // Of a person it says so itself.
+  // A text about a person says so itself.
   const state = phase !== 'paused' || text.startsWith('paused by ') ? text : `paused (${text})`;
   return `${where} (${reach}${state === '' ? '' : `; ${state}`}${toLeaderText(leader)})`;
 }

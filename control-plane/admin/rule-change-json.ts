@@ -1,4 +1,4 @@
-// What changes for requests, as the admin API shows it.
+// The changes for requests, as the admin API shows them.
 import Type from 'typebox';
 import { toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
 import type { RuleChange } from '../rule-change.ts';

@@ -1,5 +1,5 @@
-// Which rule the counts of a metric key belong to. A metric key is a rule's name, followed by values of requests or the
-// window of a list of limits where the rule counts these apart. Pure.
+// Finds the rule that the counts of a metric key belong to. A metric key is a rule's name, followed by values of
+// requests or the window of a list of limits where the rule counts these apart. Pure.
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
 import { placedRules, type RuleRow, rowsOf } from './rule-rows.ts';
@@ -11,7 +11,7 @@ export interface RuleOwners {
 
 const known = new WeakMap<readonly RuleDocument[], RuleOwners>();
 
-/** Of these documents; made once. */
+/** The owners in these documents; made once. */
 export function ruleOwners(documents: readonly RuleDocument[]): RuleOwners {
   const before = known.get(documents);
   if (before !== undefined) return before;

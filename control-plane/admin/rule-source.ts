@@ -1,9 +1,9 @@
 // A rule as its author wrote it: its lines of the file, without their indentation. Pure.
 
-/** Of one rule; what is longer is cut, and says so. */
+/** The most lines of one rule; a longer one is cut, and says so. */
 const maxLines = 80;
 
-/** Of a text, counted from 1, both included. */
+/** Lines of a text, counted from 1, both included. */
 export interface LineRange {
   readonly first: number;
   readonly last: number;

@@ -104,7 +104,7 @@ export const statusJson = Type.Object(
     instances: Type.Optional(Type.Array(orNull(Type.String()))),
     /** The workers one by one, of the same moment; null unless they were asked for. */
     fleet: orNull(fleetJson),
-    /** Of all workers that report; null when none does. */
+    /** The traffic of all workers that report; null when none does. */
     traffic: orNull(trafficJson),
     /** Of a revision that reaches the workers in steps; null when none is under way. */
     rollout: orNull(rolloutJson),
@@ -122,7 +122,7 @@ export const statusJson = Type.Object(
     /** This one and its peers; empty where it has none. */
     controlPlanes: Type.Array(
       Type.Object({
-        /** Of this one `this`. */
+        /** The address of a peer; `this` for the control plane that answers. */
         url: Type.String(),
         /** Null when it does not answer. */
         connected: orNull(Type.Integer()),
@@ -234,12 +234,12 @@ export function listInstances({ instances }: StatusJson): PeerWorkers | undefine
   return instances;
 }
 
-/** For everybody but a peer. */
+/** The status for everybody but a peer. */
 export function withoutInstances({ instances: _, ...status }: StatusJson): StatusJson {
   return status;
 }
 
-/** What an earlier process kept is stale at once, even while the store is fine. */
+/** Rules that an earlier process kept are stale at once, even while the store is fine. */
 export function findStaleness(state: SnapshotState): SnapshotState['stale'] {
   const { stale, newest, inForce } = state;
   if (stale !== undefined || newest !== undefined || inForce === undefined) return stale;
@@ -298,7 +298,7 @@ function judge(
   const id = `revision ${toShortId(newest.revision.id)}`;
   if (inForce.revision.id !== newest.revision.id) {
     const text = rollout === undefined ? 'is not served yet' : toRolloutText(newest, rollout);
-    // Whoever refuses what is in force says nothing of a newer one.
+    // A worker that refuses the revision in force says nothing of a newer one.
     const isRefused = workers.some(
       ({ state, gets }) => state === 'refused' && gets !== inForce.revision.id,
     );

@@ -24,7 +24,7 @@ export interface TokenSet {
 
 export type TokensResult =
   | { readonly ok: true; readonly tokens: TokenSet; readonly count: number }
-  /** For people, without tokens. */
+  /** Sentences for people, without tokens. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Shorter ones can be guessed. */
@@ -38,7 +38,7 @@ export function parseTokens(text: string, file: string): TokensResult {
   const problems: string[] = [];
   const entries: { owner: TokenOwner; digest: Buffer }[] = [];
   const names = new Set<string>();
-  /** By hash of the token. */
+  /** The holders by the hash of their token. */
   const holders = new Map<string, string>();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue;

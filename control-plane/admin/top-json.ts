@@ -1,4 +1,5 @@
-// Who is limited, as the admin API shows it: the values that are limited most, and what the rules count. Pure.
+// The limited values, as the admin API shows them: those that are limited most, and the counts of the rules.
+// Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
@@ -91,7 +92,7 @@ export function toTopJson(
   };
 }
 
-/** Of all control planes. */
+/** Merges the lists of all control planes. */
 export function mergeTop(
   own: TopJson,
   peers: readonly PeerAnswer<TopJson>[],

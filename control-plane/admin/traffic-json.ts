@@ -1,4 +1,4 @@
-// What the workers report of their traffic, as the admin API shows it, and in a few words. Pure.
+// The traffic that the workers report, as the admin API shows it, and in a few words. Pure.
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { decisionDurationBounds, findP99Ms } from '../../shared/decision-durations.ts';
@@ -69,7 +69,7 @@ export type TrafficJson = Type.Static<typeof trafficJson>;
 
 const lastEdgeMs = (decisionDurationBounds.at(-1) ?? 0) * 1000;
 
-/** Of all workers that report; null when none does. */
+/** The traffic of all workers that report; null when none does. */
 export function toTrafficJson(linked: readonly LinkedWorker[]): TrafficJson | null {
   const all = linked.flatMap(({ figures }) => figures ?? []);
   if (all.length === 0) return null;
@@ -89,8 +89,11 @@ export type FindFigures = (
   worker: Pick<ConnectedWorker, 'node' | 'instance' | 'address'>,
 ) => FiguresJson | null;
 
-/** By instance and node id. For a worker that names no instance by node id and host, among the links whose instance no worker names:
- * ids may be shared, and hosts may be a proxy's, so what has both in common is added up. */
+/**
+ * Finds figures by instance and node id. A worker that names no instance is found by node id and host, among the
+ * links whose instance no worker names: ids may be shared, and hosts may be a proxy's, so links that have both in
+ * common are added up.
+ */
 export function createFindFigures(
   linked: readonly LinkedWorker[],
   workers: readonly Pick<ConnectedWorker, 'instance'>[],
@@ -152,7 +155,7 @@ function findSlowest(all: readonly P99[]): P99 {
   };
 }
 
-/** What the counters of limits do not know; undefined where all are counted. */
+/** The decisions that the counters of limits do not know; undefined where all are counted. */
 export function toStoreTroubleText({
   withoutStorePerSecond = 0,
   workersWithoutStore = 0,
@@ -206,7 +209,7 @@ function toPlace(nodeId: string, address: string): string {
   return `${nodeId}\n${address.slice(0, address.lastIndexOf(':'))}`;
 }
 
-/** To a tenth; below one to a hundredth. */
+/** Rounds to a tenth; below one to a hundredth. */
 export function round(rate: number): number {
   const parts = rate < 1 ? 100 : 10;
   return Math.round(rate * parts) / parts;

@@ -59,7 +59,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   const places = known.map(({ status }) => placeOf(status, revision));
   const isMeant = (index: number) => places[index] === 'newest' || places[index] === 'superseded';
   const difference = findDifference(known);
-  // What somebody has approved at one control plane is about to be let through by the others.
+  // A revision that somebody has approved at one control plane is about to be let through by the others.
   const isLetThrough = known.some(({ status: { newest } }) => newest?.valid);
   const isOnItsWay = (status: StatusJson) =>
     status.verdict === 'held_back' &&
@@ -85,7 +85,7 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
     unsettled.find(({ status }) => speaksForAll(status)) ??
     unsettled[0];
   if (silent !== undefined) {
-    // What the others wait for goes on, or stands still, all the same.
+    // It is told as well where the others stand, since they go on without this one.
     const more = difference ?? (late && say(late, late.status.text));
     const text = `not known: ${silent.error}${more === undefined ? '' : `; ${more}`}`;
     return { ...pending(text), verdict: 'not_known' };
@@ -113,7 +113,10 @@ export function judgeAnswers(answers: readonly Answer[], question: Question): Ve
   return pending(`${reach}, of at least ${minWorkers}`);
 }
 
-/** What each control plane serves, where they do not serve the same (behaviour: different-control-planes). */
+/**
+ * The revision that each control plane serves, where they do not serve the same (behaviour:
+ * different-control-planes).
+ */
 function findDifference(known: readonly Answered[]): string | undefined {
   const served = known.map(({ status: { inForce, rollout } }) =>
     JSON.stringify([inForce?.content, rollout?.revision]),

@@ -65,7 +65,7 @@ export const goneWorkerJson = Type.Object(
 );
 export type GoneWorkerJson = Type.Static<typeof goneWorkerJson>;
 
-/** What is asked of the snapshots. */
+/** The part of the snapshots that is asked. */
 export type WorkerSnapshots = Pick<SnapshotCache, 'state' | 'current' | 'groupOf' | 'compare'>;
 
 /** `now`: of both clocks. */
@@ -83,7 +83,7 @@ export function toGoneJson(
   }));
 }
 
-/** With names that fit together. */
+/** The workers, with names that fit together. */
 export function toWorkersJson(
   workers: readonly ConnectedWorker[],
   snapshots: WorkerSnapshots,

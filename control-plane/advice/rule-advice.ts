@@ -1,5 +1,5 @@
-// Finds what is legal in rules but probably not meant, across all documents. For people who check or
-// publish rules; workers skip it.
+// Finds parts of rules that are legal but probably not meant, across all documents. People who check or publish
+// rules see it; workers skip it.
 
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';

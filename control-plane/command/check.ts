@@ -97,7 +97,7 @@ async function checkReplay(
   finish(strict && limits ? exitCodes.no : toExitCode(rules, options));
 }
 
-/** As the reference's config check does. */
+/** Checks as the reference's config check does. */
 async function checkDirectory(
   directory: string,
   options: CheckOptions,

@@ -29,7 +29,7 @@ interface CompareOptions extends TlsOptions {
 }
 
 interface GivenAddress {
-  /** As it was written. */
+  /** The address as it was written. */
   readonly text: string;
   readonly target: string;
   readonly isTls: boolean;

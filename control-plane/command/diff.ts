@@ -64,7 +64,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
       for (const side of sides) {
         const read = await readSide(side, options);
         if (!read.ok) return fail(read.message);
-        // What a server has is valid there, by its own settings.
+        // The rules of a server are valid there, by its own settings.
         const mergesDomains = options.mergeDomains ?? side.startsWith(serverPrefix);
         loaded.push(loadRules(read.input, mergesDomains));
       }

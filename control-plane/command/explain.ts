@@ -64,7 +64,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
           : await readServerInput(server.slice(serverPrefix.length), options, io);
       if (!read.ok) return fail(read.message);
       const nowMs = io.clock.wallMs();
-      // What a server has is valid there, by its own settings.
+      // The rules of a server are valid there, by its own settings.
       const merge = options.mergeDomains ?? server !== undefined;
       const { documents, ruleSet, problems } = loadRules(read.input, merge, false, nowMs);
       if (ruleSet === undefined) {

@@ -5,7 +5,7 @@ import { commandLine } from '../../shared/command-line.ts';
 import { readVersion } from '../../shared/version.ts';
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 
-/** By their names, in the order of the help. */
+/** The commands by their names, in the order of the help. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,
   check: async () => (await import('./check.ts')).addCheck,

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { shortestRevisionPrefix } from '../store/store.ts';
 
-/** For the help of commands that take one. */
+/** A part of the help of commands that take a revision. */
 export const revisionHelp = `its beginning is enough, at least ${shortestRevisionPrefix} characters`;
 
 /** For commander, which adds the name of the argument or option. */

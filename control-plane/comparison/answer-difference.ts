@@ -1,4 +1,4 @@
-// What two services answered differently to one request.
+// The differences between two services' answers to one request.
 import { isDeepStrictEqual } from 'node:util';
 import type {
   DescriptorStatusMessage,
@@ -21,11 +21,11 @@ export type DifferenceKind = (typeof differenceKinds)[number];
 
 export interface AnswerDifference {
   readonly kind: DifferenceKind;
-  /** From 0; undefined for the whole answer. */
+  /** The index of a descriptor from 0; undefined for the whole answer. */
   readonly descriptor: number | undefined;
-  /** Of the header, in lower case. */
+  /** The name of the header, in lower case. */
   readonly header: string | undefined;
-  /** For people. */
+  /** Both answers in words. */
   readonly reference: string;
   readonly candidate: string;
 }
@@ -132,7 +132,7 @@ function toReset({ durationUntilReset }: DescriptorStatusMessage): string {
   return durationUntilReset ? `${durationUntilReset.seconds ?? 0} s` : none;
 }
 
-/** By name; those of a name that is repeated in their order. */
+/** The values by header name; those of a repeated name in their order. */
 function toValues(headers: readonly HeaderValueMessage[]): Map<string, string> {
   const values = new Map<string, string>();
   for (const { key = '', value = '' } of headers) {

@@ -7,7 +7,7 @@ import { type AskedService, toRequestMessage } from './asked-service.ts';
 export interface ComparisonDeps {
   readonly reference: AskedService;
   readonly candidate: AskedService;
-  /** In the order of their times. */
+  /** The decisions in the order of their times. */
   readonly batches: AsyncIterable<readonly RecordedDecision[]>;
   /** How many times as fast as recorded; 0: as fast as both answer. */
   readonly speed: number;

@@ -15,7 +15,7 @@ export interface Asset {
 }
 
 export interface ConsoleAssets {
-  /** By the path below the console; '' is the page itself. */
+  /** The files by their path below the console; '' is the page itself. */
   readonly files: ReadonlyMap<string, Asset>;
   /** The Content-Security-Policy of the page. */
   readonly policy: string;
@@ -24,7 +24,7 @@ export interface ConsoleAssets {
 const compressors = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 const pageFolder = new URL('page/', import.meta.url);
 
-/** What the page imports by name: the file of a package, and its name below vendor/. */
+/** The modules that the page imports by name: the file of a package, and its name below vendor/. */
 const modules: Readonly<Record<string, readonly [specifier: string, name: string]>> = {
   preact: ['preact', 'preact.js'],
   'preact/hooks': ['preact/hooks', 'preact-hooks.js'],

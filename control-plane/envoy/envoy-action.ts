@@ -1,5 +1,5 @@
-// What one action of Envoy's `rate_limits` adds to a descriptor: its key, and its value where that
-// does not depend on the request.
+// The entry that one action of Envoy's `rate_limits` adds to a descriptor: its key, and its value where that does
+// not depend on the request.
 import type { SoughtEntry } from '../../shared/rules/lookup/possible-rules.ts';
 import type { TreeMap } from '../../shared/rules/yaml/yaml-node.ts';
 import { fieldOf, isTrue, mapOf, textOf } from './envoy-fields.ts';

@@ -229,7 +229,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
       }
     }
 
-    /** What `typed_per_filter_config` of a place sets for the filters: the most specific one applies. */
+    /** The settings of the filters in `typed_per_filter_config` of a place: the most specific one applies. */
     function addPerRoute(place: TreeMap, above: Settings, cluster: string | undefined): Settings {
       const configs = mapOf(place, 'typed_per_filter_config');
       if (configs === undefined) return above;
@@ -303,7 +303,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
   return { domains, descriptors, unsent, isComplete };
 }
 
-/** What a place sets for a filter. */
+/** The settings of a filter at a place. */
 interface FilterSettings {
   readonly domain: string;
   /** It has limits that replace those of routes and virtual hosts. */

@@ -47,7 +47,7 @@ export interface WorkerAnswer {
 export interface AskedWorker {
   readonly hello: HelloMessage;
   readonly address: string;
-  /** Of the rules in force. */
+  /** The version of the rules in force. */
   readonly version: string;
   send(message: ToWorkerMessage): void;
 }
@@ -153,7 +153,7 @@ export function createCounters(clock: Clock): Counters {
   };
 }
 
-/** What a worker has answered, within bounds. */
+/** The answer of a worker, cut to its bounds. */
 interface Told {
   readonly problem: string | undefined;
   readonly counters: readonly CounterMessage[];
@@ -198,7 +198,7 @@ function toAsked({ domain, descriptors }: Pick<CountersQuestion, 'domain' | 'des
 
 interface ReadReset {
   readonly before: Told;
-  /** What the worker says that has reset the counters. */
+  /** The answer of the worker that has reset the counters. */
   readonly said: Told;
   readonly after: Told;
 }

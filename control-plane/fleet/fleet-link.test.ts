@@ -1,4 +1,4 @@
-// What one link may cost the server, with workers that send bytes of their own or read nothing.
+// The cost of one link for the server, with workers that send bytes of their own or read nothing.
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect } from 'node:http2';
 import type { ExecutionContext } from 'ava';

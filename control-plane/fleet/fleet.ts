@@ -1,6 +1,6 @@
-// What the workers of this control plane report over their links (proto/ratelane/fleet/v1/fleet.proto).
-// Nothing here decides what a worker is served, except that rollouts are judged by it: by what tally.ts counts for each
-// instance, never by what a worker has counted since its start.
+// Takes the reports of the workers of this control plane over their links (proto/ratelane/fleet/v1/fleet.proto).
+// Nothing here decides what a worker is served, except that rollouts are judged by it: by the counts of tally.ts
+// for each instance, never by those of a worker since its start.
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
@@ -53,8 +53,10 @@ export interface LinkedWorker {
   readonly problem: string | undefined;
 }
 
-/** What one instance has decided under one version of the rules: sums of the differences between two reports
- * that both name the version. */
+/**
+ * The decisions of one instance under one version of the rules: sums of the differences between two reports that
+ * both name the version.
+ */
 export interface Counted {
   readonly nodeId: string;
   /** Another one after each change of the version, and for each link: sums of different series have nothing in
@@ -71,18 +73,18 @@ export interface Fleet {
   /** The path of the method. */
   readonly path: string;
   open(call: GrpcCall): CallHandler;
-  /** In the order of arrival. */
+  /** The workers in the order of their arrival. */
   list(): readonly LinkedWorker[];
   /** By instance, of the links that can be believed: with a first report, fresh, and without impossible figures.
    * Whether the instance has a stream of rules here is the caller's to find out. */
   counted(): ReadonlyMap<string, Counted>;
   /** The values that were limited most in the last one or two minutes. */
   limited(wanted: WantedValues, most: number): Promise<LimitedList>;
-  /** Of the last minute, without an order. */
+  /** The rates of the last minute, without an order. */
   rules(): readonly RuleRate[];
   /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
   ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
-  /** What all workers together decided in the last hour, without the time that no report covers. */
+  /** The decisions of all workers together in the last hour, without the time that no report covers. */
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
   unmatched(): readonly UnmatchedSample[];
@@ -118,7 +120,7 @@ interface Member extends AskedWorker {
 const eventIntervalMs = 5_000;
 
 export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
-  /** By instance, in the order of arrival. */
+  /** The members by instance, in the order of arrival. */
   const members = new Map<string, Member>();
   const links = new Set<OpenLink>();
   const counters = createCounters(clock);

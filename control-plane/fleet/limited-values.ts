@@ -6,7 +6,7 @@ import type {
 } from '../../shared/wire/fleet-messages.ts';
 import { toCount } from './worker-figures.ts';
 
-/** What a value is, as one text: there may be very many of them (`fromText`). */
+/** A value as one text: there may be very many of them (`fromText`). */
 export type LimitedText = string;
 
 export interface LimitedDescriptor {
@@ -35,7 +35,7 @@ export interface LimitedList {
   readonly unlistedAtMost: number;
 }
 
-/** What is kept of one worker's report of a period. */
+/** The part of one worker's report of a period that is kept. */
 export interface LimitedPeriod {
   readonly startMs: number;
   readonly seconds: number;
@@ -51,10 +51,10 @@ interface KeptValue {
 
 const maxValues = 100;
 const maxEntries = 16;
-/** As workers cut them; a metric key has several. */
+/** The bounds at which workers cut them; a metric key has several. */
 const maxLength = 128;
 const maxRuleLength = 1_024;
-/** What a value takes besides its characters, by estimate. */
+/** The bytes of a value besides its characters, by estimate. */
 const bytesPerValue = 150;
 
 /** Keeps as many values as fit into `maxBytes`. */
@@ -101,7 +101,7 @@ export function toLimitedList(
   sum.add(first);
   sum.add(second);
   const { values, unlistedAtMost } = sum.read(2 * maxValues);
-  // Of one worker, however many periods list it.
+  // These are values of one worker, however many periods list them.
   const told = values.map((value) => ({
     ...value,
     perSecondBefore: value.perSecondBefore ?? 0,
@@ -122,7 +122,7 @@ interface Sum extends LimitedValue {
   perSecond: number;
   perSecondBefore: number | undefined;
   workers: number;
-  /** Of the lists that have it. */
+  /** The sum over the lists that have it. */
   unlistedThere: number;
   /** The last of them. */
   list: number;

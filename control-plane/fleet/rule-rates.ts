@@ -1,6 +1,6 @@
-// What the workers count by rule, as rates over the last minute and by the minute over a quarter of an hour, of the whole
-// fleet. Memory goes by the number
-// of rules, not of workers. When there are too many, those of the link that tells the most are left out.
+// The hits that the workers of the whole fleet count by rule, as rates over the last minute and by the minute
+// over a quarter of an hour. Memory goes by the number of rules, not of workers. When there are too many, those
+// of the link that tells the most are left out.
 import type { Clock } from '../../shared/clock.ts';
 import type { RuleTrafficMessage } from '../../shared/wire/fleet-messages.ts';
 import { maxNameLength } from './limits.ts';
@@ -30,13 +30,13 @@ export interface RuleSeries {
 }
 
 export interface RuleRates {
-  /** What the worker of a link has counted in that many seconds until now. */
+  /** Takes the hits that the worker of a link has counted in that many seconds until now. */
   take(link: object, rules: readonly RuleTrafficMessage[], seconds: number): void;
   /** The link is gone. */
   leave(link: object): void;
-  /** Of the rules that had hits in the last minute. */
+  /** The rates of the rules that had hits in the last minute. */
   read(): RuleRate[];
-  /** Of one domain. */
+  /** The series of the rules of one domain. */
   readSeries(domain: string, span: SeriesSpan): RuleSeries[];
 }
 
@@ -76,7 +76,7 @@ export function createRuleRates(clock: Clock): RuleRates {
   let current = slots.now();
   const firstWhole = current + 1;
 
-  /** Of a slot of this ring. */
+  /** The offset of a slot in this ring. */
   function placeOf({ kept }: Ring, slot: number): number {
     return (slot % kept) * fields;
   }

@@ -12,7 +12,7 @@ export interface SharedTable<Value> {
   /** Makes an entry the newest. */
   touch(key: string): void;
   remove(key: string): void;
-  /** Of those that count for the link. */
+  /** Removes the oldest of those that count for the link. */
   removeOldest(link: object): void;
   /** The link is gone: its entries stay, and are the first that make room. */
   leave(link: object): void;
@@ -33,7 +33,7 @@ export function createSharedTable<Value>(maxSize: number): SharedTable<Value> {
   /** The oldest first. */
   const entries = new Map<string, Entry<Value>>();
   const links = new Map<object, Keys>();
-  /** Of links that are gone. */
+  /** The keys of links that are gone. */
   const left: Keys = new Set();
   /** Those of the link with the most; undefined when that has to be found out again, because finding it takes time
    * with the number of links. */

@@ -9,7 +9,7 @@ export const openSlots = 2;
 export interface Slots {
   /** The number of the slot that is not over. */
   now(): number;
-  /** What is left of it in milliseconds. */
+  /** The milliseconds that are left of it. */
   leftMs(): number;
   /** Wall time of the start of a slot in milliseconds, a multiple of five seconds. */
   toWallMs(slot: number): number;

@@ -1,5 +1,6 @@
-// What one link's reports say that an instance has decided under one version of the rules, and whether they can be
-// true. The worker counts from its start; only what it has counted between two reports is used. Pure but for its state.
+// Counts the decisions of an instance under one version of the rules, by the reports of one link, and whether
+// these can be true. The worker counts from its start; only the difference of two reports is used. Pure but for
+// its state.
 import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 import type { Counted } from './fleet.ts';
 import { maxDecisionsPerSecond } from './limits.ts';

@@ -1,5 +1,5 @@
-// What the whole fleet decided in the last hour, in slots of five seconds. Memory does not go by the number of
-// workers or rules. A slot that no report covers is not known, which is another thing than nothing to decide.
+// The decisions of the whole fleet in the last hour, in slots of five seconds. Memory does not go by the number
+// of workers or rules. A slot that no report covers is not known, which is another thing than nothing to decide.
 import type { Clock } from '../../shared/clock.ts';
 import { createSlots, openSlots, slotMs } from './slots.ts';
 
@@ -15,11 +15,11 @@ export interface TrafficSlot {
 export type TrafficCounts = Omit<TrafficSlot, 'atMs'>;
 
 export interface TrafficHistory {
-  /** What a worker has counted in that many seconds until now. */
+  /** Takes the decisions that a worker has counted in that many seconds until now. */
   take(counts: TrafficCounts, seconds: number): void;
   /** The known slots of the last hour, the oldest first, without those that reports may still add to. */
   read(): TrafficSlot[];
-  /** What an earlier process knew. */
+  /** Takes the slots that an earlier process knew. */
   restore(slots: readonly TrafficSlot[]): void;
 }
 

@@ -13,7 +13,7 @@ export interface UnmatchedSample {
 }
 
 export interface UnmatchedSamples {
-  /** From one report of a link; untrusted. */
+  /** Takes the samples of one report of a link, which is not trusted. */
   take(link: object, reported: readonly UnmatchedMessage[], atMs: number): void;
   /** The link is gone. */
   leave(link: object): void;

@@ -1,5 +1,5 @@
-// What one worker reports of its traffic, as rates between its last two reports. Pure. Reports are
-// untrusted: the figures are always finite and not negative.
+// The figures of one worker's traffic, as rates between its last two reports. Pure. Reports are untrusted: the
+// figures are always finite and not negative.
 import { decisionDurationBounds } from '../../shared/decision-durations.ts';
 import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 

@@ -1,5 +1,5 @@
-// The last hour in the state directory, so that charts go on after a restart of the control plane. What a killed process
-// had seen since it was written last is a gap.
+// The last hour in the state directory, so that charts go on after a restart of the control plane. The time
+// between a killed process' last write and its end is a gap.
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import type { Clock } from '../../shared/clock.ts';

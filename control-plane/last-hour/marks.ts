@@ -1,5 +1,5 @@
-// What happened in the last hour that a chart marks: revisions, rollouts, and counters that people set back. Kept for an
-// hour, in order; of too many the oldest are left out.
+// The events of the last hour that a chart marks: revisions, rollouts, and counters that people set back. Kept
+// for an hour, in order; of too many the oldest are left out.
 import Type from 'typebox';
 import type { Clock } from '../../shared/clock.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -26,7 +26,7 @@ export interface Mark {
 export interface Marks {
   /** It happens now. */
   note(mark: Omit<Mark, 'atMs'>): void;
-  /** Of the last hour, the oldest first. */
+  /** The marks of the last hour, the oldest first. */
   read(): readonly Mark[];
   /** Those of an earlier process. */
   restore(marks: readonly Mark[]): void;

@@ -4,7 +4,7 @@ import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId, toTitle } from '../store/revision.ts';
 import type { Marks } from './marks.ts';
 
-/** What was served when it was looked at last. */
+/** The revisions that were served when they were read last. */
 type Known = Pick<SnapshotState, 'inForce' | 'trial'>;
 
 /** `servedBefore`: the revision in force when an earlier process stopped; undefined where that is not known. The result

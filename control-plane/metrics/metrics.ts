@@ -34,7 +34,7 @@ export interface Overview {
   readonly isRecordShared: boolean;
   /** It is not, and nothing was in the state directory at the start. */
   readonly isForgetful: boolean;
-  /** Of the files of TLS by what they are for. */
+  /** The TLS files by their purpose. */
   readonly certificates: Readonly<
     Record<string, { readonly expiryMs: number | undefined; readonly problem: string | undefined }>
   >;

@@ -1,4 +1,4 @@
-// What is told of a revision to people outside.
+// The notifications of a revision to people outside.
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';

@@ -1,4 +1,4 @@
-// What is told of a revision to people outside: what became of it, whose it is, and what is wrong with it.
+// Makes the notification of a revision for people outside: its outcome, its author and its problems.
 import { randomUUID } from 'node:crypto';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
@@ -20,11 +20,11 @@ export interface Notification {
     readonly author: { readonly name: string; readonly email: string | null } | null;
     readonly message: string | null;
   };
-  /** Whose files differ from what was in force before, at most 100. */
+  /** The domains whose files differ from those in force before, at most 100. */
   readonly domains: readonly string[];
   /** With the figures that it was decided by; null where there is nothing to say. */
   readonly reason: string | null;
-  /** Who decided; null for a control plane. */
+  /** The person who decided; null for a control plane. */
   readonly by: string | null;
   /** The first 20 errors. */
   readonly problems: readonly ProblemJson[];
@@ -53,7 +53,7 @@ const events = {
   invalid: 'invalid',
 } as const satisfies Record<OutcomeOnRecord['kind'], Notification['event']>;
 
-/** Of the newest of the outcomes. Rejects when the store cannot be read. */
+/** The notification of the newest of the outcomes. Rejects when the store cannot be read. */
 export async function toNotification(
   { store, examine, repositoryFolder, publicUrl }: NotificationDeps,
   [outcome, ...earlier]: Outcomes,
@@ -93,7 +93,7 @@ function toDomains(after: Revision, before: Revision | undefined, examine: Exami
   return [...new Set(domains)].sort().slice(0, maxDomains);
 }
 
-/** Of `name <email>`, or a name alone. */
+/** Parses `name <email>`, or a name alone. */
 function toAuthor(text: string | undefined): Notification['revision']['author'] {
   if (text === undefined) return null;
   const [, name, email] = /^(.*) <([^<>]*)>$/s.exec(text) ?? [];

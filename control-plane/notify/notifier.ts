@@ -12,7 +12,7 @@ export type Delivery = 'delivered' | 'failed' | 'dropped';
 export interface Notifier {
   /** Returns at once. */
   tell(notification: Notification): void;
-  /** What has not been delivered is not. Idempotent. */
+  /** Drops all notifications that have not been delivered. Idempotent. */
   stop(): void;
 }
 
@@ -20,11 +20,11 @@ export interface NotifierDeps {
   readonly targets: readonly NotifyTarget[];
   readonly onEnd: (target: NotifyTarget['name'], delivery: Delivery) => void;
   readonly log: Log;
-  /** In place of `retries`. */
+  /** Replaces `retries` in tests. */
   readonly retries?: Pick<Retries, keyof typeof retries>;
 }
 
-/** Of each target. */
+/** The most notifications that wait for each target. */
 export const maxWaiting = 100;
 /** After 1, 4, 16, 60 and 60 seconds. */
 export const retries = { retries: 5, minTimeout: 1_000, factor: 4, maxTimeout: 60_000 };
@@ -109,7 +109,7 @@ export function createNotifier({ targets, onEnd, log, ...deps }: NotifierDeps): 
     try {
       const { url, headers, body } = await target.toRequest(notification);
       const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(answerMs)]);
-      // What is signed for one place is sent to no other.
+      // A request that is signed for one address is sent to no other.
       const init = { method: 'POST', headers, body, signal, redirect: 'manual' } as const;
       const response = await fetch(url, init);
       const { ok, status } = response;

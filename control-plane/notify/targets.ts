@@ -22,9 +22,9 @@ export interface NotifyRequest {
 }
 
 export interface NotifyTarget {
-  /** In metrics. */
+  /** The name in metrics. */
   readonly name: 'url' | 'commit_status';
-  /** For people, without what may be a secret. */
+  /** The address for people, without any part that may be a secret. */
   readonly shown: string;
   /** Whether the secret can be read: rejects as `toRequest` does. */
   check(): Promise<void>;

@@ -31,7 +31,7 @@ export function parsePeers(text: string): PeerListResult {
   return { ok: true, peers };
 }
 
-/** By which it is asked; `dnsProtocol` is that of all names. */
+/** The protocol by which a peer is asked; `dnsProtocol` is that of all names. */
 export function protocolOf(source: PeerSource, dnsProtocol: 'http:' | 'https:'): string {
   return source.kind === 'dns' ? dnsProtocol : source.url.protocol;
 }

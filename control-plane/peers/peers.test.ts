@@ -32,7 +32,7 @@ const presenting = ({ cert, key }: TestCertificate): TlsMaterial => ({
 
 interface PeerServer {
   readonly port: number;
-  /** What has reached it in requests. */
+  /** The tokens in the requests that have reached it. */
   readonly tokens: (string | undefined)[];
 }
 
@@ -208,7 +208,7 @@ test.serial('nothing is kept of the answers of thousands of addresses', async (t
     collect();
     return process.memoryUsage().heapUsed;
   };
-  /** What the first questions of a process leave behind is no growth. */
+  /** Memory that the first questions of a process take is no growth. */
   const turns = { first: 5, last: 75 };
   let before = 0;
   for (turn = 0; turn < turns.last; turn++) {

@@ -42,13 +42,13 @@ export interface Peers {
     token: string | undefined,
     listWorkers?: (answer: Static<Schema>) => PeerWorkers | undefined,
   ): Promise<PeerAnswer<Static<Schema>>[]>;
-  /** For questions from now on; see `PeersSettings`. */
+  /** Sets the material for questions from now on; see `PeersSettings`. */
   replaceTls(material: TlsMaterial): void;
 }
 
 export interface PeersSettings {
   readonly sources: readonly PeerSource[];
-  /** For the addresses of names. */
+  /** The protocol for the addresses of names. */
   readonly dnsProtocol: 'http:' | 'https:';
   /** The authorities of peers' certificates, in place of those that this system trusts, and what is
    * presented to peers. Undefined without any of them. */
@@ -64,7 +64,7 @@ export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
 export const itselfStatus = 409;
 export const answerMs = 2_000;
 const maxAddresses = 32;
-/** What tens of thousands of workers take; more would be a burden when all peers send it. */
+/** The bytes of tens of thousands of workers; more would be a burden when all peers send it. */
 const maxAnswerBytes = 32 * 1024 * 1024;
 
 interface PeerAddress {

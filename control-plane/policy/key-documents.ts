@@ -1,4 +1,4 @@
-// What documents get from the table of the keys of the policy file.
+// The sections that documents get from the table of the keys of the policy file.
 import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
 import { policyKeys } from './policy-keys.ts';
 

@@ -8,7 +8,7 @@ import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { policyKeysAt } from './policy-keys.ts';
 
-/** At the root of the store; policy-keys.ts has its keys. */
+/** The file at the root of the store; policy-keys.ts has its keys. */
 export const policyFile = 'policy.yaml';
 
 export interface Policy {
@@ -41,7 +41,7 @@ export interface Bound {
 
 export interface ParsedPolicy {
   readonly policy: Policy;
-  /** With errors among them the policy is useless. */
+  /** Where errors are among them the policy is useless. */
   readonly problems: readonly Problem[];
 }
 

@@ -1,5 +1,6 @@
-// Whether a revision keeps to the policy: its limits, who made it, and how much it changes at once. What was in
-// force already is told and stays; what a change adds is refused, unless its author gives a reason.
+// Judges whether a revision keeps to the policy: its limits, its author, and how much it changes at once. A
+// violation that was in force already is told and stays; one that a change adds is refused, unless the author
+// gives a reason.
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
@@ -26,7 +27,7 @@ export interface PolicyVerdict {
   readonly exception: string | undefined;
 }
 
-/** In the message of a commit, or of a change. */
+/** The trailer in the message of a commit, or of a change. */
 const exceptionTrailer = 'Policy-Exception';
 const trailerPattern = /^Policy-Exception:[ \t]*(\S[^\r\n]*)$/im;
 const exceptionHint = `if it has to be, give the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
@@ -130,7 +131,7 @@ function findChangeProblems(
   return problems;
 }
 
-/** Of the domain that changed. */
+/** The file of the domain that changed. */
 function fileOf(changes: readonly RuleChange[], { documents }: GovernedRules): string | undefined {
   const rule = changes.find(({ ruleAfter }) => ruleAfter !== undefined)?.ruleAfter;
   const [{ domain } = { domain: '' }] = changes;

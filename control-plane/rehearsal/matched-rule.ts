@@ -1,4 +1,4 @@
-// Which rule of the documents a decision's match is: its name and its place.
+// Finds the rule of the documents that a decision has matched: its name and its place.
 
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';

@@ -1,5 +1,5 @@
-// What a worker would decide: its own code over given rules, with counters in this process and a clock that
-// is turned to each request. For tests of rules and for recorded traffic.
+// Decides as a worker would: by its own code over given rules, with counters in this process and a clock that
+// is turned to each request. Tests of rules and recorded traffic use it.
 //
 // Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
 import type { Log } from '../../shared/log.ts';
@@ -38,7 +38,7 @@ export interface Rehearsal extends RuleFinder {
 
 export interface RehearsedDecision {
   readonly outcome: DecisionOutcome;
-  /** By descriptor; undefined where no limit applied. */
+  /** The match of each descriptor; undefined where no limit applied. */
   readonly matches: readonly (Match | undefined)[];
 }
 
@@ -50,7 +50,7 @@ class OpenDecision extends Decision {
   }
 }
 
-/** What a worker would log is in the outcomes. */
+/** The outcomes have all that a worker would log. */
 const silent: Log = {
   debug() {},
   info() {},
@@ -91,7 +91,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
 
   function rulesAt(nowMs: number): RulesNow {
     const result = rules(nowMs);
-    // As in a worker, what was in force stays so.
+    // As in a worker, the rules in force stay so.
     return result.ok ? result.rules : now;
   }
 

@@ -9,7 +9,7 @@ import { type PeerSource, protocolOf } from '../peers/peer-list.ts';
 import type { PeersSettings } from '../peers/peers.ts';
 import { controlPlaneTable } from './table.ts';
 
-/** In a message. */
+/** The most characters of peers in a message. */
 const maxPeersLength = 200;
 
 type Reading = TableReading<typeof controlPlaneTable>;

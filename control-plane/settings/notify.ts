@@ -1,4 +1,4 @@
-// Whom to tell what becomes of revisions: the settings of notifications, and their mistakes.
+// The settings of notifications about the outcomes of revisions, and their mistakes.
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';

@@ -3,7 +3,7 @@ import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** How often the event loop is looked at. Each sample is a wake-up. */
+/** How often the event loop is sampled. Each time is a wake-up. */
 const lookIntervalMs = 50;
 /** The gauges of the event loop tell of this time, whoever reads them: if a reading began a new period, each of
  * several readers would hide the peaks from the others. Few scrape more rarely than once a minute. */
@@ -35,14 +35,14 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   const delayP99 = gauge('event_loop_delay_p99_us');
   const delayMax = gauge('event_loop_delay_max_us');
   /** Those of the span, the oldest first. */
-  const looks: Sample[] = [];
+  const samples: Sample[] = [];
   let last = readLoopTimes();
   let dueMs = clock.monotonicMs() + lookIntervalMs;
 
   const stopLooking = repeatAfter(clock, lookIntervalMs, () => {
     const atMs = clock.monotonicMs();
     const now = readLoopTimes();
-    looks.push({
+    samples.push({
       atMs,
       lateUs: Math.max(0, Math.round((atMs - dueMs) * 1000)),
       busyMs: now.busyMs - last.busyMs,
@@ -50,7 +50,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
     });
     last = now;
     dueMs = atMs + lookIntervalMs;
-    while (looks[0] !== undefined && looks[0].atMs <= atMs - spanMs) looks.shift();
+    while (samples[0] !== undefined && samples[0].atMs <= atMs - spanMs) samples.shift();
   });
 
   metrics.beforeReading(() => {
@@ -60,8 +60,8 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
     heapTotal.set(memory.heapTotal);
     external.set(memory.external);
     uptime.set(Math.floor(process.uptime()));
-    busy.set(toBusyPercent(looks));
-    const lateUs = Float64Array.from(looks, (sample) => sample.lateUs).sort();
+    busy.set(toBusyPercent(samples));
+    const lateUs = Float64Array.from(samples, (sample) => sample.lateUs).sort();
     delayP99.set(lateUs[Math.ceil(lateUs.length * 0.99) - 1] ?? 0);
     delayMax.set(lateUs.at(-1) ?? 0);
   });
@@ -74,10 +74,10 @@ function readLoopTimes(): Pick<Sample, 'busyMs' | 'allMs'> {
   return { busyMs: active - pausedMs(), allMs: active + idle };
 }
 
-export function toBusyPercent(looks: readonly Pick<Sample, 'busyMs' | 'allMs'>[]): number {
+export function toBusyPercent(samples: readonly Pick<Sample, 'busyMs' | 'allMs'>[]): number {
   let busyMs = 0;
   let allMs = 0;
-  for (const sample of looks) {
+  for (const sample of samples) {
     busyMs += sample.busyMs;
     allMs += sample.allMs;
   }

@@ -25,7 +25,7 @@ const findsJson = Type.Object(
 );
 export type FindsJson = Type.Static<typeof findsJson>;
 
-/** Of each kind. */
+/** The largest number of finds of each kind. */
 const most = 6;
 const searchedRevisions = 200;
 

@@ -39,14 +39,14 @@ export class Default extends AdminController {
       else if (first !== undefined) {
         const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
         const detail = `not confirmed: ${toExcerpt(escapeText(first), maxDoubtLength)}${more}`;
-        // Whoever asked a peer judges all answers together.
+        // The control plane that asked its peers judges all answers together.
         if (peer === undefined && answers.every(({ problem }) => problem !== null)) {
           throw new HttpError(409, { detail });
         }
         const isPart = answers.some(({ confirmedBy }) => confirmedBy !== null);
         entry.outcome = isPart ? `done in part, ${detail}` : detail;
       }
-      // Whoever asked a peer marks it.
+      // The control plane that asked its peers marks it.
       if (peer === undefined) {
         const text = `${entry.who}: ${what}`;
         this.api.marks.note({ kind: 'reset', revision: undefined, text });

@@ -23,7 +23,7 @@ export class Default extends AdminController {
     const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
     const placed = placedRules(this.api.snapshots.documents);
     const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
-    // Whoever asked takes as many of each control plane.
+    // The control plane that asks its peers takes as many of each.
     if (peer !== undefined) return own;
     return mergeUnmatched([own, ...answers.flatMap(({ value }) => value ?? [])]);
   }

@@ -53,7 +53,7 @@ export function givenAdminOption(command: Command): string | undefined {
 
 export type AdminClientResult =
   | { readonly ok: true; readonly client: AdminClient }
-  /** For people, without a token in it. */
+  /** A sentence for people, without a token in it. */
   | { readonly ok: false; readonly message: string };
 
 export async function openAdminClient(

@@ -59,7 +59,7 @@ Exit codes:
   );
 }
 
-/** What a push would change. */
+/** The changes that a push would make. */
 interface Preview {
   readonly from: RevisionJson;
   readonly files: readonly { readonly path: string; readonly change: string }[];

@@ -176,7 +176,7 @@ function toAwayTexts({ verdict, controlPlanes }: StatusJson): string[] {
   );
 }
 
-/** What the control plane that was asked, and each of its peers, may forget. */
+/** The warnings of the control plane that was asked, and of its peers, that they may forget verdicts. */
 function toMemoryTexts({ url, status }: Answer, _: number, answers: readonly Answer[]): string[] {
   if (status === undefined) return [];
   // An older control plane tells neither.

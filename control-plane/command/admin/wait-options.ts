@@ -5,7 +5,7 @@ import { exitCodes } from '../command-frame.ts';
 
 export interface WaitOptions {
   readonly wait?: boolean;
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly timeout: number;
   readonly minWorkers: number;
 }

@@ -33,7 +33,7 @@ function summaryColour(problems: readonly Problem[]): Colour {
   return problems.some(isWarning) ? 'yellow' : 'green';
 }
 
-/** As `formatProblem`. */
+/** Formats a problem as `formatProblem` does, in colour. */
 export function formatInColour(problem: Problem): string {
   const { severity } = problem;
   const [heading = '', ...rest] = formatProblem(problem).split('\n');

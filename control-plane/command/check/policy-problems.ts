@@ -1,5 +1,5 @@
-// What is wrong with the policy beside rules, and the limits that it does not allow. What a change may be is
-// known where the rules before it are: a control plane judges that.
+// Problems of the policy beside rules, and the limits that it does not allow. Whether a change is allowed can be
+// told only where the rules before it are known: a control plane judges that.
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { parsePolicy } from '../../policy/policy-file.ts';
 import { findViolations } from '../../policy/violations.ts';

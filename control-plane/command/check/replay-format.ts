@@ -1,4 +1,4 @@
-// What a replay of recorded decisions found, for people and for programs.
+// The findings of a replay of recorded decisions, for people and for programs.
 import { toCountText } from '../../../shared/count-text.ts';
 import { formatDuration } from '../../../shared/duration.ts';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
@@ -39,7 +39,7 @@ export function formatReplay(report: CheckedReplay): string {
   ].join('');
 }
 
-/** With a last column for the change. */
+/** A table with a last column for the change. */
 function toTable<Row extends { readonly before: number; readonly after: number }>(
   headings: readonly string[],
   rows: readonly Row[],
@@ -69,7 +69,7 @@ function describeLeftOut({ reading: { leftOut, leftOutCount } }: CheckedReplay):
   return more > 0 ? [...lines, `  and ${more} more`] : lines;
 }
 
-/** For the member `replay` of the JSON of `check`. */
+/** The member `replay` of the JSON of `check`. */
 export function toReplayJson({ summary, reading, ...report }: CheckedReplay) {
   const { values, rules, requests, untold, firstMs, lastMs, ...counts } = summary;
   return {

@@ -1,4 +1,4 @@
-// What would keep valid rules from being served to workers: a response that is too large for them
+// Problems that would keep valid rules from being served to workers: a response that is too large for them
 // (behaviour: response-size), and mistakes in the file of node groups.
 
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';

@@ -1,4 +1,4 @@
-// What completion scripts of all shells need to know of the commands.
+// Describes the commands for the completion scripts of all shells.
 import type { Command } from 'commander';
 
 export interface CompletedCommand {
@@ -16,7 +16,7 @@ export interface CompletedProgram {
 }
 
 export interface CompletedOption {
-  /** With its dashes. */
+  /** The flag with its dashes. */
   readonly flag: string;
   readonly summary: string;
   readonly takesValue: boolean;

@@ -19,8 +19,10 @@ interface ServerRevision {
   readonly problems: readonly ProblemJson[];
 }
 
-/** `revision`: its beginning, or '' for the one in force. What a server has is valid by its settings, so that the files of
- * a domain are to be merged. */
+/**
+ * `revision`: its beginning, or '' for the one in force. The rules of a server are valid by its settings, so the
+ * files of a domain are merged.
+ */
 export async function readServerInput(
   revision: string,
   options: AdminOptions,

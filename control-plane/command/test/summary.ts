@@ -1,4 +1,4 @@
-// What the tests came to, in numbers and in one line.
+// The results of the tests, in numbers and in one line.
 import { toCountText } from '../../../shared/count-text.ts';
 import type { TestedFile, TestReport } from './run-test-files.ts';
 

@@ -1,4 +1,4 @@
-// What people and the programs did.
+// The page of activity: actions of people and of the programs.
 import { html } from 'htm/preact';
 import type { DeedJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
@@ -17,7 +17,7 @@ const columns: readonly Column<DeedJson>[] = [
   { name: 'Outcome', value: ({ outcome }) => outcome },
 ];
 
-/** In milliseconds. */
+/** The spans in milliseconds. */
 const spans = [
   ['3600000', 'In the last hour'],
   ['86400000', 'In the last day'],

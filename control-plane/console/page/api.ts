@@ -7,7 +7,7 @@ export type Answer<Value> =
       readonly ok: false;
       /** 0 when nothing answered. */
       readonly status: number;
-      /** For people. */
+      /** A sentence for people. */
       readonly text: string;
       readonly problems: readonly ProblemJson[];
     };

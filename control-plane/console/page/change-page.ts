@@ -1,5 +1,5 @@
-// What if: a rule's text to be changed, with what is wrong with it and whom it would refuse beside it, before anything is
-// written.
+// The page "What if": a rule's text to be changed, with its problems and the requests that it would refuse beside
+// it, before anything is written.
 import { html } from 'htm/preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { DomainJson } from '../../admin/controllers/domains.ts';
@@ -44,7 +44,7 @@ interface Part {
   readonly above: string;
   readonly own: string;
   readonly below: string;
-  /** Of the own text, counted from 1. */
+  /** The line of the own text, counted from 1. */
   readonly line: number;
 }
 

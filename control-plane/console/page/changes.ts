@@ -1,4 +1,4 @@
-// What changes for requests from one revision to another.
+// The changes for requests from one revision to another.
 import { html } from 'htm/preact';
 import type { RuleChangeJson } from '../../admin/rule-change-json.ts';
 import { toCount, toRuleName, toShown } from './format.ts';

@@ -10,7 +10,7 @@ import { hrefOf } from './route.ts';
 
 interface ChartProps {
   readonly history: HistoryJson;
-  /** What stands beside the title. */
+  /** Stands beside the title. */
   readonly children?: ComponentChildren;
 }
 

@@ -28,7 +28,7 @@ interface ConfirmProps {
   readonly title: string;
   readonly action: string;
   readonly isDangerous?: boolean;
-  /** What will happen. */
+  /** Describes the action. */
   readonly children?: ComponentChildren;
   /** Does it, with the reason that goes into the audit log. */
   act(reason: string): Promise<Answer<unknown>>;

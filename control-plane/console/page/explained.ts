@@ -22,7 +22,7 @@ interface LimitJson {
   readonly name: string | null;
 }
 
-/** As `POST /explanations` answers with `now`. */
+/** The answer of `POST /explanations` with `now`. */
 export interface Explanation {
   readonly revision: string;
   readonly outcome: OutcomeJson;
@@ -77,7 +77,7 @@ function toOutcomeText({ text, freeInSeconds }: OutcomeJson): string {
   return `${toSentence(text)}${free}`;
 }
 
-/** What becomes of the request now, in one sentence. */
+/** The answer that the request would get now, in one sentence. */
 export function OutcomeNotice({ outcome }: { readonly outcome: OutcomeJson }) {
   return html`<div role="status"><${Notice} tone=${outcomeTones[outcome.kind]}><strong class="outcome">${toOutcomeText(outcome)}.</strong><//></div>`;
 }
@@ -88,7 +88,7 @@ export function Descriptor({
   of: { entries, levels, verdict, until, match, noMatch },
 }: {
   readonly domain: string;
-  /** Whose rules they are. */
+  /** The revision of the rules. */
   readonly revision: string;
   readonly of: ExplainedDescriptor;
 }) {

@@ -1,4 +1,4 @@
-// What a table shows, as a file: CSV for spreadsheets, JSON for programs.
+// Exports a table as a file: CSV for spreadsheets, JSON for programs.
 
 /** Null where it is not known. */
 export type Cell = string | number | null;

@@ -31,7 +31,7 @@ import { workerStates } from './worker-states.ts';
 /** The group of nodes that no other one names. */
 const everybody = 'default';
 
-/** What is wrong comes first. */
+/** Workers in trouble come first. */
 const order: readonly WorkerJson['state'][] = ['refused', 'pending', 'on_trial', 'in_force'];
 
 export function FleetPage({ params, status }: PageProps) {
@@ -243,7 +243,7 @@ function xdsAddress(port: number | null): string {
   return `${location.hostname}:${port ?? 'PORT'}`;
 }
 
-/** Of one whose connection broke in the last hour. */
+/** The row of a worker whose connection broke in the last hour. */
 function toGoneRow({ id, instance, address, at, refusal }: GoneWorkerJson) {
   return html`<tr key=${`gone ${id} ${instance} ${address}`} class="gone">
     <td><${WorkerName} name=${id} /><div class="quiet">${address}</div></td>

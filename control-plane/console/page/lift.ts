@@ -23,7 +23,7 @@ export function LiftButton(props: LiftProps) {
     ${isOpen && html`<${LiftDialog} ...${props} onClose=${() => setOpen(false)} />`}`;
 }
 
-/** As the admin API takes them, and for people. */
+/** The spans as the admin API takes them, and as people read them. */
 const spans = [
   ['15m', '15 minutes'],
   ['1h', '1 hour'],

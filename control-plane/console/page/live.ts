@@ -2,7 +2,7 @@
 // buffers them) by the clock.
 import { toRequest } from './api.ts';
 
-/** As the admin API has them (`GET /events`). */
+/** The events as the admin API names them (`GET /events`). */
 export type LiveEvent = 'revisions' | 'state' | 'figures';
 export type LiveState = 'live' | 'polling' | 'connecting';
 

@@ -11,7 +11,7 @@ export function RevisionName({ id }: { readonly id: string }) {
   return html`<span class="id"><a href=${hrefOf('revisions', { open: short })}><code>${short}</code></a><${Copy} text=${id} /></span>`;
 }
 
-/** By its name or its metric key; both begin with its domain. */
+/** Names a rule by its name or its metric key; both begin with its domain. */
 export function RuleName({ rule }: { readonly rule: string }) {
   return html`<a class="source" href=${hrefOf('rule', { rule })}>${toShown(rule)}</a>`;
 }

@@ -4,7 +4,7 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import { Notice } from './parts.ts';
 
 interface OtherPlanesProps {
-  /** As it was when something answered last. */
+  /** The status in the last answer. */
   readonly status: StatusJson;
 }
 

@@ -1,4 +1,4 @@
-// What every page is given.
+// The properties that every page is given.
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { Resource } from './resource.ts';
 

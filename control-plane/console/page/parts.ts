@@ -78,7 +78,7 @@ interface StateProps {
   readonly of: Pick<Resource<unknown>, 'value' | 'atMs' | 'trouble'>;
 }
 
-/** What a page says while it has no answer, or an old one. */
+/** The text of a page that has no answer, or an old one. */
 export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   if (trouble !== undefined) {
     const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
@@ -113,13 +113,13 @@ interface SparklineProps {
   readonly values: readonly number[];
   /** Drawn over it in another colour. */
   readonly over?: readonly number[] | undefined;
-  /** What is over is not refused. */
+  /** Whether hits over the limit are let pass. */
   readonly isShadow?: boolean;
 }
 
 const [width, height] = [88, 22];
 
-/** Of the last minute. The numbers beside it say the same. */
+/** The last minute. The numbers beside it say the same. */
 export function Sparkline({ values, over, isShadow }: SparklineProps) {
   const largest = Math.max(...values, 1e-9);
   const pointsOf = (line: readonly number[]) =>

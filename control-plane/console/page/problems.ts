@@ -1,4 +1,4 @@
-// What is wrong with rules, each with its line.
+// The problems of rules, each with its line.
 import { html } from 'htm/preact';
 import type { ProblemJson } from '../../admin/problem-json.ts';
 import { toSentence, toShown } from './format.ts';
@@ -10,7 +10,7 @@ const tones = { error: 'bad', warning: 'wait', note: 'plain' } as const;
 
 interface ProblemsProps {
   readonly problems: readonly ProblemJson[];
-  /** Whose files they are; undefined where nobody has them yet. */
+  /** The revision of the files; undefined where it is not in the store yet. */
   readonly revision: string | undefined;
 }
 

@@ -1,5 +1,5 @@
-// What a page shows of the API: read at once, and again whenever there is news. What was read last stays
-// until there is another answer, also while other pages are looked at.
+// Reads an answer of the API for a page: at once, and again whenever there is news. The last answer stays until
+// there is another one, also while other pages are looked at.
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, ask } from './api.ts';
 import { type LiveEvent, listen } from './live.ts';
@@ -31,7 +31,7 @@ interface Known {
 const known = new Map<string, Known>();
 const mostKnown = 50;
 
-/** For somebody else who looks at the same tab. */
+/** Lets the next person at the same tab see no answers of the one before. */
 export function forgetAnswers(): void {
   known.clear();
 }

@@ -1,4 +1,4 @@
-// What changed, who changed it, what is wrong with it, and the way back.
+// The page of revisions: each with its changes, its author, its problems, and the way back.
 import { html } from 'htm/preact';
 import { useContext, useState } from 'preact/hooks';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
@@ -47,7 +47,7 @@ export function RevisionsPage({ params, status }: PageProps) {
         : html`<${Table} caption="Revisions, the newest first" columns=${columns} items=${revisions}
             toRow=${(revision: ListedRevisionJson) => {
               const { id, at, author, message, outcome } = revision;
-              // What was in force when it came.
+              // The revision that was in force when this one came.
               const before = revisions
                 .slice(revisions.indexOf(revision) + 1)
                 .find((each) => !isUnserved(each));
@@ -139,7 +139,7 @@ interface NewestProps {
   readonly status: Resource<StatusJson>;
 }
 
-/** What the newest revision waits for, and what is wrong with it. */
+/** The condition that the newest revision waits for, and its problems. */
 function NewestState({ status: asked }: NewestProps) {
   const { value: status, reload } = asked;
   if (status === undefined) return null;

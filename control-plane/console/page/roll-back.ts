@@ -11,7 +11,7 @@ import { toHavingText, toUndoText } from './reach.ts';
 interface RollBackProps {
   readonly to: Pick<ListedRevisionJson, 'id' | 'at' | 'author'>;
   readonly status: StatusJson;
-  /** What else it does, for people. */
+  /** A sentence on what else it does. */
   readonly note?: string;
   /** `done` when it was done. */
   onClose(done: boolean): void;

@@ -14,7 +14,7 @@ import { workerStates } from './worker-states.ts';
 interface Figures {
   readonly errors: number | undefined;
   readonly overLimit: number | undefined;
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly p99: number | undefined;
 }
 
@@ -25,7 +25,7 @@ interface Sample {
 }
 
 const mostSamples = 60;
-/** What this tab has seen of the rollout of one revision. */
+/** The samples that this tab has taken of the rollout of one revision. */
 let seen: { readonly revision: string; readonly samples: readonly Sample[] } | undefined;
 
 function observe(revision: string, sample: Sample): readonly Sample[] {

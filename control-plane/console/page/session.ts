@@ -1,4 +1,4 @@
-// Who looks at the console, and what that person may do.
+// The person at the console, with name and rights.
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 

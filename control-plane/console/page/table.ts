@@ -9,7 +9,7 @@ export interface Column<Item> {
   /** '' of one with actions. */
   readonly name: string;
   readonly isNumber?: boolean;
-  /** What it is sorted by and exported as; a column without it is neither. */
+  /** The value by which the column is sorted and exported; a column without it is neither. */
   readonly value?: (item: Item) => Cell;
 }
 
@@ -116,7 +116,7 @@ function sort<Item>(
   const turn = sorting.isDown ? -1 : 1;
   return items.toSorted((a, b) => {
     const [one, other] = [value(a), value(b)];
-    // What is not known comes last in either order.
+    // An unknown value comes last in either order.
     if (one === null || other === null) return Number(one === null) - Number(other === null);
     const order =
       typeof one === 'number' && typeof other === 'number'

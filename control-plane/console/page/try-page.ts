@@ -1,4 +1,4 @@
-// Which limits a request meets, why, and how far their counters are now.
+// The page that tries a request: the limits that it meets, why, and how far their counters are now.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { type CountersQuestion, CountersTable } from './counters.ts';

@@ -1,7 +1,8 @@
-// What other rules would have done with values of which nothing is known but how often each was refused: made-up courses
-// of requests that the rules in force refuse just as often are decided again under the others, by the worker's own code.
+// Estimates how often other rules would have refused values, of which only the number of refusals is known: made-up
+// courses of requests that the rules in force refuse just as often are decided again under the others, by the worker's
+// own code.
 //
-// How the requests came is not known. Two courses are the ends of what is likely: an even stream through all windows, and
+// Nobody knows how the requests were spread over time. Two courses are the ends of what is likely: an even stream through all windows, and
 // one rush; where a window is longer than the time that was looked at, the counter may have been used up before.
 import { windowSecondsOf } from '../../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../../shared/rules/rule.ts';
@@ -38,7 +39,7 @@ export interface EstimatedValue {
 export interface EstimateInput {
   readonly domain: string;
   readonly values: readonly SeenValue[];
-  /** In force, and the others; both good at `nowMs`. */
+  /** The rules in force, and the others; both good at `nowMs`. */
   readonly before: RulesInTime;
   readonly after: RulesInTime;
   /** Wall time in milliseconds. */
@@ -102,7 +103,7 @@ function* estimateValue(
 /** Requests in the order of time, those of one moment as one with their number of hits. */
 interface Course {
   readonly moments: readonly { readonly atMs: number; readonly hits: number }[];
-  /** What comes before this time was not looked at. */
+  /** Nothing is known of the time before. */
   readonly fromMs: number;
 }
 
@@ -160,7 +161,7 @@ function* findHits(
 ): Generator<void, number | undefined> {
   const refusedOf = (hits: number) =>
     countRefused(entries, toCourse(hits), context.before, context);
-  // What passes when more comes than can pass.
+  // The hits that pass when more come than can pass.
   let hits = refused + (plenty - refusedOf(plenty));
   yield;
   for (let tries = 0; tries < mostTries; tries++) {

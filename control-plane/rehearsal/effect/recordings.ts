@@ -1,4 +1,5 @@
-// What workers have recorded into one directory, replayed under other rules: the newest part of each file.
+// Replays under other rules the decisions that workers have recorded into one directory: the newest part of each
+// file.
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../shared/clock.ts';
@@ -12,7 +13,7 @@ export interface RecordingsInput {
   readonly directory: string;
   readonly domain: string;
   readonly documents: readonly RuleDocument[];
-  /** To compare with. */
+  /** The documents to compare with. */
   readonly others: readonly RuleDocument[];
   readonly clock: Clock;
   /** Nobody waits any more. */

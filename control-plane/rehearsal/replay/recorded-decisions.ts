@@ -13,16 +13,18 @@ import {
 import { unreadable } from '../../../shared/rules-directory.ts';
 
 export interface RecordedDecisions {
-  /** In the order of their times, across files; within one file as it has them. Ends early when a file cannot be
-   * read further, which `problem` then says. To be iterated once. */
+  /**
+   * The decisions in the order of their times, across files; within one file as it has them. Ends early when a
+   * file cannot be read further, which `problem` then says. To be iterated once.
+   */
   readonly batches: AsyncIterable<readonly RecordedDecision[]>;
-  /** What was read so far. */
+  /** The figures of the part that was read so far. */
   readonly reading: RecordReading;
 }
 
 export interface RecordReading {
   readonly bytes: number;
-  /** Of all files; a file may grow meanwhile. */
+  /** The bytes of all files; a file may grow meanwhile. */
   readonly totalBytes: number;
   readonly decisions: number;
   /** The first one of each file. */
@@ -107,7 +109,7 @@ async function* readFile(
   begin: number,
   reading: Reading,
 ): AsyncGenerator<RecordedDecision[]> {
-  /** Of the header in force; undefined before the first one. */
+  /** The version of the header in force; undefined before the first one. */
   let version: unknown;
   let hasHeader = false;
   let lineNumber = 0;
@@ -278,7 +280,7 @@ function wrongHeaderMembers(value: object): string[] {
   return Object.entries(isGood).flatMap(([name, good]) => (good ? [] : name));
 }
 
-/** What a date can hold. */
+/** The latest time that a date can hold. */
 const latestMs = 8.64e15;
 
 function isTime(time: unknown): time is number {

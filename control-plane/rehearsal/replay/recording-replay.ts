@@ -13,10 +13,10 @@ import { createReplay, type ReplaySummary } from './replay.ts';
 export interface RecordingReplayInput {
   readonly recorded: RecordedDecisions;
   readonly documents: readonly RuleDocument[];
-  /** To compare with; undefined: the answers that were recorded. */
+  /** The documents to compare with; undefined: the answers that were recorded. */
   readonly others: readonly RuleDocument[] | undefined;
   readonly mergeDomains: boolean;
-  /** Of this domain alone; undefined: of all. */
+  /** Limits the replay to this domain; undefined: to none. */
   readonly domain?: string;
   /** Asked after some hundred decisions; the rest is left out once it says so. */
   readonly isEnough?: () => boolean;
@@ -100,7 +100,7 @@ function findRefusal(rules: RulesInTime, startMs: number): string | undefined {
   return problem && `a worker refuses the rules at ${at}: ${formatProblem(problem)}`;
 }
 
-/** By their names. */
+/** The rules by their names. */
 function findBlindRules(
   documents: readonly RuleDocument[],
   headers: readonly RecordHeader[],
@@ -122,8 +122,10 @@ function findBlindRules(
 
 const mostNamed = 20;
 
-/** What makes the figures less than all of the truth: sentences for people, without full stops. `compared`: what the rules
- * to compare with are called. */
+/**
+ * The reasons why the figures may be less than all of the truth: sentences for people, without full stops.
+ * `compared`: the name of the rules to compare with.
+ */
 export function describeDoubts(
   { summary, reading, rate, blind, hasOtherSettings, hasOthers, isCut }: ReplayReport,
   compared: string,

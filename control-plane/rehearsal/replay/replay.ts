@@ -12,14 +12,14 @@ export interface ReplayOptions {
   readonly rules: RulesInTime;
   /** Undefined: the answers that were recorded. */
   readonly against: RulesInTime | undefined;
-  /** Of the worker that recorded; undefined for the defaults. */
+  /** The settings of the worker that recorded; undefined for the defaults. */
   readonly recordedBy: RecordHeader['settings'] | undefined;
   /** Wall time of the first decision. The rules must be good then. */
   readonly startMs: number;
 }
 
 export interface Replay {
-  /** In the order of time; up to some seconds late is fine. */
+  /** Takes decisions in the order of time; up to some seconds late is fine. */
   take(decision: RecordedDecision): void;
   summary(): ReplaySummary;
 }
@@ -92,7 +92,7 @@ export function createReplay(options: ReplayOptions): Replay {
 /** One side's answer to a request. */
 interface Answer {
   readonly isOver: boolean;
-  /** By descriptor. */
+  /** Whether each descriptor is over its limit. */
   readonly overs: readonly boolean[];
   /** The name of the rule whose limit applied; undefined without one. */
   ruleOf(descriptor: number): string | undefined;

@@ -1,4 +1,4 @@
-// Which limits of rules no test reaches.
+// Finds the limits of rules that no test reaches.
 import { compareFiles } from '../../../shared/rules/file-order.ts';
 import {
   type PlacedRule,

@@ -1,4 +1,4 @@
-// What documents get from the table of the keys of rule tests.
+// The sections that documents get from the table of the keys of rule tests.
 import { type GeneratedSection, toTable } from '../../../shared/generated-section.ts';
 import { testKeys } from './test-keys.ts';
 

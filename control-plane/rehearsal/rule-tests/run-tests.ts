@@ -25,7 +25,7 @@ export interface TestResult {
 }
 
 export interface Failure {
-  /** For people. */
+  /** A problem for people. */
   readonly problem: Problem;
   /** As it is written in YAML; undefined where there is no answer. */
   readonly actual: string | undefined;
@@ -145,7 +145,7 @@ function compare(
   return [fail(testFile, expectation, message, about, written)];
 }
 
-/** As a person writes it. */
+/** The value as a person writes it. */
 function toWritten(name: string, value: string): string {
   return name === 'reset' && value !== 'none' ? formatDuration(Number(value) * 1000) : value;
 }

@@ -24,7 +24,7 @@ export interface TestFile {
   readonly rules: readonly GivenRules[];
   readonly settings: WorkerSettings;
   readonly tests: readonly RuleTest[];
-  /** For what a run finds. */
+  /** Takes the problems that a run finds. */
   readonly reporter: Reporter;
 }
 
@@ -183,11 +183,11 @@ function readRequests(fields: MapReader): readonly MapReader[] {
 
 interface Column {
   readonly node: TreeNode & { readonly source: string };
-  /** Of an entry; undefined for a key of a request. */
+  /** The key of an entry; undefined for a key of a request. */
   readonly entryKey: string | undefined;
 }
 
-/** What a cell cannot hold. */
+/** The keys whose values no cell can hold. */
 const collections = ['descriptor', 'descriptors', 'statuses'];
 
 function readColumns(fields: MapReader): Column[] {

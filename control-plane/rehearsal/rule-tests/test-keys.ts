@@ -12,11 +12,11 @@ export type TestSection = 'file' | 'test' | 'request' | 'status';
 /** How often one row of a test may ask. */
 export const mostTimes = 100_000;
 
-/** What a test may expect of an answer, in the order in which it is told. */
+/** The parts of an answer that a test may expect, in the order in which they are told. */
 export const expectedKeys = ['code', 'remaining', 'reset', 'rule', 'metric_key'] as const;
 export type ExpectedKey = (typeof expectedKeys)[number];
 
-/** Of a metric key. */
+/** The statistics of a metric key. */
 export const statisticNames = [
   'total_hits',
   'within_limit',

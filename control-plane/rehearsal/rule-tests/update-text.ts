@@ -6,7 +6,7 @@ import type { Failure } from './run-tests.ts';
 
 export interface UpdatedText {
   readonly text: string;
-  /** What could not be written: there was no answer, or one value stands for several that differ. */
+  /** The failures that could not be written: there was no answer, or one value stands for several that differ. */
   readonly left: readonly Failure[];
 }
 
