@@ -85,24 +85,20 @@ export function loadRules(
   const files = input.files.filter((file) => file !== nodeGroups && file !== policy);
   const parsed = files.map(({ path, text }) => parseRuleDocument(text, path));
   const documents = parsed.flatMap(({ document }) => document ?? []);
+  const found = [...input.problems, ...parsed.flatMap((each) => each.problems)];
+  const loaded = { fileCount: files.length, documents, nodeGroups, policy, commit: input.commit };
+  if (documents.length === 0 && found.some(isError)) {
+    return { ...loaded, ruleSet: undefined, problems: found.sort(comparePlaces) };
+  }
   const options = { mergeDomains, sanitizeMetricDots: false, fixedWindowsOnly };
   const built = buildRuleSet(documents, options, nowMs);
   const problems = [
-    ...input.problems,
-    ...parsed.flatMap((each) => each.problems),
+    ...found,
     ...(built.ok ? built.warnings : built.problems),
     ...adviseOnRules(documents, nowMs),
   ];
-  const hasErrors = problems.some(isError);
-  return {
-    fileCount: files.length,
-    documents,
-    ruleSet: built.ok && !hasErrors ? built.ruleSet : undefined,
-    problems: problems.sort(comparePlaces),
-    nodeGroups,
-    policy,
-    commit: input.commit,
-  };
+  const ruleSet = built.ok && !problems.some(isError) ? built.ruleSet : undefined;
+  return { ...loaded, ruleSet, problems: problems.sort(comparePlaces) };
 }
 
 /** The order of files and places. */

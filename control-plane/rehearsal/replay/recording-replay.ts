@@ -100,7 +100,7 @@ function findRefusal(rules: RulesInTime, startMs: number): string | undefined {
   return problem && `a worker refuses the rules at ${at}: ${formatProblem(problem)}`;
 }
 
-/** The rules by their names. */
+/** The names of rules for values that are recorded as hashes only, so that they match nothing. */
 function findBlindRules(
   documents: readonly RuleDocument[],
   headers: readonly RecordHeader[],
