@@ -137,7 +137,7 @@ test('settings that exclude each other are refused', (t) => {
   ]);
 });
 
-test('what has no effect, and what is misspelled, is a warning', (t) => {
+test('a setting without effect, and a misspelled one, is a warning', (t) => {
   const result = parseControlPlaneSettings({
     ...directory,
     '--git-ref': 'main',

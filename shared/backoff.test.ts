@@ -18,7 +18,7 @@ test('an initial wait above the longest is the longest', (t) => {
   t.is(backoffDelayMs({ ...plain, initialMs: 90_000, random: () => 0.5 }, 0), 60_000);
 });
 
-test('what varies lies between the first wait and the next one', (t) => {
+test('a wait that varies lies between the first wait and the next one', (t) => {
   t.is(backoffDelayMs({ ...plain, random: () => 0 }, 2), 10_000);
   t.is(backoffDelayMs({ ...plain, random: () => 0.5 }, 0), 12_500);
   t.is(backoffDelayMs({ ...plain, random: () => 0.5 }, 20), 35_000);

@@ -109,7 +109,7 @@ test('where all have asked, the one that has not asked for the longest goes', as
   t.deepEqual(await gone(1), [2]);
 });
 
-test('who has only just come is not taken for one that asks nothing', async (t) => {
+test('a connection that has only just come is not taken for one that asks nothing', async (t) => {
   const { clock, uses, open, gone } = await start(t, 2);
   await open();
   Object.assign(uses[0] ?? {}, { lastAskedMs: clock.monotonicMs() });
@@ -119,7 +119,7 @@ test('who has only just come is not taken for one that asks nothing', async (t) 
   t.deepEqual(await gone(1), [0]);
 });
 
-test('who waits for an answer never goes; where all do, the last to come is closed', async (t) => {
+test('a connection that waits for an answer is never closed; where all do, the last to come is closed', async (t) => {
   const { uses, closed, open, gone } = await start(t, 2);
   for (let index = 0; index < 2; index++) {
     await open();
@@ -143,7 +143,7 @@ test('the address that has most connections without authentication makes room, w
   t.deepEqual(await gone(4), [1, 2, 3, 4]);
 });
 
-test('who has authenticated makes no room for those who have not, and has no time limit', async (t) => {
+test('a connection that has authenticated makes no room for others that have not, and has no time limit', async (t) => {
   const { clock, authenticated, open, gone } = await start(t, 2, { max: 2, limitMs: 15_000 });
   await open();
   clock.advance(1);

@@ -184,7 +184,7 @@ test('a stop that fails is logged, and the exit code stays 0', async (t) => {
   t.regex(log, /level=error msg="Stopping failed: Error: cannot close/);
 });
 
-test('what is thrown outside of everything is logged with its stack and exits with 1', async (t) => {
+test('an error that nothing catches is logged with its stack, and the exit code is 1', async (t) => {
   const thrown = run(
     t,
     `async start() { hold(); setImmediate(() => { throw new Error('lost timer'); }); },

@@ -138,7 +138,7 @@ const detail = {
   shown: 'No\n  ^',
 };
 
-test('what a line has beside its message are fields, by name, after those that every line has', (t) => {
+test('details of a line are fields by their names, after those that every line has', (t) => {
   const text = linesOf('info', 'text');
   text.log.error('No', detail);
   t.regex(

@@ -55,7 +55,7 @@ test('matters of different keys do not wait for each other', (t) => {
   t.is(log.recover('b')?.times, 1);
 });
 
-test('what is said when it changes is not said again while it is the same', (t) => {
+test('a line for changes is not said again while the state is the same', (t) => {
   const { clock, lines, log } = setUp('when-changed');
   for (let times = 0; times < 5; times++) {
     log.report('refused');

@@ -82,7 +82,7 @@ test('a key that belongs to another certificate is refused, naming both files', 
   t.regex(await problem(), /^cert\.pem and key\.pem cannot be used \(.*mismatch/);
 });
 
-test('what is no certificate is refused without showing it', async (t) => {
+test('a file that is no certificate is refused without showing it', async (t) => {
   const { write, problem } = await setUp(t);
   for (const text of [
     'hunter2',

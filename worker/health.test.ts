@@ -97,7 +97,7 @@ test('the log has the first state and each change of a component, in the words o
   ]);
 });
 
-test('what components() returned does not change later', (t) => {
+test('the result of components() does not change later', (t) => {
   const health = createHealth({ requireConfig: false });
   const before = health.components();
   health.set('store', false);

@@ -77,7 +77,7 @@ test('keys, examples and domains without end are bounded, and what is left out i
   t.is(lines.at(-1), 'and 920 samples of other domains');
 });
 
-test('what requests bring cannot act on a terminal', async (t) => {
+test('texts from requests cannot act on a terminal', async (t) => {
   const { unmatched, take } = setUp();
   take('shop', 'a\u001b[2J=b\n');
   t.true((await unmatched.describe()).every((line) => !/[\p{Cc}]/u.test(line)));

@@ -24,7 +24,7 @@ const pushed = {
 };
 const all = { who: undefined, object: undefined, sinceMs: undefined, limit: 10 };
 
-test('what was done and what became of revisions is one list, the newest first', (t) => {
+test('actions and outcomes of revisions are one list, the newest first', (t) => {
   const deeds = toDeeds(
     [pushed, { ...pushed, atMs: 6_000, who: 'rollout', what: 'take back revision 0123: bad' }],
     [outcome('taken_back', 6_000, { reason: 'errors' }), outcome('in_force', 2_000)],
@@ -51,7 +51,7 @@ test('a deed is found by who did it, by what it is about, and by its time', (t) 
   t.is(find({ limit: 1 }), 1);
 });
 
-test('what two control planes have on record is there once', (t) => {
+test('an outcome that two control planes have on record is listed once', (t) => {
   const deeds = toDeeds([], [outcome('in_force', 2_000)], history);
   t.is(findDeeds([...deeds, ...deeds], all).length, 1);
 });

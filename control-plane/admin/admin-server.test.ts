@@ -350,7 +350,7 @@ test('malformed requests are answered with problem documents', async (t) => {
   }
 });
 
-test('what needs no token takes no body to speak of, whatever its type', async (t) => {
+test('routes without a token take only a small body, whatever its type', async (t) => {
   const { port } = await run(t, {});
   for (const type of ['application/json', 'application/yaml']) {
     const head = `GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\n`;
@@ -463,7 +463,7 @@ test('every path is served under the version as well, the webhook too', async (t
   }
 });
 
-test('what is made under the version is to be found under the version', async (t) => {
+test('a resource that is made below /v1 has its location below /v1', async (t) => {
   const { ask } = await run(t, { 'a.yaml': ruleText('a', 1) });
   const made = await ask('POST', '/v1/domains', { yaml: ruleText('b', 1) });
   t.is(made.headers.get('location'), '/v1/domains/b');
@@ -471,7 +471,7 @@ test('what is made under the version is to be found under the version', async (t
   t.is(old.headers.get('location'), '/domains/c');
 });
 
-test('what is in force is shown without the store, which may no longer have it', async (t) => {
+test('the revision in force is shown without the store, which may no longer have it', async (t) => {
   const { port, store } = await startAdminApi(t, {
     files: { 'a.yaml': ruleText('a', 1) },
     maxResponseBytes: 100_000,
@@ -489,7 +489,7 @@ test('what is in force is shown without the store, which may no longer have it',
   t.is(explained.status, 200);
 });
 
-test('who listens to the events is told at once that there is something to read', async (t) => {
+test('a listener to the events is told at once that there is something to read', async (t) => {
   const { port, log } = await run(t, { 'a.yaml': ruleText('a', 1) });
   const answer = await fetch(`http://127.0.0.1:${port}/events`);
   t.is(answer.headers.get('content-type'), 'text/event-stream');
@@ -580,7 +580,7 @@ for (const [what, text] of [
   });
 }
 
-test('who does not authenticate has the connection for one answer', async (t) => {
+test('a caller who does not authenticate has the connection for one answer', async (t) => {
   const { ask } = await run(t, {}, `me read ${token}`);
   const probe = await ask('GET', '/healthcheck');
   t.is(probe.headers.get('connection'), 'close');

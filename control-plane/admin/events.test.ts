@@ -51,7 +51,7 @@ test('a listener is told at once, when the state changes, and every five seconds
   t.deepEqual(await next(500), ['state'], 'the revisions are the same');
 });
 
-test('what comes while nothing is taken waits once', async (t) => {
+test('changes that come while nothing is taken wait as one', async (t) => {
   const { clock, events } = start();
   const slow = events.follow(new AbortController().signal);
   t.is((await slow.next()).value, 'revisions');

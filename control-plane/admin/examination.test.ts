@@ -15,7 +15,7 @@ descriptors:
   - {key: path, detailed_metric: true, ${limit}}
 `;
 
-test('what other workers do not get is said once, beside advice on the rules', (t) => {
+test('fields that other workers do not get are named once, beside advice on the rules', (t) => {
   const { problems, ruleSet } = examine({ files: [{ path: 'shop.yaml', text }], problems: [] });
   t.truthy(ruleSet);
   t.deepEqual(

@@ -58,7 +58,7 @@ test('of a slot of 20 seconds that is not known as a whole nothing is told', (t)
   );
 });
 
-test('what several control planes say of one revision is marked once, and resets are each marked', (t) => {
+test('an event of one revision that several control planes tell is marked once, and resets are each marked', (t) => {
   const mark = (agoMs: number, kind: MarkKind, revision?: string) => ({
     atMs: nowMs - agoMs,
     kind,

@@ -91,7 +91,7 @@ test('a second lift moves the end, and its end takes it out again', (t) => {
   t.is(lift(lift(twice, 'user=bob'), 'user=ada', { untilMs: undefined }), lift(flat, 'user=bob'));
 });
 
-test('what has ended is taken out when the file is written, with all its lines', (t) => {
+test('a rule that has ended is taken out when the file is written, with all its lines', (t) => {
   const ended = `${flat}  - key: user
     value: eve
     until: 2026-11-24T16:00:00Z

@@ -70,7 +70,7 @@ test('the rows of rules say when they end, or one above them, and have none that
   );
 });
 
-test('what ends with a change are the lifts that its rules have no more, and not those over by then', (t) => {
+test('a change ends the lifts that its rules have no more, and not those over by then', (t) => {
   const namesAt = (after: typeof documents, nowMs: number) =>
     listEndedLifts(documents, after, nowMs);
   t.deepEqual(namesAt([], sixMs - hourMs), ['shop user_ada', 'shop tenant_a path_/']);

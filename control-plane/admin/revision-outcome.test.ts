@@ -61,7 +61,7 @@ test('a list says of each revision what became of it, since when and until when,
   ]);
 });
 
-test('what nobody got was never served, and what came before the record is not known', (t) => {
+test('a revision that nobody got was never served, and the outcome of one from before the record is not known', (t) => {
   t.deepEqual(shown('dxcbaz', { inForce: inForce('d', 9_000) }, record).slice(1), [
     'never_served',
     'taken_back 4 ada errors 9 %',
@@ -87,7 +87,7 @@ test('a state that returns came to something else each time', (t) => {
   t.deepEqual(shown('ebe', {}, invalid), ['invalid 1', 'was_in_force 2', 'invalid 1']);
 });
 
-test('what is so now is said before it is on record', (t) => {
+test('the present outcome of a revision is told before it is on record', (t) => {
   const trial = { revision: revision('c'), sinceMs: 7_000 } as NonNullable<Present['trial']>;
   const held = newest('d', {
     valid: false,

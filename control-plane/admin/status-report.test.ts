@@ -261,7 +261,7 @@ test('a worker that wants nothing holds up nothing, whatever it had and refused 
   t.deepEqual(counts, { ...none, connected: 2, pending: 1, refused: 1 });
 });
 
-test('what an earlier process kept is stale before the store has answered', (t) => {
+test('rules that an earlier process kept are stale until the store has answered', (t) => {
   t.is(statusOf(stateOf()).stale, null);
   t.deepEqual(statusOf(stateOf({ newest: undefined })).stale, {
     reason: 'store_unreachable',
@@ -324,7 +324,7 @@ test('a rollout that is paused says why, or who has paused it', (t) => {
   t.is(textOf('paused by bob: lunch'), 'paused by bob: lunch');
 });
 
-test('what is served is settled when nothing has changed for ten seconds', (t) => {
+test('the served revision is settled when nothing has changed for ten seconds', (t) => {
   const since = (agoMs: number) => ({
     ...stateOf(),
     inForce: { ...(stateOf().inForce as InForceState), sinceMs: nowMs - agoMs },

@@ -30,7 +30,7 @@ function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
   };
 }
 
-test('what peers answer is added, and one that is away is named', (t) => {
+test('the answers of peers are added, and a peer that is away is named', (t) => {
   const top = mergeTop(
     topOf(60, 1),
     [

@@ -208,7 +208,7 @@ test('a worker that falls silent is not counted', async (t) => {
   t.is(fleet.counted().size, 0);
 });
 
-test('what a worker says is bounded, and figures are numbers whatever it says', async (t) => {
+test("a worker's reports are bounded, and figures are numbers whatever they say", async (t) => {
   const { fleet, connect } = await setUp(t);
   const absurd = { decisions: 2 ** 53, overLimit: 2 ** 60, durations: Array(1_000).fill(2 ** 53) };
   const liar = connect({ hello }, { report: toReport({}, Number.NaN) });

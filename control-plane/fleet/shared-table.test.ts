@@ -26,7 +26,7 @@ test('a link that comes later takes its share from the one with the most, the ol
   t.deepEqual(keysOf(table, 'b'), names('b', 5));
 });
 
-test('what many links have in common counts for all of them, and is not lost to a few that flood', (t) => {
+test('an entry of many links counts for all of them, and is not lost to a few that flood', (t) => {
   const table = createSharedTable<string>(100);
   const fleet = names('w', 50).map(() => ({}));
   for (const link of fleet) fill(table, link, names('common', 40));

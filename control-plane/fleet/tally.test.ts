@@ -41,7 +41,7 @@ function setUp() {
   return { tally, report };
 }
 
-test('what counts is what passed between two reports, without the failed requests', (t) => {
+test('only the difference between two reports counts, without the failed requests', (t) => {
   const { tally, report } = setUp();
   t.is(tally.counted, undefined);
   report({});

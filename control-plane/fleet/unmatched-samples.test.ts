@@ -17,7 +17,7 @@ test('the same descriptor is listed once, with how often it was sampled, the las
   );
 });
 
-test('what workers report takes a bounded place', (t) => {
+test('samples that workers report take bounded memory', (t) => {
   const samples = createUnmatchedSamples();
   const long = 'x'.repeat(1_000);
   for (let report = 0; report < 100; report++) {

@@ -38,7 +38,7 @@ function toFile(t: ExecutionContext) {
   return { folder, file: join(folder, 'last-hour.json') };
 }
 
-test('what was known is known after a restart, and the time between is not', async (t) => {
+test('slots known before a restart are known after it, and the time between is not', async (t) => {
   const { folder } = toFile(t);
   const clock = createManualClock();
   const first = setUp(folder, clock);

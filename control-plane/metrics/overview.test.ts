@@ -137,7 +137,7 @@ test('before anything was read there is nothing in force, and nothing known of t
   });
 });
 
-test('what is valid and current is told as that', (t) => {
+test('a valid and current revision is told as that', (t) => {
   const overview = overviewOf({
     state: {
       stale: undefined,

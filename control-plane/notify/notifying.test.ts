@@ -19,7 +19,7 @@ const outcomeOf = (number: number, kind: OutcomeOnRecord['kind']): OutcomeOnReco
   by: '',
 });
 
-test('what happened first is told first, also where the store takes longer for it', async (t) => {
+test('outcomes are told in their order, also where the store takes longer for the first', async (t) => {
   const events: string[] = [];
   const server = createServer(async (request, response) => {
     let body = '';

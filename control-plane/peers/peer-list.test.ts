@@ -31,7 +31,7 @@ for (const text of [
   });
 }
 
-test('what a peer is written like is told, and 32 of them are taken', (t) => {
+test('a peer that cannot be parsed is refused with the form of one, and 32 peers are taken', (t) => {
   t.deepEqual(parsePeers('dns:b'), {
     ok: false,
     reason: "after 'dns:' come a name and a port, such as dns:control-planes:18001",

@@ -274,7 +274,7 @@ test('at most 32 addresses are asked, and a control plane that asks itself is no
   t.is(asked.at(-1), `/workers?peer=${peers.id}`);
 });
 
-test('what is no answer is told by its status', async (t) => {
+test('an answer that is no success is told by its status', async (t) => {
   const port = await listen(
     t,
     createHttpServer((request, response) => {

@@ -118,7 +118,7 @@ for (const [what, given, message] of broken) {
   });
 }
 
-test('what keeps to the policy passes', (t) => {
+test('a revision that keeps to the policy passes', (t) => {
   const policy = policyOf(
     'bounds: [{unit: minute, least: 1, most: 20}, {unit: hour, most: 1}], largest_factor: 2, owners: [ada, "*@shop.example"]',
   );
@@ -127,7 +127,7 @@ test('what keeps to the policy passes', (t) => {
   }
 });
 
-test('what was in force before the policy is told, and refused where it changes', (t) => {
+test('a violation in force before the policy is told, and refused where it changes', (t) => {
   const policy = policyOf('bounds: [{most: 5}]');
   const same = judge({ policy, before: limit(10), after: `${limit(10).slice(0, -1)}, {key: b}]` });
   t.deepEqual(same.refused, []);

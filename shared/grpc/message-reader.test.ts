@@ -64,7 +64,7 @@ test('a message takes no more memory than it has bytes, in pieces too', (t) => {
   t.is(budget.held, wire.length);
 });
 
-test('what the budget does not allow is refused, and nothing is lost of what it held', (t) => {
+test('a message beyond the budget is refused, and the budget loses nothing', (t) => {
   const budget = createBudget(1000);
   const reader = new MessageReader(maxMessageBytes, budget);
   const wire = toMessage(Buffer.alloc(2000));

@@ -2,7 +2,7 @@
 import test from 'ava';
 import { toGrpcMessage } from './status.ts';
 
-test('what a field may not have is percent-encoded, and a blank only at either end', (t) => {
+test('characters that a field may not have are percent-encoded, and a blank only at either end', (t) => {
   t.is(toGrpcMessage(''), '');
   t.is(toGrpcMessage('as it is'), 'as it is');
   t.is(toGrpcMessage('100 %\r\n'), '100 %25%0D%0A');

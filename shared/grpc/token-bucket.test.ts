@@ -15,13 +15,13 @@ test('a full bucket gives its capacity at once, then what time brings, never mor
   t.false(bucket.take(1, 1_000_000));
 });
 
-test('what is refused costs nothing', (t) => {
+test('a refused request costs nothing', (t) => {
   const bucket = createTokenBucket({ capacity: 2, perSecond: 1 });
   t.false(bucket.take(3, 0));
   t.true(bucket.take(2, 0));
 });
 
-test('what is given back can be taken again, but never more than fits', (t) => {
+test('tokens that are given back can be taken again, but never more than fit', (t) => {
   const bucket = createTokenBucket({ capacity: 2, perSecond: 0 });
   t.true(bucket.take(2, 0));
   bucket.give(1);

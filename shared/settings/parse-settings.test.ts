@@ -34,7 +34,7 @@ const table = {
   }),
 };
 
-test('what is not given has its default', (t) => {
+test('a setting that is not given has its default', (t) => {
   const reading = parseSettings(table, { PATH: '/bin', RE_URL: undefined });
   t.deepEqual(reading.values, {
     store: {

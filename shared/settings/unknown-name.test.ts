@@ -44,7 +44,7 @@ for (const name of ['REDIS_HOST', 'REDIS_PORT', 'REDIS_PASSWORD', 'REDIS_X']) {
   });
 }
 
-test('what other programs put into the environment is left alone', (t) => {
+test('variables of other programs are left alone', (t) => {
   const others = {
     PATH: '/bin',
     HOME: '/root',

@@ -222,7 +222,7 @@ test('two at once install once', async (t) => {
   t.false(existsSync(join(project.folder, '.installing')));
 });
 
-test('what an installer left behind that was killed is taken over, and installed anew', async (t) => {
+test('the remains of an installer that was killed are taken over, and installed anew', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   await project.run();

@@ -80,7 +80,7 @@ test('nearly no decision on a hot counter is a call, and all of the limit is adm
   t.true(calls() < 1_100 + 200, `${calls()} calls`);
 });
 
-test('what is not used is given back when its time is over, and when the worker stops', async (t) => {
+test('hits of a lease that are not used are given back when its time is over, and when the worker stops', async (t) => {
   const { createWorker, memory, clock, stat } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));
@@ -133,7 +133,7 @@ test('of a request beyond the lease only what it lacks is taken, or the next lea
   t.is(memory.read('k'), 97 + (200 - 35));
 });
 
-test('what remains is told as the store’s answer less what is used of the lease', async (t) => {
+test('the remaining hits are the store’s answer less those used of the lease', async (t) => {
   const { createWorker } = setUp();
   const leases = createWorker();
   const remaining: number[] = [];
@@ -268,7 +268,7 @@ test('hits of a lease whose counter was reset are not given back to the new one'
   t.is(memory.read('k'), 100);
 });
 
-test('what arrives of a lease after the worker’s stop has begun is given back', async (t) => {
+test('hits of a lease that arrive after the worker’s stop has begun are given back', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));

@@ -101,7 +101,7 @@ test('before there are rules there is no answer', async (t) => {
   t.deepEqual(await ask(['k']), { ok: false, problem: 'there are no rules yet' });
 });
 
-test('what somebody else has reset is forgotten here', (t) => {
+test('a counter that somebody else has reset is forgotten here', (t) => {
   const { access, forgotten } = setUp();
   access.forget({ domain: 'd', descriptors: [entry('k'), entry('free'), entry('none')] });
   t.is(forgotten.length, 1);

@@ -144,7 +144,7 @@ test('the names that are looked up are told until one is found, level by level',
   ]);
 });
 
-test('what is not counted says why', async (t) => {
+test('the trail says why a hit is not counted', async (t) => {
   const ask = createTrailed();
   const unlimited = await ask('d', 'free=1');
   t.true(unlimited.includes('descriptor is unlimited, not passing to the cache'));

@@ -262,7 +262,7 @@ test('an answer that comes after the end of a calendar month says when the next 
   t.is(await resetOf('2027-01-31T23:59:58Z'), 2);
 });
 
-test('what the local cache knows is counted as such', async (t) => {
+test('a hit that the local cache answers is counted as such', async (t) => {
   const { decide, stat } = createWorker(twoLimits, { localCacheBytes: 1 });
   await decide({ ...ask('a=x'), hitsAddend: 3 });
   await decide({ ...ask('a=x'), hitsAddend: 2 });
@@ -513,7 +513,7 @@ test('a sample is marked as cut exactly where a text or an entry is missing', as
   );
 });
 
-test('what waits for the store is bounded by hits, and large requests do not take the room of small ones', async (t) => {
+test('the hits that wait for the store are bounded, and large requests do not take the room of small ones', async (t) => {
   const waiting: CountRequest[] = [];
   const worker = createWorker(twoLimits, {
     store: (inner) => ({ ...inner, count: (request) => void waiting.push(request) }),

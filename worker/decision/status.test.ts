@@ -75,7 +75,7 @@ test('shadow mode lets pass what is over, and counts only the part that was over
   t.deepEqual(read(stats), { near: 2, over: 3, within: 0, shadow: 3 });
 });
 
-test('what the local cache knows to be over counts all its hits as over', (t) => {
+test('a counter that the local cache knows to be over counts all its hits as over', (t) => {
   const stats = createStats();
   t.deepEqual(judgeKnownOver(4, false, stats), { code: codes.overLimit, remaining: 0 });
   t.is(stats.overLimitWithLocalCache.value, 4);

@@ -103,7 +103,7 @@ test('long values are cut, and without values requests alone are counted', (t) =
   t.deepEqual(none.takePeriod().values, []);
 });
 
-test('what several processes have counted keeps its bounds in the sum', (t) => {
+test('the counts of several processes keep their bounds in the sum', (t) => {
   const clock = createManualClock();
   const random = createRandom(5);
   const primary = createLimitedValues(clock, true);

@@ -76,7 +76,7 @@ test('a question that is too long is refused, and nothing is forgotten for one',
   t.is(forgotten.length, 1);
 });
 
-test('what cannot be answered is said', async (t) => {
+test('a question that cannot be answered gets the reason', async (t) => {
   const reset = { reset: true };
   const cases: [Partial<LinkAnswersDeps>, object, string][] = [
     [

@@ -128,7 +128,7 @@ test('the body is read whatever the method and the content type', async (t) => {
   t.is((await send(`${url}/json?debug=1`, 'POST', '{}')).status, 200);
 });
 
-test('whatever is wrong with a request is Bad Request, and the log says what', async (t) => {
+test('each mistake in a request is Bad Request, and the log names it', async (t) => {
   const { url, log } = await start(t);
   for (const body of ['', '{', '{"extra":1}', '{"hitsAddend":-1}']) {
     const answer = await send(`${url}/json`, 'POST', body);

@@ -46,7 +46,7 @@ test('every field is read, by its camelCase and by its original name', (t) => {
   t.deepEqual(read(t, snake), expected);
 });
 
-test('what is missing or null is unset', (t) => {
+test('a field that is missing or null is unset', (t) => {
   const empty = { domain: '', descriptors: [], hitsAddend: 0 };
   t.deepEqual(read(t, '{}'), empty);
   t.deepEqual(read(t, '{"domain":null,"descriptors":null,"hitsAddend":null}'), empty);
@@ -69,7 +69,7 @@ test('what is missing or null is unset', (t) => {
   );
 });
 
-test('what asks about more than it may is refused with the numbers, and not read on', (t) => {
+test('a request about too many descriptors is refused with the numbers, and not read on', (t) => {
   const bounds = { maxDescriptors: 2, maxEntries: 3 };
   const ask = (...entryCounts: number[]) => {
     const descriptors = entryCounts.map((count) => ({ entries: Array(count).fill({ key: 'k' }) }));
@@ -204,7 +204,7 @@ test('values of another type are refused', (t) => {
   for (const text of texts) t.false(parse(text).ok, text);
 });
 
-test('what is no JSON object is refused', (t) => {
+test('a body that is no JSON object is refused', (t) => {
   const texts = [
     '',
     '  ',
@@ -273,7 +273,7 @@ test('deep nesting and long names cost nothing', (t) => {
   t.true(!parsed.ok && parsed.problem.length < 200);
 });
 
-test('what JSON.stringify wrote is read as it was', (t) => {
+test('the output of JSON.stringify is read as it was', (t) => {
   const text = fc.string({ unit: 'grapheme' });
   const request = fc.record({
     domain: text,

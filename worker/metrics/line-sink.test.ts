@@ -72,7 +72,7 @@ test('each observation of a timer is a line, whole milliseconds without a fracti
   t.deepEqual(take(), []);
 });
 
-test('what was counted while nobody could take it is sent later in one line', (t) => {
+test('hits that were counted while nobody could take them are sent later in one line', (t) => {
   const { registry, transport, sink, take } = setUp();
   const counter = registry.counter('c');
   transport.ready = false;

@@ -84,7 +84,7 @@ test('servers of the store are told apart up to a number, and further ones are o
   t.is(countOf('others'), '50');
 });
 
-test('what several processes have observed is added up', (t) => {
+test('the observations of several processes are added up', (t) => {
   const [whole, part] = [newRegistry(), newRegistry()];
   const merged = createStatisticsMerge(whole).addProcess();
   const reporter = createStatisticsReporter(part);

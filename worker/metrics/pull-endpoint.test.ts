@@ -283,7 +283,7 @@ mappings:
   t.true(text.includes('u_bucket{zone="b",le="1"} 0\nu_bucket{zone="b",le="2"} 1\n'));
 });
 
-test('what does not change for its time to live is shown no more, and begins anew', async (t) => {
+test('a series that does not change for its time to live is shown no more, and begins anew', async (t) => {
   const { registry, samples, clock } = await setUp(t, {
     mapping: mappingOf('defaults: {ttl: 90s}\nmappings: [{match: "c.*", name: c}]'),
   });

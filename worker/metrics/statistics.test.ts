@@ -200,7 +200,7 @@ test('an outage of the receiver loses no counts', async (t) => {
   );
 });
 
-test('what was counted last is sent at the stop', async (t) => {
+test('the last counts are sent at the stop', async (t) => {
   const receiver = await startReceiver(t);
   const { statistics, metrics, clock } = setUp(t, {
     push: { protocol: 'tcp', host: '127.0.0.1', port: receiver.port },

@@ -45,7 +45,7 @@ test("a counter's own tags are not in its name, and stand among the extra ones",
   t.is(format.counter('calls.get', 2, code), 'calls:2|c|#a:x,code:success,env:p,of:get\n');
 });
 
-test('what looks like a tag in a name, as a request can bring it, is none', (t) => {
+test('a part of a name that looks like a tag, as a request can bring it, is none', (t) => {
   const format = createTaggedFormat({ rewrites: [], tags: {} });
   t.is(format.counter('d.k_.__a=b.total_hits', 1), 'd.k_.__a=b.total_hits:1|c\n');
 });

@@ -134,7 +134,7 @@ test('a slow receiver that takes something is kept', async (t) => {
   t.deepEqual(events, ['back']);
 });
 
-test('what was sent before the close arrives, and the close ends in time', async (t) => {
+test('lines sent before the close arrive, and the close ends in time', async (t) => {
   const receiver = await startReceiver(t);
   const { lines } = open(t, receiver.port);
   await eventually('a connection', () => lines.ready);

@@ -213,7 +213,7 @@ test('a process that ends is replaced, later each time, and gets the rules befor
   t.regex(log.lines.at(-1) ?? '', /in 100ms$/, 'it served long enough');
 });
 
-test('what a process says of its end is logged, and it is replaced', async (t) => {
+test('the reason that a process gives for its end is logged, and it is replaced', async (t) => {
   const { log, process, startAll } = setUp();
   await startAll();
   process(1).say({ kind: 'failed', message: 'Error: a defect' });
@@ -262,7 +262,7 @@ test('the worker is unhealthy while no process serves or one has lost its store,
   t.deepEqual(third?.heard.at(-1), { kind: 'health', healthy: true });
 });
 
-test('what a process has counted or sampled stays when it ends, its gauges do not', async (t) => {
+test('counts and samples of a process stay when it ends, its gauges do not', async (t) => {
   const { metrics, unmatched, process, startAll } = setUp();
   await startAll();
   process(1).say({

@@ -25,7 +25,7 @@ test('each answer reaches who asked', async (t) => {
   t.deepEqual(await first, Buffer.of(1, 2));
 });
 
-test('who goes away ends the profile', async (t) => {
+test('a caller who goes away ends the profile', async (t) => {
   const { sent, profiler, asking } = setUp();
   const profile = profiler.cpu(120_000, asking.signal);
   asking.abort();

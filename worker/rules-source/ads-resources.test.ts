@@ -58,7 +58,7 @@ function errorsOf({ problems }: Intake): string {
   return formatProblems(problems).replaceAll(/\n +hint: .*/g, '');
 }
 
-test('what did not change is neither decoded nor built again', (t) => {
+test('a resource that did not change is neither decoded nor built again', (t) => {
   const decoded: Buffer[] = [];
   const builder = createRuleSetBuilder({ mergeDomains: false, sanitizeMetricDots: false });
   const decode = (bytes: Buffer) => {
@@ -95,7 +95,7 @@ test('an empty response leaves no rules', (t) => {
   t.deepEqual(empty.problems, []);
 });
 
-test('what comes again unchanged is in force again', (t) => {
+test('a resource that comes again unchanged is in force again', (t) => {
   const { inForce } = take([resource('a', 'da', 1)]);
   const again = take([resource('a', 'da', 1)], inForce);
   t.is(limitOf(again, 'da'), 1);
@@ -160,7 +160,7 @@ test('the host before the name of the type does not matter', (t) => {
 
 // Proof of differences.md: What is missing beside a bad resource that was never good, or cannot be read, stays:
 // it may have been renamed
-test('what is missing beside a resource that cannot be identified is not taken to be gone', (t) => {
+test('a resource that is missing beside one that cannot be identified is not taken to be gone', (t) => {
   const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);
   const lost = take([resource('b', 'db', 2), unreadable], inForce);
   t.is(shown(lost), 'a: da=1, b: db=2');
@@ -169,7 +169,7 @@ test('what is missing beside a resource that cannot be identified is not taken t
   t.is(shown(renamed), 'a: da=1, b: db=2');
 });
 
-test('what is missing yields to another resource that took over its domain', (t) => {
+test('a missing resource yields to another one that took over its domain', (t) => {
   const { inForce } = take([resource('a', 'da', 1)]);
   const intake = take([resource('a2', 'da', 2), unreadable], inForce);
   t.is(shown(intake), 'a2: da=2');
@@ -230,7 +230,7 @@ test('resources without a name, or with one name, are told apart', (t) => {
   );
 });
 
-test('whatever comes, what is in force fits together and comes from a good resource', (t) => {
+test('whatever comes, the resources in force fit together, and each was good', (t) => {
   const anyResource = fc.record({
     name: fc.constantFrom('a', 'b', 'c', ''),
     domain: fc.constantFrom('d1', 'd2', 'd3'),

@@ -46,7 +46,7 @@ test('no wait is 0, so that a server is not stormed', (t) => {
   t.like(options.backoff, { initialMs: 100, maxMs: 10_000 });
 });
 
-test('what is told to the server and accepted from it is taken over', (t) => {
+test('settings that are told to the server and accepted from it are taken over', (t) => {
   const options = optionsOf({
     CONFIG_GRPC_XDS_NODE_ID: 'n',
     CONFIG_GRPC_XDS_NODE_METADATA: 'a=b',

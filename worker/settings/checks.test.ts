@@ -433,7 +433,7 @@ test('a debug port that everybody can reach is told, unless somebody has chosen 
   t.deepEqual(warningsOf({ DEBUG_SERVER_USE_TLS: 'true', ...tls }), []);
 });
 
-test('what Kubernetes, npm and OpenTelemetry put into the environment is neither wrong nor told', (t) => {
+test('variables that Kubernetes, npm and OpenTelemetry set are neither wrong nor warned of', (t) => {
   const services = [
     'REDIS',
     'KVSTORE',

@@ -22,7 +22,7 @@ test('a descriptor is read as people, logs and requests write it', (t) => {
   ]);
 });
 
-test('what is no descriptor is looked for by name', (t) => {
+test('a pasted text that is no descriptor is looked for by name', (t) => {
   for (const text of [
     'ada',
     '',

@@ -166,7 +166,7 @@ test('a document comes back as it was sent', (t) => {
   t.true(fieldsSeen > 10);
 });
 
-test('what a file says arrives through a resource, but for its lines', (t) => {
+test('a document arrives through a resource as it is in its file, but for its lines', (t) => {
   const { document } = parseRuleDocument(
     [
       'domain: shop',
@@ -211,7 +211,7 @@ test('for other workers our fields are left out and named, and the metadata is a
   t.is(message.descriptors?.[0]?.descriptors?.[0]?.metadata, undefined);
 });
 
-test('what has its default value is not sent', (t) => {
+test('a field with its default value is not sent', (t) => {
   const { document } = parseRuleDocument('domain: d\ndescriptors: [{key: a}]', 'd.yaml');
   if (document === undefined) throw new Error('the document is not good');
   const resource = toResource(document, { withOurFields: true });

@@ -13,7 +13,7 @@ function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   return { value, told };
 }
 
-test('what is absent or null is told apart from what is wrong', (t) => {
+test('an absent or null value is told apart from a wrong one', (t) => {
   const of = (yaml: string) =>
     read(yaml, (fields) => [fields.text('a'), fields.flag('a'), fields.count('a', 9)]).value;
   t.deepEqual(of('b: 1'), ['', false, undefined]);

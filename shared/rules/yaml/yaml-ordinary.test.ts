@@ -94,7 +94,7 @@ for (const [reason, text] of [
   });
 }
 
-test('whatever is made of the pieces of YAML is read alike, or left to the library', (t) => {
+test('any text made of pieces of YAML is read as the library reads it, or left to the library', (t) => {
   const piece = fc.constantFrom(
     ...['a', 'b', 'key', 'yes', '12', '-1', '1:30', '/x', 'a b', 'é', "'q'", '"q"', "''"],
     ...['- ', '-', ': ', ':', ', ', ',', '{', '}', '[', ']', '#', ' # c', ' ', '  ', '    '],

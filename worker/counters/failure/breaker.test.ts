@@ -41,7 +41,7 @@ test('a breaker opens, is tried out, and closes, and each change is told once', 
   t.deepEqual(changes, ['a: closed -> open', 'a: open -> half-open', 'a: half-open -> closed']);
 });
 
-test('what refused connections and takes them again needs no trial', (t) => {
+test('a server that refused connections and takes them again needs no trial', (t) => {
   const { add, changes } = setUp();
   const breaker = add('a');
   breaker.open('refused');
@@ -101,7 +101,7 @@ test('the outages are over when the last breaker is closed or removed', (t) => {
   t.true(outages.areOver);
 });
 
-test('what is away is listed with its reason and since when', (t) => {
+test('a server that is away is listed with its reason and since when', (t) => {
   const { outages, add, clock } = setUp();
   const breaker = add('key-value store h:1');
   add('key-value store h:2');

@@ -30,7 +30,7 @@ test('sums are exact and stay below 2^63', (t) => {
   t.is(addHits(2n ** 63n - 4n, 4), undefined);
 });
 
-test('what is taken back stops at 0 and makes no counter', (t) => {
+test('a refund stops at 0 and makes no counter', (t) => {
   t.is(takeBackHits(undefined, 3), undefined);
   t.is(takeBackHits(5, 3), 2);
   t.is(takeBackHits(5, 6), 0);

@@ -57,7 +57,7 @@ test('beyond the bound only what can be joined is taken', (t) => {
   t.is(pending.project('k', undefined), 2);
 });
 
-test('what is dropped is forgotten; what is written stays', (t) => {
+test('a change that is dropped is forgotten; one that is written stays', (t) => {
   const pending = createPendingChanges(10);
   pending.push('add', 'written', 1, 60);
   const [written] = pending.takeWritable();

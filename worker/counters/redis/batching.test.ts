@@ -153,7 +153,7 @@ function answer(
   batch?.done(batch.operations.map(reply));
 }
 
-test('what arrives while a batch is in flight becomes the next one', async (t) => {
+test('requests that arrive while a batch is in flight become the next one', async (t) => {
   const { store, lane } = setUp();
   const first = hit('a');
   count(store, [first]);

@@ -93,7 +93,7 @@ test('more than 250 ms is warned of, not each minute, and its end is said', asyn
   t.is(log.lines[1], 'notice store: the clocks agree again');
 });
 
-test('what a slow answer could explain is not warned of', async (t) => {
+test('a difference between clocks that a slow answer could explain is not warned of', async (t) => {
   const { log, store, comparison } = setUp();
   store.roundTripMs = 1_000;
   store.aheadMs = 600;

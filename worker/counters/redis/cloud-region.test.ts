@@ -84,7 +84,7 @@ test.serial('an answer that never ends is not waited for', async (t) => {
   await t.throwsAsync(createRegionReader('')(), { message: /no region to sign a token for/ });
 });
 
-test.serial('what is no name of a region is not signed for', async (t) => {
+test.serial('a text that is no name of a region is not signed for', async (t) => {
   await setUp(t, '', answerRegion('<html>\nnone</html>'));
   await t.throwsAsync(createRegionReader('')(), { message: /no name of a region/ });
 });

@@ -39,7 +39,7 @@ test('the entries of maps are named for their fields, and fields have names in J
   t.true(text.includes('duration_until_reset'));
 });
 
-test('what is repaired still describes the same messages', (t) => {
+test('a repaired description still describes the same messages', (t) => {
   const set = files.flatMap((bytes) => [toFieldHead(1, bytes.length), bytes]);
   const definition = loadFileDescriptorSetFromBuffer(Buffer.concat(set));
   t.true('envoy.service.ratelimit.v3.RateLimitService' in definition);

@@ -233,7 +233,7 @@ test('the time of a call is cut to whole milliseconds, failures included', async
   t.deepEqual(metrics.observed('ratelimit_server.ShouldRateLimit.response_time'), [7]);
 });
 
-test('what fails when the time of its caller is over is DEADLINE_EXCEEDED', async (t) => {
+test("a decision that fails when its caller's time is over is DEADLINE_EXCEEDED", async (t) => {
   const clock = createManualClock();
   const { createDecisionMethod } = await import('./decision-method.ts');
   const method = createDecisionMethod({

@@ -250,7 +250,7 @@ test('a pseudo-header that is not indexed is the same object while its value is 
   ]);
 });
 
-test('what Envoy sends with each call leaves the table, and is the same objects each time', (t) => {
+test('the fields that Envoy sends with each call leave the table, and are the same objects each time', (t) => {
   const decoder = createDecoder();
   // Recorded. The path is a literal that is not added, in every block.
   const start = `8304 ab60 b577 3fa5 d05b 3b98 855e c1a4 b41a 9325 7eec afb4 692e 7352

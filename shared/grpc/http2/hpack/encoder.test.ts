@@ -48,7 +48,7 @@ const octets = fc.string({
 const name = fc.oneof(octets, fc.constantFrom(...staticTable.map((entry) => entry.name)));
 const value = fc.oneof(octets, fc.constantFrom(...staticTable.map((entry) => entry.value)));
 
-test('whatever is encoded decodes to the same, and leaves the table empty', (t) => {
+test('all encoded fields decode to the same, and leave the table empty', (t) => {
   fc.assert(
     fc.property(fc.array(fc.tuple(name, value)), (pairs) => {
       const block = encodeHeaderBlock(pairs);
