@@ -104,8 +104,7 @@ test('a worker whose stream was ended here has not vanished, whatever its connec
 test('a worker whose connection ends, is reset or answers no more has vanished, with what it had', async (t) => {
   const clock = createManualClock();
   const { ads, workers, open, gone } = await setUp(t, clock);
-  const proxy = await startTcpProxy(ads.port);
-  t.teardown(proxy.close);
+  const proxy = await startTcpProxy(t, ads.port);
   const breaks: readonly (readonly [number, (worker: OpenWorker) => void])[] = [
     [ads.port, ({ socket }) => void socket.destroy()],
     [ads.port, ({ socket }) => void socket.resetAndDestroy()],

@@ -4,6 +4,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { startMemcachedServer } from '../support/memcached-server.ts';
+import { unowned } from '../support/owner.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 
 export interface Store {
@@ -19,7 +20,7 @@ export interface Store {
 }
 
 export async function startRedis(): Promise<Store> {
-  const redis = await startRedisServer();
+  const redis = await startRedisServer(unowned);
   let questions = 0;
   return {
     address: redis.url,
@@ -41,7 +42,7 @@ export async function startRedis(): Promise<Store> {
 const memcachedCounters = ['cmd_get', 'cmd_set', 'cmd_touch', 'incr_hits', 'incr_misses'];
 
 export async function startMemcached(): Promise<Store> {
-  const memcached = await startMemcachedServer();
+  const memcached = await startMemcachedServer(unowned);
   return {
     address: memcached.url,
     port: memcached.port,

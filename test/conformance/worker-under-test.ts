@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../support/free-port.ts';
 import { type MemcachedServer, startMemcachedServer } from '../support/memcached-server.ts';
+import { unowned } from '../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { type StatsdReceiver, startStatsdReceiver } from '../support/statsd-receiver.ts';
 import { waitUntil } from '../support/wait-until.ts';
@@ -42,12 +43,12 @@ export function createSharedServers(): SharedServers {
   const all = (): Promise<RedisServer[]> => Promise.all(running.values());
   return {
     redis(name) {
-      const server = running.get(name) ?? startRedisServer();
+      const server = running.get(name) ?? startRedisServer(unowned);
       running.set(name, server);
       return server;
     },
     memcached() {
-      memcached ??= startMemcachedServer();
+      memcached ??= startMemcachedServer(unowned);
       return memcached;
     },
     async clear() {
@@ -96,7 +97,8 @@ export async function startWorkerUnderTest(
   const statsd = await startStatsdReceiver();
   const socket = join(folder, 'redis.sock');
   const redisArgs = ['--unixsocket', socket, ...(first.redis_args ?? [])];
-  const own = first.own_redis === true ? await startRedisServer({ args: redisArgs }) : undefined;
+  const own =
+    first.own_redis === true ? await startRedisServer(unowned, { args: redisArgs }) : undefined;
   const redis = async (name: string): Promise<RedisServer> =>
     name === 'redis' && own !== undefined ? own : servers.redis(name);
 
@@ -138,7 +140,7 @@ export async function startWorkerUnderTest(
       env[name] = await fillAddresses(value);
     }
   }
-  const worker = await spawnWorkerProcess({ env, ports });
+  const worker = await spawnWorkerProcess(unowned, { env, ports });
 
   async function fillAddresses(text: string): Promise<string> {
     let filled = text.replaceAll('{tmp}', folder).replaceAll('{kit}/', tlsFolder);

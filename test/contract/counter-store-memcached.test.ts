@@ -5,15 +5,14 @@ import test from 'ava';
 import { chooseNode } from '../../worker/counters/memcached/node-choice.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
 import { openMemcachedStore } from '../support/memcached-store.ts';
+import { ownedByFile, unowned } from '../support/owner.ts';
 import { longKeys, testCounterStore } from './counter-store.ts';
 
 const stopSetting = 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is ignored with a memory cache';
 
 for (const count of [1, 3]) {
-  const starting = Promise.all(Array.from({ length: count }, () => startMemcachedServer()));
-  test.after.always(async () => {
-    for (const server of await starting) await server.stop();
-  });
+  const owner = ownedByFile(test);
+  const starting = Promise.all(Array.from({ length: count }, () => startMemcachedServer(owner)));
 
   testCounterStore(test, {
     name: `memcached on ${count === 1 ? 'one node' : `${count} nodes`}`,
@@ -26,7 +25,7 @@ for (const count of [1, 3]) {
     },
     async open() {
       const servers = await starting;
-      const store = await openMemcachedStore({ urls: servers.map(({ url }) => url) });
+      const store = await openMemcachedStore(unowned, { urls: servers.map(({ url }) => url) });
       return {
         store,
         async readCounter(key) {

@@ -2,19 +2,18 @@
 import test from 'ava';
 import { createPerSecondStore } from '../../worker/counters/per-second-store.ts';
 import { createHit, startCounting } from '../support/counting.ts';
+import { ownedByFile, unowned } from '../support/owner.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore } from '../support/redis-store.ts';
 import { testCounterStore } from './counter-store.ts';
 
-const servers = Promise.all([startRedisServer(), startRedisServer()]);
-test.after.always(async () => {
-  for (const server of await servers) await server.stop();
-});
+const owner = ownedByFile(test);
+const servers = Promise.all([startRedisServer(owner), startRedisServer(owner)]);
 
 async function open() {
   const [mainServer, perSecondServer] = await servers;
-  const main = await openRedisStore(mainServer.url);
-  const perSecond = await openRedisStore(perSecondServer.url);
+  const main = await openRedisStore(unowned, mainServer.url);
+  const perSecond = await openRedisStore(unowned, perSecondServer.url);
   const store = createPerSecondStore({ main, perSecond, continuesOnError: false });
   return {
     store,

@@ -1,19 +1,17 @@
 // The contracts of a counter store and of leases for one Valkey, and for a Valkey cluster of three masters.
 import test from 'ava';
 import { findTool, testWith } from '../support/installed-tool.ts';
+import { ownedByFile, unowned } from '../support/owner.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore } from '../support/redis-store.ts';
 import { testCounterStore } from './counter-store.ts';
 import { testLeases } from './leases.ts';
 
+const owner = ownedByFile(test);
 const program = findTool('valkey-server');
-const single = program === undefined ? undefined : startRedisServer({ program });
-const cluster = program === undefined ? undefined : startRedisCluster({ program });
-test.after.always(async () => {
-  await (await single)?.stop();
-  await (await cluster)?.stop();
-});
+const single = program === undefined ? undefined : startRedisServer(owner, { program });
+const cluster = program === undefined ? undefined : startRedisCluster(owner, { program });
 
 testWith(test, 'valkey-server')('the servers of these tests are Valkey', async (t) => {
   const servers = [await single, ...((await cluster)?.masters ?? [])];
@@ -28,7 +26,7 @@ if (single !== undefined && cluster !== undefined) {
     name: 'valkey',
     async open() {
       const { url, command } = await single;
-      const store = await openRedisStore(url);
+      const store = await openRedisStore(unowned, url);
       return {
         store,
         readCounter: async (key: string) => ((await command('GET', key)) ?? undefined)?.toString(),
@@ -43,7 +41,7 @@ if (single !== undefined && cluster !== undefined) {
     name: 'valkey cluster',
     async open() {
       const { url, read } = await cluster;
-      const store = await openRedisStore(url, { type: 'cluster', clusterParallelism: 0 });
+      const store = await openRedisStore(unowned, url, { type: 'cluster', clusterParallelism: 0 });
       return { store, readCounter: read, close: () => store.close(0) };
     },
   };

@@ -13,18 +13,16 @@ import { type CountOutcome, createHit, startCounting } from '../support/counting
 import { findTool } from '../support/installed-tool.ts';
 import { createLimiterModel } from '../support/limiter-model.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { ownedByFile } from '../support/owner.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { type RedisReply, type RedisServer, startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore } from '../support/redis-store.ts';
 
-const redis = startRedisServer();
+const owner = ownedByFile(test);
+const redis = startRedisServer(owner);
 const valkeyProgram = findTool('valkey-server');
 const valkey =
-  valkeyProgram === undefined ? undefined : startRedisServer({ program: valkeyProgram });
-test.after.always(async () => {
-  await (await redis).stop();
-  await (await valkey)?.stop();
-});
+  valkeyProgram === undefined ? undefined : startRedisServer(owner, { program: valkeyProgram });
 
 /** What comes in at one moment. */
 interface Step {
@@ -209,7 +207,7 @@ for (const [algorithm, name, started] of limiterAlgorithms.flatMap((each) => [
   const check = started === undefined ? test.skip : test;
   check(`${algorithm}: two workers on one ${name} admit together what one would`, async (t) => {
     const server = (await started) as RedisServer;
-    const stores = [await openRedisStore(server.url), await openRedisStore(server.url)];
+    const stores = [await openRedisStore(t, server.url), await openRedisStore(t, server.url)];
     const window = toWindow({ ...long, algorithm }, day, Date.now());
     const hits = Array.from({ length: 400 }, () =>
       createHit({ key: `shared-${algorithm}`, limit: 100, limiter: window, windowSeconds: day }),

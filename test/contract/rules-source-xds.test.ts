@@ -11,8 +11,7 @@ testRulesSource(test, {
   async open(t, first) {
     let limits = first;
     let version = 0;
-    const server = await startScriptedAdsServer();
-    t.teardown(server.stop);
+    const server = await startScriptedAdsServer(t);
     const send = () => {
       version++;
       const resources = Object.entries(limits).map(([domain, limit]) =>

@@ -35,8 +35,7 @@ const makesSecrets = (command: string) => /openssl|printf|create secret/.test(co
 
 testWith(test, 'chart-check')('the commands of the page work as they stand', async (t) => {
   t.timeout(8 * commandMs);
-  const redis = await startRedisServer({ args: ['--requirepass', redisPassword] });
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t, { args: ['--requirepass', redisPassword] });
   const repository = createGitRepository(t);
   const first = repository.push({ 'shop.yaml': ruleText('shop', 1) });
   repository.push({ 'shop.yaml': ruleText('shop', 2) });

@@ -52,8 +52,7 @@ async function prepare(t: ExecutionContext): Promise<Place> {
   await run('git', ['init', '-q', '-b', 'main', folder]);
   await run('git', ['-C', folder, 'add', 'compose/rules']);
   await run('git', ['-C', folder, ...author, 'commit', '-q', '-m', 'rules']);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const [http, grpc, debug, xds, admin] = await Promise.all([1, 2, 3, 4, 5].map(freePort));
   return {
     folder,

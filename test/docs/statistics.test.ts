@@ -38,12 +38,11 @@ async function namesOfWorker(
 }
 
 async function namesOfProcesses(t: ExecutionContext, redisUrl: string): Promise<string[]> {
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: { REDIS_URL: redisUrl, WORKER_PROCESSES: '2' },
     rules: { 'a.yaml': rules },
     readyTimeoutMs: 60_000,
   });
-  t.teardown(worker.stop);
   return namesOf(await (await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`)).text());
 }
 
@@ -60,8 +59,7 @@ function namesOfRules(): string[] {
 }
 
 async function namesOfFollower(t: ExecutionContext): Promise<string[]> {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const started = startWorker(t, {
     env: { ...memory, CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.url },
   });
@@ -81,10 +79,8 @@ async function namesOverTls(t: ExecutionContext): Promise<string[]> {
 }
 
 test('every statistic that workers have is in the list, and every one of the list exists', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
+  const redis = await startRedisServer(t);
+  const memcached = await startMemcachedServer(t);
   const names = new Set([
     ...(await namesOfWorker(t, {
       ...memory,

@@ -29,7 +29,7 @@ function readList(field: string | null): Record<string, Record<string, unknown>>
 test('LIMIT_RETRY_AFTER_ENABLED, LIMIT_RATELIMIT_ENABLED, LIMIT_RATELIMIT_POLICY_ENABLED, LIMIT_PARTITION_KEY_SECRET: behind Envoy a client reads its limits, and when to come again', async (t) => {
   const upstream = await startEchoServer();
   t.teardown(upstream.stop);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
       LIMIT_RETRY_AFTER_ENABLED: 'true',
@@ -39,14 +39,14 @@ test('LIMIT_RETRY_AFTER_ENABLED, LIMIT_RATELIMIT_ENABLED, LIMIT_RATELIMIT_POLICY
     },
     rules: { 'envoy.yaml': rules },
   });
-  t.teardown(worker.stop);
   const port = await freePort();
   const actions = [
     { actions: [{ request_headers: { header_name: 'x-user', descriptor_key: 'user' } }] },
     { actions: [{ generic_key: { descriptor_key: 'all', descriptor_value: 'requests' } }] },
   ];
   const routes = [{ path: '/', rateLimits: actions }];
-  const envoy = await startEnvoy(
+  await startEnvoy(
+    t,
     toEnvoyConfig(
       [toListener({ port, rateLimit: {}, routes })],
       [
@@ -56,7 +56,6 @@ test('LIMIT_RETRY_AFTER_ENABLED, LIMIT_RATELIMIT_ENABLED, LIMIT_RATELIMIT_POLICY
     ),
     port,
   );
-  t.teardown(envoy.stop);
   const ask = async () => {
     const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-user': 'ada' } });
     await answer.arrayBuffer();

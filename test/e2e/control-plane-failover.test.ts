@@ -38,7 +38,7 @@ async function startAll(t: ExecutionContext) {
   for (const plane of planes) await plane.start();
   const addresses = planes.map(({ xdsAddress }) => xdsAddress);
   const start = (id: string) =>
-    startWorkerProcess({
+    startWorkerProcess(t, {
       env: {
         BACKEND_TYPE: 'memory',
         CONFIG_TYPE: 'GRPC_XDS_SOTW',
@@ -47,7 +47,6 @@ async function startAll(t: ExecutionContext) {
       },
     });
   const workers = await Promise.all(['w-0', 'w-1'].map(start));
-  for (const worker of workers) t.teardown(worker.stop);
   return { rules, planes, workers };
 }
 

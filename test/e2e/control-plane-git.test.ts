@@ -59,11 +59,8 @@ async function startOnGit(t: ExecutionContext, poll = '1h'): Promise<GitRun> {
   return { repository, plane };
 }
 
-async function startWorker(
-  t: ExecutionContext,
-  plane: ControlPlaneProcess,
-): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({
+function startWorker(t: ExecutionContext, plane: ControlPlaneProcess): Promise<WorkerProcess> {
+  return startWorkerProcess(t, {
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       BACKEND_TYPE: 'memory',
@@ -73,8 +70,6 @@ async function startWorker(
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization:Bearer ${tokens.worker}`,
     },
   });
-  t.teardown(() => worker.stop());
-  return worker;
 }
 
 function asked(token: string, init: RequestInit = {}): RequestInit {

@@ -177,7 +177,7 @@ test.serial(
     run.note(JSON.stringify(await plane.fetch(`/status?token=${encodeURIComponent(write)}`)));
 
     for (const token of [worker, wrong]) {
-      const started = startWorkerProcess({
+      const started = startWorkerProcess(t, {
         env: {
           LOG_LEVEL: 'trace',
           BACKEND_TYPE: 'memory',
@@ -188,7 +188,6 @@ test.serial(
         },
       });
       const process = await started;
-      t.teardown(() => process.stop());
       await eventually('rules or a refusal', async () => {
         const rules = await fetch(`http://127.0.0.1:${process.ports.debug}/rlconfig`);
         return (await rules.text()).includes('shop') || /UNAUTHENTICATED/.test(process.output());

@@ -62,8 +62,7 @@ test.serial(
     repository.push({ 'shop.yaml': ruleText('shop', 1) });
     const access = { username: 'ann', password: 'a password' };
     const url = await serveOverHttp(t, repository, access);
-    const proxy = await startTcpProxy(Number(new URL(url).port));
-    t.teardown(() => proxy.close());
+    const proxy = await startTcpProxy(t, Number(new URL(url).port));
     const proxied = new URL(url);
     proxied.port = String(proxy.port);
     const passwordFile = join(repository.folder, 'password');

@@ -13,7 +13,7 @@ import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
 function startWorker(t: ExecutionContext, server: string, id: string): Promise<WorkerProcess> {
-  const started = startWorkerProcess({
+  return startWorkerProcess(t, {
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       BACKEND_TYPE: 'memory',
@@ -23,8 +23,6 @@ function startWorker(t: ExecutionContext, server: string, id: string): Promise<W
       XDS_CLIENT_BACKOFF_MAX_INTERVAL: '500ms',
     },
   });
-  t.teardown(async () => (await started).stop());
-  return started;
 }
 
 /** The limits in force on a worker, as `unit=HOUR requests_per_unit=1`. */

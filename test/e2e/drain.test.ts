@@ -73,8 +73,7 @@ async function end(worker: WorkerProcess, pick: () => WorkerProcess): Promise<nu
 async function startTwo(t: ExecutionContext) {
   t.timeout(300_000);
   const start = async () => {
-    const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
-    t.teardown(worker.stop);
+    const worker = await startWorkerProcess(t, { env: { BACKEND_TYPE: 'memory' }, rules });
     return worker;
   };
   const ending = await start();

@@ -26,17 +26,16 @@ test('what check takes Envoy to send is what Envoy sends', async (t) => {
   t.true(isComplete);
   t.is(unsent.length, 1, 'of another stage');
   const rule = 'descriptors:\n  - {key: none, rate_limit: {unit: year, requests_per_unit: 1}}\n';
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: { BACKEND_TYPE: 'memory' },
     rules: { 'shop.yaml': `domain: shop\n${rule}`, 'other.yaml': `domain: other\n${rule}` },
   });
-  t.teardown(worker.stop);
   const port = await freePort();
-  const envoy = await startEnvoy(
+  await startEnvoy(
+    t,
     yaml.replace('LISTEN_PORT', `${port}`).replace('WORKER_PORT', `${worker.ports.grpc}`),
     port,
   );
-  t.teardown(envoy.stop);
 
   const expected = descriptors
     // Without the header there is no such descriptor, or no such entry.

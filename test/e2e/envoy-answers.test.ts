@@ -14,6 +14,7 @@ import {
 } from '../support/envoy-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { ownedByFile } from '../support/owner.ts';
 import { startOfWindow } from '../support/window-start.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
@@ -137,11 +138,10 @@ function toGone(fields: JsonObject): JsonObject {
   };
 }
 
-const stops: (() => Promise<void>)[] = [];
-test.after.always(() => Promise.all(stops.map((stop) => stop())));
+const owner = ownedByFile(test);
 
-async function startWorker() {
-  const worker = await startWorkerProcess({
+function startWorker() {
+  return startWorkerProcess(owner, {
     env: {
       BACKEND_TYPE: 'memory',
       LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
@@ -151,19 +151,18 @@ async function startWorker() {
     },
     rules: { 'envoy.yaml': rules },
   });
-  stops.push(worker.stop);
-  return worker;
 }
 
 async function startAll() {
   const upstream = await startEchoServer();
-  stops.push(upstream.stop);
+  owner.teardown(upstream.stop);
   const worker = await startWorker();
   const gone = await startWorker();
   const ports = {} as Record<ListenerName, number>;
   const names = Object.keys(listeners) as ListenerName[];
   for (const name of names) ports[name] = await freePort();
-  const envoy = await startEnvoy(
+  await startEnvoy(
+    owner,
     toEnvoyConfig(
       names.map((name) => {
         const [rateLimit, before] = listeners[name];
@@ -177,7 +176,6 @@ async function startAll() {
     ),
     ports.plain,
   );
-  stops.push(envoy.stop);
   return { ports, gone };
 }
 

@@ -12,6 +12,7 @@ import {
   toListener,
 } from '../support/envoy-config.ts';
 import { freePort } from '../support/free-port.ts';
+import { ownedByFile } from '../support/owner.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 interface Ask {
@@ -309,27 +310,26 @@ const roleFilter = toExtension(
   },
 );
 
-const stops: (() => Promise<void>)[] = [];
-test.after.always(() => Promise.all(stops.map((stop) => stop())));
+const owner = ownedByFile(test);
 
 /** The port that answers. */
 async function startAll(): Promise<number> {
   const upstream = await startEchoServer();
-  stops.push(upstream.stop);
-  const worker = await startWorkerProcess({
+  owner.teardown(upstream.stop);
+  const worker = await startWorkerProcess(owner, {
     env: { BACKEND_TYPE: 'memory' },
     rules: {
       'envoy.yaml': `domain: envoy\ndescriptors:\n${indent(cases.map(({ rule }) => rule))}`,
     },
   });
-  stops.push(worker.stop);
   const port = await freePort();
   const routes = cases.map(({ actions, fields }, index) => ({
     path: `/case-${index}/`,
     rateLimits: [{ actions }],
     ...(fields && { fields }),
   }));
-  const envoy = await startEnvoy(
+  await startEnvoy(
+    owner,
     toEnvoyConfig(
       [toListener({ port, rateLimit: {}, routes, filters: [roleFilter] })],
       [
@@ -341,7 +341,6 @@ async function startAll(): Promise<number> {
     ),
     port,
   );
-  stops.push(envoy.stop);
   return port;
 }
 

@@ -25,17 +25,14 @@ async function endOne(
   changes: Parameters<typeof readEnvoySample>[1] = [],
 ) {
   t.timeout(testMs);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const start = () =>
-    startWorkerProcess({
+    startWorkerProcess(t, {
       env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
       rules: { 'shop.yaml': rules },
     });
   const ending = await start();
-  t.teardown(ending.stop);
   const staying = await start();
-  t.teardown(staying.stop);
   const [port, shopPort, adminPort] = [await freePort(), await freePort(), await freePort()];
   const sample = await readEnvoySample(
     { port, shopPort, workerPorts: [ending.ports.grpc, staying.ports.grpc] },
@@ -47,8 +44,7 @@ async function endOne(
     ],
   );
   const admin = `admin: {address: {socket_address: {address: 127.0.0.1, port_value: ${adminPort}}}}\n`;
-  const envoy = await startEnvoy(sample + admin, port);
-  t.teardown(envoy.stop);
+  const envoy = await startEnvoy(t, sample + admin, port);
   /** How many connections to workers Envoy knows to have ended. */
   const countEnded = async () => {
     const stats = await fetch(`http://127.0.0.1:${adminPort}/stats?filter=ratelane.upstream_cx_d`);

@@ -64,18 +64,17 @@ test.serial('a worker that is not healthy is taken out, and comes back', async (
   const upstream = await startEchoServer();
   t.teardown(upstream.stop);
   // Told apart by their limits.
-  const steady = await startWorkerProcess({
+  const steady = await startWorkerProcess(t, {
     env: memory,
     rules: { 'a.yaml': rules(1_000_000) },
   });
-  t.teardown(steady.stop);
-  const wavering = await startWorkerProcess({
+  const wavering = await startWorkerProcess(t, {
     env: { ...memory, HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' },
     rules: { 'a.yaml': rules(2_000_000) },
   });
-  t.teardown(wavering.stop);
   const port = await freePort();
-  const envoy = await startEnvoy(
+  await startEnvoy(
+    t,
     toEnvoyConfig(
       [toListener({ port, rateLimit: {}, routes })],
       [
@@ -85,7 +84,6 @@ test.serial('a worker that is not healthy is taken out, and comes back', async (
     ),
     port,
   );
-  t.teardown(envoy.stop);
   /** The limits of those who answered. */
   const seen = async () => {
     const limits = new Set<string | null>();
@@ -150,7 +148,7 @@ test.serial('only an Envoy with the right certificate is answered', async (t) =>
   await writeFile(path('cert.pem'), serverCertificate.cert);
   await writeFile(path('key.pem'), serverCertificate.key);
   await writeFile(path('ca.pem'), authority);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       ...memory,
       GRPC_SERVER_USE_TLS: 'true',
@@ -161,7 +159,6 @@ test.serial('only an Envoy with the right certificate is answered', async (t) =>
     },
     rules: { 'a.yaml': rules(1) },
   });
-  t.teardown(worker.stop);
   const upstream = await startEchoServer();
   t.teardown(upstream.stop);
   const fields = {
@@ -175,6 +172,7 @@ test.serial('only an Envoy with the right certificate is answered', async (t) =>
   const ports = {} as Record<keyof typeof fields, number>;
   for (const name of names) ports[name] = await freePort();
   const envoy = await startEnvoy(
+    t,
     toEnvoyConfig(
       names.map((name) => {
         const grpcService = { envoy_grpc: { cluster_name: name } };
@@ -192,7 +190,6 @@ test.serial('only an Envoy with the right certificate is answered', async (t) =>
     ),
     ports.right,
   );
-  t.teardown(envoy.stop);
   const ask = async (name: keyof typeof fields) => {
     const answer = await fetch(`http://127.0.0.1:${ports[name]}/`, { headers: { 'x-who': 'ada' } });
     await answer.body?.cancel();

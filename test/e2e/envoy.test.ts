@@ -13,21 +13,19 @@ import { startWorkerProcess } from '../support/worker-process.ts';
 const compose = join(import.meta.dirname, '..', '..', 'compose');
 
 test('Envoy lets three requests a minute pass, and all of them while the worker is away', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const rules = await readFile(join(compose, 'rules', 'shop.yaml'), 'utf8');
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
     // By the year, so that no window ends in the middle of the test.
     rules: { 'shop.yaml': rules.replace('unit: minute', 'unit: year') },
   });
-  t.teardown(worker.stop);
   const [port, shopPort] = [await freePort(), await freePort()];
   const envoy = await startEnvoy(
+    t,
     await readEnvoySample({ port, shopPort, workerPorts: [worker.ports.grpc] }, generousTimes),
     port,
   );
-  t.teardown(envoy.stop);
 
   const ask = async (customer: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}/`, {

@@ -39,11 +39,12 @@ async function ask(worker: WorkerProcess, { key, hits, refund }: Question): Prom
 }
 
 test('two workers and a client of the reference share one counter', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const options = { env: { KVSTORE_URL: redis.url }, rules: { 'fleet.yaml': rules } };
-  const workers = await Promise.all([startWorkerProcess(options), startWorkerProcess(options)]);
-  for (const worker of workers) t.teardown(worker.stop);
+  const workers = await Promise.all([
+    startWorkerProcess(t, options),
+    startWorkerProcess(t, options),
+  ]);
   const start = await startOfWindow('day', stretchMs);
 
   const askOne = (index: number, question: Question) =>

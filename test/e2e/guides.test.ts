@@ -71,8 +71,7 @@ async function startProxy(
     toCluster('upstream', [upstream.port]),
     toCluster('workers', [grpcPort], http2Fields),
   ];
-  const envoy = await startEnvoy(toEnvoyConfig([listener], clusters), port);
-  t.teardown(envoy.stop);
+  await startEnvoy(t, toEnvoyConfig([listener], clusters), port);
   return `http://127.0.0.1:${port}`;
 }
 

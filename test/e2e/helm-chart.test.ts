@@ -165,8 +165,7 @@ testChart('nobody outside of its pod reaches the debug port of a worker', async 
 /** Its address. The one that is protected asks for a password and a certificate. */
 async function startStore(t: ExecutionContext, isProtected: boolean): Promise<string> {
   if (!isProtected) {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t);
     return redis.url;
   }
   const tls = await writeRedisTls({
@@ -175,12 +174,11 @@ async function startStore(t: ExecutionContext, isProtected: boolean): Promise<st
     client: serverCertificate,
   });
   t.teardown(tls.remove);
-  const redis = await startRedisServer({
+  const redis = await startRedisServer(t, {
     tls: tls.serverArgs,
     args: ['--requirepass', storePassword],
     auth: [storePassword],
   });
-  t.teardown(redis.stop);
   return `localhost:${redis.tlsPort}`;
 }
 

@@ -95,12 +95,11 @@ test.serial('the licence of every package is there, whatever its file is called'
 
 test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t) => {
   t.deepEqual(image.command, ['worker']);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     program: inImage(image.entrypoint),
     arguments: image.command,
     env: { BACKEND_TYPE: 'memory', RUNTIME_ROOT: readableRules(t).path, PATH: path() },
   });
-  t.teardown(worker.stop);
   const body = JSON.stringify({
     domain: 'shop',
     descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
@@ -140,12 +139,11 @@ for (const deployment of gatewayDeployments) {
       const folder = createRulesFolder(t);
       chmodSync(folder.path, 0o755);
       mount(folder, deployment);
-      const redis = await startRedisServer();
-      t.teardown(redis.stop);
+      const redis = await startRedisServer(t);
       const metricsPort = await freePort();
       const isTls = deployment.environment['GRPC_SERVER_USE_TLS'] === 'true';
       const plane = isTls ? await startManagementServer(t, folder) : undefined;
-      const worker = await startWorkerProcess({
+      const worker = await startWorkerProcess(t, {
         program: inImage(deployment.command),
         env: {
           ...{ HOST: '', GRPC_HOST: '', DEBUG_HOST: '', DISABLE_STATS: 'false', PATH: path() },
@@ -157,7 +155,6 @@ for (const deployment of gatewayDeployments) {
           }),
         },
       });
-      t.teardown(worker.stop);
       const ask = () =>
         runTool('ratelimit_client', [
           ...['-dial_string', `localhost:${worker.ports.grpc}`],

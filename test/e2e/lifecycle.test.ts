@@ -21,8 +21,7 @@ const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test.serial(`${signal} ends an idle worker with exit code 0`, async (t) => {
-    const worker = await startWorkerProcess({ env: memory, rules });
-    t.teardown(worker.stop);
+    const worker = await startWorkerProcess(t, { env: memory, rules });
     worker.signal(signal);
     t.is(await worker.waitForEnd(endMs), 0);
   });
@@ -41,8 +40,10 @@ registerHooks({
   },
 });`;
       const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
-      const worker = await spawnWorkerProcess({ env: { ...memory, NODE_OPTIONS: preload }, rules });
-      t.teardown(worker.stop);
+      const worker = await spawnWorkerProcess(t, {
+        env: { ...memory, NODE_OPTIONS: preload },
+        rules,
+      });
       t.is(await worker.waitForEnd(endMs), 0, worker.output());
     },
   );
@@ -51,13 +52,11 @@ registerHooks({
 test.serial(
   'a decision in flight is answered before the worker ends, health failing meanwhile',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const worker = await startWorkerProcess({
+    const redis = await startRedisServer(t);
+    const worker = await startWorkerProcess(t, {
       env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '30s' },
       rules,
     });
-    t.teardown(worker.stop);
     await redis.pause();
     const json = `http://127.0.0.1:${worker.ports.http}/json`;
     const inFlight = fetch(json, { method: 'POST', body });
@@ -78,13 +77,11 @@ test.serial(
 );
 
 test.serial('a second signal ends the worker at once', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '60s' },
     rules,
   });
-  t.teardown(worker.stop);
   await redis.pause();
   const inFlight = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
   const failed = t.throwsAsync(inFlight);
@@ -103,11 +100,10 @@ test.serial('a second signal ends the worker at once', async (t) => {
 test.serial(
   'a forced start serves before there are rules, and fails decisions until then',
   async (t) => {
-    const worker = await startWorkerProcess({
+    const worker = await startWorkerProcess(t, {
       env: { ...memory, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
       rules: { 'a.yaml': 'domain: [\n' },
     });
-    t.teardown(worker.stop);
     const ask = () => fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
     t.is((await ask()).status, 400);
     await writeFile(join(worker.rulesFolder, 'a.yaml'), rules['a.yaml']);
@@ -116,16 +112,14 @@ test.serial(
 );
 
 test.serial('settings in force are shown without secrets', async (t) => {
-  const redis = await startRedisServer({
+  const redis = await startRedisServer(t, {
     args: ['--requirepass', 'open-sesame'],
     auth: ['open-sesame'],
   });
-  t.teardown(redis.stop);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: `redis://:open-sesame@${redis.url}`, LOG_LEVEL: 'trace' },
     rules,
   });
-  t.teardown(worker.stop);
   const settings = await fetch(`http://127.0.0.1:${worker.ports.debug}/settings`);
   const text = await settings.text();
   t.regex(text, /^KVSTORE_URL=redis:\/\/\*{5}@.+ \(from KVSTORE_URL\)$/m);
@@ -135,12 +129,10 @@ test.serial('settings in force are shown without secrets', async (t) => {
 });
 
 test.serial('--help lists every setting, and an unknown argument is refused', async (t) => {
-  const worker = await spawnWorkerProcess({ env: memory, arguments: ['--help'] });
-  t.teardown(worker.stop);
+  const worker = await spawnWorkerProcess(t, { env: memory, arguments: ['--help'] });
   t.is(await worker.waitForEnd(endMs), 0);
   t.regex(worker.output(), /KVSTORE_URL/);
-  const refused = await spawnWorkerProcess({ env: memory, arguments: ['--port'] });
-  t.teardown(refused.stop);
+  const refused = await spawnWorkerProcess(t, { env: memory, arguments: ['--port'] });
   t.is(await refused.waitForEnd(endMs), 2);
   t.regex(refused.output(), /^unknown argument --port/);
 });

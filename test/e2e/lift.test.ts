@@ -22,9 +22,8 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
   const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
   const controlPlane = await createControlPlaneProcess(t, { flags });
   await controlPlane.start();
-  const redis = await startRedisServer();
-  t.teardown(() => redis.stop());
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_SERVER_URL: controlPlane.xdsAddress,
@@ -35,7 +34,6 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
       WORKER_PROCESSES: '2',
     },
   });
-  t.teardown(worker.stop);
   const { ask, close } = createWorkerCaller(worker);
   t.teardown(close);
   t.deepEqual(await ask('shop', 'user', 'ada'), { answer: 'OK', remaining: 999 });

@@ -4,12 +4,13 @@
 import test from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import type { Owner } from '../support/owner.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
 import { messages } from '../support/worker-messages.ts';
 import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
-function start(url: string): Promise<WorkerProcess> {
-  return spawnWorkerProcess({
+function start(t: Owner, url: string): Promise<WorkerProcess> {
+  return spawnWorkerProcess(t, {
     env: { BACKEND_TYPE: 'memory', CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: url },
     rules: {},
   });
@@ -23,8 +24,7 @@ const anyTime = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
 test.serial('mistake 12: the management server is down', async (t) => {
   const url = `127.0.0.1:${await freePort()}`;
-  const worker = await start(url);
-  t.teardown(worker.stop);
+  const worker = await start(t, url);
   const refused = `UNAVAILABLE: No connection established. Last error: Error: connect ECONNREFUSED ${url}`;
   await eventually('it is said', () => messages(worker, 'error').length > 0);
   t.deepEqual(messages(worker, 'error').slice(0, 1), [
@@ -46,10 +46,8 @@ test.serial('mistake 12: the management server is down', async (t) => {
 });
 
 test.serial('mistake 12: the management server does not know this node', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
-  const worker = await start(server.url);
-  t.teardown(worker.stop);
+  const server = await startScriptedAdsServer(t);
+  const worker = await start(t, server.url);
   await (await server.stream(0)).request(0);
   const status = await statusOf(worker);
   t.regex(
@@ -75,10 +73,8 @@ test.serial('mistake 12: the management server does not know this node', async (
 });
 
 test.serial('mistake 12: the management server sends a resource that is wrong', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
-  const worker = await start(server.url);
-  t.teardown(worker.stop);
+  const server = await startScriptedAdsServer(t);
+  const worker = await start(t, server.url);
   const stream = await server.stream(0);
   stream.send('7', 'a', [limitResource('shop', 'shop', 5), limitResource('mail', 'mail')]);
   const problem =

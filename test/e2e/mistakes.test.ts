@@ -12,11 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { logLines, messages } from '../support/worker-messages.ts';
-import {
-  spawnWorkerProcess,
-  startWorkerProcess,
-  type WorkerProcessOptions,
-} from '../support/worker-process.ts';
+import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
 /** Only against one that hangs. */
@@ -29,16 +25,9 @@ descriptors:
       requests_per_unit: 5
 `;
 
-async function startWorker(t: ExecutionContext, options: WorkerProcessOptions) {
-  const worker = await startWorkerProcess(options);
-  t.teardown(worker.stop);
-  return worker;
-}
-
 /** Starts a worker that must not start; gives its error messages. */
 async function failToStart(t: ExecutionContext, env: Record<string, string>): Promise<string[]> {
-  const worker = await spawnWorkerProcess({ env, rules: { 'a.yaml': goodRules } });
-  t.teardown(worker.stop);
+  const worker = await spawnWorkerProcess(t, { env, rules: { 'a.yaml': goodRules } });
   t.is(await worker.waitForEnd(endMs), 1, 'the exit code');
   t.false(worker.output().includes('    at '), 'no stack trace');
   return messages(worker, 'error');
@@ -46,11 +35,10 @@ async function failToStart(t: ExecutionContext, env: Record<string, string>): Pr
 
 /** A worker whose only file has this mistake; gives what it says about it. */
 async function readBadRules(t: ExecutionContext, text: readonly string[]) {
-  const worker = await spawnWorkerProcess({
+  const worker = await spawnWorkerProcess(t, {
     env: memory,
     rules: { 'a.yaml': `${text.join('\n')}\n` },
   });
-  t.teardown(worker.stop);
   await eventually('it is said', () => logLines(worker, 'error').length > 0);
   const health = fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
   await t.throwsAsync(health, undefined, 'a worker without rules answers nobody');
@@ -226,11 +214,10 @@ for (const [listener, setting, host] of [
 // Proof of differences.md: The debug port opens first and says what is awaited
 test.serial('mistake 7: no store at start', async (t) => {
   const port = await freePort();
-  const worker = await spawnWorkerProcess({
+  const worker = await spawnWorkerProcess(t, {
     env: { KVSTORE_URL: `127.0.0.1:${port}` },
     rules: { 'a.yaml': goodRules },
   });
-  t.teardown(worker.stop);
   await eventually('it is said', () => worker.output().includes('key-value store'));
   t.is(
     messages(worker, 'warning').find((text) => text.startsWith('key-value store')),
@@ -244,9 +231,8 @@ test.serial('mistake 7: no store at start', async (t) => {
 });
 
 test.serial('mistake 8: the store dies later', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const worker = await startWorker(t, {
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     env: {
       KVSTORE_URL: redis.url,
       KVSTORE_TIMEOUT: '5s',
@@ -291,7 +277,7 @@ test.serial('mistake 8: the store dies later', async (t) => {
 });
 
 test.serial('mistake 9: a misspelled setting', async (t) => {
-  const worker = await startWorker(t, {
+  const worker = await startWorkerProcess(t, {
     env: { ...memory, LOCAL_CACHE_SIZE: '5', KVSTORE_TIMOUT: '1s' },
     rules: { 'a.yaml': goodRules },
   });
@@ -338,7 +324,7 @@ test.serial('mistake 11: a TLS file that is not there', async (t) => {
 });
 
 test.serial('a bad change keeps the rules in force, and says so', async (t) => {
-  const worker = await startWorker(t, { env: memory, rules: { 'a.yaml': goodRules } });
+  const worker = await startWorkerProcess(t, { env: memory, rules: { 'a.yaml': goodRules } });
   const file = join(worker.rulesFolder, 'a.yaml');
   await writeFile(file, goodRules.replace('minute', 'mintue'));
   await eventually('an error', () => messages(worker, 'error').length > 0);

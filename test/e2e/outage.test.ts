@@ -28,13 +28,11 @@ async function breakAndMend(
   breakIt: (redis: RedisServer) => Promise<void> | void,
   mendIt: (redis: RedisServer) => Promise<void> | void,
 ): Promise<void> {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: `${timeoutMs}ms` },
     rules: { 'd.yaml': rules },
   });
-  t.teardown(worker.stop);
 
   const answers: Answer[] = [];
   const open = new Set<Promise<void>>();

@@ -115,12 +115,11 @@ test.serial('rules are checked, with the exit code of the check', async (t) => {
 
 test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTERM', async (t) => {
   const program = [command(), 'worker'];
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     program,
     rules,
     env: { BACKEND_TYPE: 'memory' },
   });
-  t.teardown(worker.stop);
   const ask = ['client', '-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop'];
   const descriptor = ['-descriptors', 'customer=ada'];
   t.regex((await run(command(), [...ask, ...descriptor])).out, /OK/);
@@ -133,14 +132,12 @@ test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTER
 });
 
 test.serial('a worker of several processes decides', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     program: [command(), 'worker'],
     rules,
     env: { KVSTORE_URL: redis.url, WORKER_PROCESSES: '2' },
   });
-  t.teardown(worker.stop);
   const body = '{"domain":"shop","descriptors":[{"entries":[{"key":"customer","value":"ada"}]}]}';
   const ask = async () =>
     (await fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body })).status;

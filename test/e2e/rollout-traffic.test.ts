@@ -26,7 +26,7 @@ test('a revision that refuses nearly everything reaches one worker of three, and
   await controlPlane.start();
   const workers = await Promise.all(
     ['w-1', 'w-2', 'w-3'].map((id) =>
-      startWorkerProcess({
+      startWorkerProcess(t, {
         readyTimeoutMs: 60_000,
         env: {
           BACKEND_TYPE: 'memory',
@@ -37,7 +37,6 @@ test('a revision that refuses nearly everything reaches one worker of three, and
       }),
     ),
   );
-  for (const worker of workers) t.teardown(worker.stop);
   const loads = await Promise.all(
     workers.map(({ ports }) => startPacedCalls(ports.grpc, perSecond, [request])),
   );

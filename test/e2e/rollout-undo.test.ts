@@ -83,7 +83,7 @@ test('an undo reaches three real workers within ten seconds by each way, from Gi
   await controlPlane.start();
   const workers = await Promise.all(
     ['w-1', 'w-2', 'w-3'].map((id) =>
-      startWorkerProcess({
+      startWorkerProcess(t, {
         readyTimeoutMs: 60_000,
         env: {
           BACKEND_TYPE: 'memory',
@@ -94,7 +94,6 @@ test('an undo reaches three real workers within ten seconds by each way, from Gi
       }),
     ),
   );
-  for (const worker of workers) t.teardown(worker.stop);
   const having = async (text: string) => {
     const pages = await Promise.all(
       workers.map(async ({ ports }) =>

@@ -54,7 +54,7 @@ test('certificate, key and client authority are replaced under load without a fa
   await writeFile(path('cert.pem'), serverCertificate.cert);
   await writeFile(path('key.pem'), serverCertificate.key);
   await writeFile(path('ca.pem'), authority);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
       LOG_LEVEL: 'info',
@@ -65,7 +65,6 @@ test('certificate, key and client authority are replaced under load without a fa
     },
     rules: { 'd.yaml': rules },
   });
-  t.teardown(worker.stop);
   const { grpc: port } = worker.ports;
   t.is(await shownName(port, clientCertificate), 'server');
 

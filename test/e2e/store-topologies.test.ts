@@ -40,8 +40,7 @@ async function readDebug({ ports }: WorkerProcess, path: string): Promise<string
 test.serial(
   'a cluster for all limits, and a second store with TLS for those per second',
   async (t) => {
-    const cluster = await startRedisCluster();
-    t.teardown(cluster.stop);
+    const cluster = await startRedisCluster(t);
     const folder = await mkdtemp(join(tmpdir(), 'ratelane-topologies-'));
     t.teardown(() => rm(folder, { recursive: true, force: true }));
     const path = (name: string) => join(folder, name);
@@ -49,15 +48,14 @@ test.serial(
     await writeFile(path('cert.pem'), serverCertificate.cert);
     await writeFile(path('key.pem'), serverCertificate.key);
     const tlsPort = await freePort();
-    const redis = await startRedisServer({
+    await startRedisServer(t, {
       args: [
         ...['--tls-port', String(tlsPort), '--tls-cert-file', path('cert.pem')],
         ...['--tls-key-file', path('key.pem'), '--tls-ca-cert-file', path('ca.pem')],
         ...['--tls-auth-clients', 'no'],
       ],
     });
-    t.teardown(redis.stop);
-    const worker = await startWorkerProcess({
+    const worker = await startWorkerProcess(t, {
       rules,
       env: {
         REDIS_TYPE: 'CLUSTER',
@@ -71,7 +69,6 @@ test.serial(
         EXPIRATION_JITTER_MAX_SECONDS: '0',
       },
     });
-    t.teardown(worker.stop);
     const users = ['ann', 'bob', 'cat', 'dan', 'eve'].map((value) => ({ key: 'user', value }));
     const burst = { key: 'burst', value: 'x' };
     t.is(await decide(worker, ...users, burst), 200);
@@ -91,9 +88,8 @@ test.serial(
 );
 
 test.serial('sentinels', async (t) => {
-  const group = await startRedisSentinels({ password: 'open', sentinelPassword: 'watch' });
-  t.teardown(group.stop);
-  const worker = await startWorkerProcess({
+  const group = await startRedisSentinels(t, { password: 'open', sentinelPassword: 'watch' });
+  const worker = await startWorkerProcess(t, {
     rules,
     env: {
       KVSTORE_TYPE: 'sentinel',
@@ -102,7 +98,6 @@ test.serial('sentinels', async (t) => {
       KVSTORE_SENTINEL_AUTH: 'watch',
     },
   });
-  t.teardown(worker.stop);
   const user = { key: 'user', value: 'ann' };
   t.deepEqual(
     [await decide(worker, user), await decide(worker, user), await decide(worker, user)],

@@ -63,8 +63,7 @@ async function startBudget(t: ExecutionContext, rules: string) {
   yaml = replaceOnce(yaml, socket('0.0.0.0', 10000), socket('127.0.0.1', envoyPort));
   yaml = replaceOnce(yaml, socket('model', 8000), socket('127.0.0.1', modelPort));
   yaml = replaceOnce(yaml, socket('ratelane', 8081), socket('127.0.0.1', grpcPort));
-  const envoy = await startEnvoy(yaml, envoyPort);
-  t.teardown(envoy.stop);
+  await startEnvoy(t, yaml, envoyPort);
   const chargesOf = async () => {
     const stats = await worker.page('/stats');
     return Number(

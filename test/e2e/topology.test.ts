@@ -77,7 +77,7 @@ async function startWorker(
   authorityFile: string,
   cluster: RedisCluster,
 ): Promise<WorkerCaller> {
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_NODE_ID: id,
@@ -95,7 +95,6 @@ async function startWorker(
       KVSTORE_TIMEOUT: '15s',
     },
   });
-  t.teardown(worker.stop);
   const caller = createWorkerCaller(worker);
   t.teardown(() => caller.close());
   return caller;
@@ -124,7 +123,10 @@ interface FrontProxy extends Envoy {
 }
 
 /** As operators are to run it, but that what is not decided is refused, so that it shows. */
-async function startProxy(callers: readonly WorkerCaller[]): Promise<FrontProxy> {
+async function startProxy(
+  t: ExecutionContext,
+  callers: readonly WorkerCaller[],
+): Promise<FrontProxy> {
   const [port, shopPort] = [await freePort(), await freePort()];
   const workerPorts = callers.map(({ worker }) => worker.ports.grpc);
   const sample = await readEnvoySample({ port, shopPort, workerPorts }, [
@@ -133,7 +135,7 @@ async function startProxy(callers: readonly WorkerCaller[]): Promise<FrontProxy>
     ['domain: shop', `domain: ${domain}`],
     ['descriptor_key: customer', 'descriptor_key: plain'],
   ]);
-  const envoy = await startEnvoy(sample, port);
+  const envoy = await startEnvoy(t, sample, port);
   return {
     ...envoy,
     async askAll(count, value) {
@@ -179,10 +181,8 @@ test.serial(
   'a worker, the control plane and a master are lost in turn under load, and each time 100 of 300 pass, through Envoy too',
   async (t) => {
     t.timeout(testMs);
-    const cluster = await startRedisCluster({ nodeTimeoutMs: 5_000 });
-    t.teardown(cluster.stop);
-    const replicas = await startRedisReplicas(cluster);
-    t.teardown(replicas.stop);
+    const cluster = await startRedisCluster(t, { nodeTimeoutMs: 5_000 });
+    const replicas = await startRedisReplicas(t, cluster);
     const repository = createGitRepository(t);
     const first = repository.push({ 'limits/topology.yaml': rules(limit) });
     const plane = await createPlane(t, repository);
@@ -203,8 +203,7 @@ test.serial(
     };
     await eventually('all workers have the rules', () => isInForce(first, 3));
 
-    const proxy = await startProxy(callers);
-    t.teardown(proxy.stop);
+    const proxy = await startProxy(t, callers);
     await eventually('Envoy has workers', async () => (await proxy.askAll(1, 'probe'))[200] === 1);
 
     const load = startDecisionLoad(callers, (caller, round) =>
@@ -252,7 +251,7 @@ test.serial(
     t.deepEqual(await askAll(others, 150, 'changed', 'new'), { OK: 50, OVER_LIMIT: 100 });
 
     const [lostMaster, ...masters] = cluster.masters as [RedisServer, ...RedisServer[]];
-    const [heir] = replicas.servers as [RedisServer, ...RedisServer[]];
+    const [heir] = replicas as [RedisServer, ...RedisServer[]];
     await loadContinues(load);
     const masterLostMs = performance.now();
     await lostMaster.kill();

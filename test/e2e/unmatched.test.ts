@@ -15,16 +15,15 @@ for (const processes of ['1', '2']) {
   test.serial(
     `a misspelled action of Envoy is on the page, with ${processes} process(es)`,
     async (t) => {
-      const redis = await startRedisServer();
-      t.teardown(redis.stop);
-      const worker = await startWorkerProcess({
+      const redis = await startRedisServer(t);
+      const worker = await startWorkerProcess(t, {
         env: { KVSTORE_URL: redis.url, WORKER_PROCESSES: processes },
         rules: { 'shop.yaml': await readFile(join(compose, 'rules', 'shop.yaml'), 'utf8') },
       });
-      t.teardown(worker.stop);
       const [port, shopPort] = [await freePort(), await freePort()];
       const sample = await readFile(join(compose, 'envoy', 'envoy.yaml'), 'utf8');
-      const envoy = await startEnvoy(
+      await startEnvoy(
+        t,
         sample
           .replace('descriptor_key: customer', 'descriptor_key: custommer')
           .replace('address: 0.0.0.0, port_value: 10000', `address: 127.0.0.1, port_value: ${port}`)
@@ -35,7 +34,6 @@ for (const processes of ['1', '2']) {
           ),
         port,
       );
-      t.teardown(envoy.stop);
       const page = async (path: string) => {
         const signal = AbortSignal.timeout(30_000);
         return (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`, { signal })).text();

@@ -137,8 +137,7 @@ function begin(t: ExecutionContext): Run {
     },
     async start(env) {
       const rules = { 'shop.yaml': ruleText('shop', 5) };
-      const worker = await spawnWorkerProcess({ rules, env: { LOG_LEVEL: 'trace', ...env } });
-      t.teardown(() => worker.stop());
+      const worker = await spawnWorkerProcess(t, { rules, env: { LOG_LEVEL: 'trace', ...env } });
       return worker;
     },
     async search(worker) {
@@ -220,8 +219,10 @@ test.serial('a worker that serves, with stores that take its passwords', async (
     ['KVSTORE', env['KVSTORE_AUTH'] ?? ''],
     ['KVSTORE_PERSECOND', keepSecretAlone(env['KVSTORE_PERSECOND_AUTH_FILE'])],
   ] as const) {
-    const redis = await startRedisServer({ args: ['--requirepass', password], auth: [password] });
-    t.teardown(() => redis.stop());
+    const redis = await startRedisServer(t, {
+      args: ['--requirepass', password],
+      auth: [password],
+    });
     env[`${name}_URL`] = redis.url;
   }
   const worker = await run.start(env);
@@ -278,8 +279,10 @@ for (const [what, type, store] of [
 async function startStore(t: ExecutionContext, what: string): Promise<number> {
   if (what === 'quote') return startEchoStore(t, 1_000);
   if (what === 'quote the beginning of') return startEchoStore(t, 14);
-  const redis = await startRedisServer({ args: ['--requirepass', 'another'], auth: ['another'] });
-  t.teardown(() => redis.stop());
+  const redis = await startRedisServer(t, {
+    args: ['--requirepass', 'another'],
+    auth: ['another'],
+  });
   return redis.port ?? 0;
 }
 
@@ -289,8 +292,7 @@ for (const [where, other] of [
 ] as const)
   test.serial(`a worker whose management server quotes its token, which is ${where}`, async (t) => {
     const run = begin(t);
-    const server = await startScriptedAdsServer();
-    t.teardown(() => server.stop());
+    const server = await startScriptedAdsServer(t);
     const worker = await run.start({
       ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE', other),
       BACKEND_TYPE: 'memory',
@@ -388,7 +390,7 @@ test.serial('a defect that ends the process, and the help', async (t) => {
   t.is(await worker.waitForEnd(30_000), 1);
   t.regex(worker.output(), /a defect/);
   await run.search(worker);
-  const help = await spawnWorkerProcess({ env, arguments: ['--help'] });
+  const help = await spawnWorkerProcess(t, { env, arguments: ['--help'] });
   t.is(await help.waitForEnd(30_000), 0);
   await run.search(help);
 });

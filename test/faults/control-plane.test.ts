@@ -16,8 +16,7 @@ async function startBoth(t: ExecutionContext) {
   rules.write('d.yaml', ruleText('d', 11));
   const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
-  const proxy = await startTcpProxy(Number(plane.xdsAddress.split(':')[1]));
-  t.teardown(proxy.close);
+  const proxy = await startTcpProxy(t, Number(plane.xdsAddress.split(':')[1]));
   const url = `127.0.0.1:${proxy.port}`;
   const follower = await startFollower(t, url, 11);
   await eventually('both connections are there', () => proxy.open === connections);

@@ -17,8 +17,7 @@ async function startOnGit(t: ExecutionContext) {
   repository.push({ 'd.yaml': ruleText('d', 11) });
   const access = { username: 'ann', password: 'a password' };
   const served = new URL(await serveOverHttp(t, repository, access));
-  const proxy = await startTcpProxy(Number(served.port));
-  t.teardown(proxy.close);
+  const proxy = await startTcpProxy(t, Number(served.port));
   served.port = String(proxy.port);
   const passwordFile = join(repository.folder, 'password');
   writeFileSync(passwordFile, `${access.password}\n`);

@@ -36,10 +36,8 @@ async function becomesExact(worker: WorkerInProcess, memcached: MemcachedServer)
 }
 
 async function goThrough(t: ExecutionContext, fault: Fault, isFelt: RegExp | undefined) {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
-  const proxy = await startTcpProxy(memcached.port);
-  t.teardown(proxy.close);
+  const memcached = await startMemcachedServer(t);
+  const proxy = await startTcpProxy(t, memcached.port);
   const url = `127.0.0.1:${proxy.port}`;
   const worker = await startWorker(t, {
     env: { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: url },

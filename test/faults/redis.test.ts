@@ -16,10 +16,8 @@ descriptors:
 `;
 
 async function goThrough(t: ExecutionContext, fault: Fault) {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const proxy = await startTcpProxy(redis.port);
-  t.teardown(proxy.close);
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
   const url = `127.0.0.1:${proxy.port}`;
   const isBreaking = fault.kind !== 'latency' && fault.kind !== 'drip';
   // What is only slow must not fail, so there the machine may stand still for longer.

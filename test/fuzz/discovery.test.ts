@@ -107,8 +107,7 @@ test.serial('any resources are in force, or refused by their names', async (t) =
 });
 
 test.serial('a worker outlives a management server that sends anything', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(() => server.stop());
+  const server = await startScriptedAdsServer(t);
   const run = await startXdsSource(t, { server: { url: server.url } });
   const stream = await server.stream(0);
   stream.send('first', 'n', [limitResource('good', 'd', 7)]);

@@ -170,12 +170,11 @@ export async function startPrograms(
     ...(plane && { env: plane }),
   });
   server.begin();
-  const process = await spawnWorkerProcess({
+  const process = await spawnWorkerProcess(t, {
     ports: release.ports,
     // The fixture's own settings are not those of a pod.
     env: { DISABLE_STATS: 'false', HOST: '', GRPC_HOST: '', RUNTIME_ROOT: '', ...worker },
   });
-  t.teardown(process.stop);
   return () => `${server.output()}${process.output()}`;
 }
 

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { endWithUs } from './end-with-us.ts';
+import type { Owner } from './owner.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface Envoy {
@@ -35,7 +36,7 @@ function findEnvoy(): string {
 }
 
 /** `yaml` listens on `port` of the loopback; resolves when that answers. */
-export async function startEnvoy(yaml: string, port: number): Promise<Envoy> {
+export async function startEnvoy(t: Owner, yaml: string, port: number): Promise<Envoy> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-envoy-'));
   const file = join(folder, 'envoy.yaml');
   await writeFile(file, yaml);
@@ -82,5 +83,6 @@ export async function startEnvoy(yaml: string, port: number): Promise<Envoy> {
     await stop();
     throw error;
   }
+  t.teardown(stop);
   return { output: () => output, stop };
 }

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
 
 export interface MemcachedServer {
@@ -47,6 +48,7 @@ const portAttempts = 5;
 const commandDeadlineMs = 30_000;
 
 export async function startMemcachedServer(
+  t: Owner,
   options: MemcachedServerOptions = {},
 ): Promise<MemcachedServer> {
   const { tls } = options;
@@ -128,6 +130,7 @@ export async function startMemcachedServer(
     return new Map([...rows].map(([, name = '', value]) => [name, Number(value)]));
   }
 
+  t.teardown(end);
   return {
     port,
     url: `${host}:${port}`,

@@ -9,6 +9,7 @@ import {
   type MemcachedStore,
 } from '../../worker/counters/memcached/memcached-store.ts';
 import type { ResolveSrv } from '../../worker/counters/memcached/srv-record.ts';
+import type { Owner } from './owner.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 
@@ -76,9 +77,11 @@ export function createRecordedMemcachedStore({
 
 /** Started; gives up after 30 s. */
 export async function openMemcachedStore(
+  t: Owner,
   options: RecordedMemcachedStoreOptions,
 ): Promise<RecordedMemcachedStore> {
   const store = createRecordedMemcachedStore(options);
+  t.teardown(() => store.close(0));
   await store.connect(AbortSignal.timeout(30_000));
   return store;
 }

@@ -2,6 +2,7 @@
 // means to move a slot and to lose a node.
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
 export interface RedisCluster {
@@ -21,7 +22,6 @@ export interface RedisCluster {
   readonly nodeTimeoutMs: number;
   /** Has these nodes, or all, take a node for lost after so long: for a failover that is wanted. */
   setNodeTimeout(ms: number, nodes?: readonly RedisServer[]): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface RedisClusterOptions {
@@ -42,7 +42,10 @@ const gossipMs = 60_000;
 
 /** With the arguments for TLS, the nodes use it among themselves too, and `url` is for clients with
  * TLS. */
-export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+export async function startRedisCluster(
+  t: Owner,
+  options: RedisClusterOptions = {},
+): Promise<RedisCluster> {
   const { nodeTimeoutMs = 15_000 } = options;
   const tls = options.tls && [
     ...[...options.tls, '--tls-cluster', 'yes'],
@@ -51,7 +54,7 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
   const count = masterCount + (options.replica ? 1 : 0);
   const all: RedisServer[] = [];
   for (let index = 0; index < count; index++) {
-    all.push(await startClusterNode(formingTimeoutMs, tls, options.program));
+    all.push(await startClusterNode(t, formingTimeoutMs, tls, options.program));
   }
   const masters = all.slice(0, masterCount);
   const replica = all[masterCount];
@@ -135,18 +138,16 @@ export async function startRedisCluster(options: RedisClusterOptions = {}): Prom
         await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', idOf(to));
       }
     },
-    async stop() {
-      await Promise.all(all.map((node) => node.stop()));
-    },
   };
 }
 
 export function startClusterNode(
+  t: Owner,
   nodeTimeoutMs: number,
   tls?: readonly string[],
   program?: string,
 ): Promise<RedisServer> {
-  return startRedisServer({
+  return startRedisServer(t, {
     ...(program !== undefined && { program }),
     tls,
     args: async () => [

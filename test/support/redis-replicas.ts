@@ -1,34 +1,21 @@
 // A replica for each master of a Redis cluster, for tests that lose any of them.
 import { eventually } from './eventually.ts';
+import type { Owner } from './owner.ts';
 import { introduce, type RedisCluster, startClusterNode } from './redis-cluster.ts';
 import type { RedisServer } from './redis-server.ts';
 
 /** Nodes tell one another what they know by and by, on a busy machine slowly. */
 const gossipMs = 60_000;
 
-export interface RedisReplicas {
-  /** In the order of the cluster's masters. */
-  readonly servers: readonly RedisServer[];
-  stop(): Promise<void>;
-}
-
-/** Resolves when each replica follows its master and every master can vote for it. */
-export async function startRedisReplicas({
-  masters,
-  nodeTimeoutMs,
-}: RedisCluster): Promise<RedisReplicas> {
+/** In the order of the cluster's masters. Resolves when each replica follows its master and every master can vote for it. */
+export async function startRedisReplicas(
+  t: Owner,
+  { masters, nodeTimeoutMs }: RedisCluster,
+): Promise<RedisServer[]> {
   const servers: RedisServer[] = [];
-  const stop = async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-  };
-  try {
-    for (const _ of masters) servers.push(await startClusterNode(nodeTimeoutMs));
-    await follow(masters, servers);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { servers, stop };
+  for (const _ of masters) servers.push(await startClusterNode(t, nodeTimeoutMs));
+  await follow(masters, servers);
+  return servers;
 }
 
 async function follow(

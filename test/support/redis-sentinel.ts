@@ -2,6 +2,7 @@
 // when the master is silent.
 import { connect } from 'node:net';
 import { eventually } from './eventually.ts';
+import type { Owner } from './owner.ts';
 import { type RedisServer, startRedisServer } from './redis-server.ts';
 
 export interface RedisSentinels {
@@ -19,7 +20,6 @@ export interface RedisSentinels {
   setDownAfter(ms?: number): Promise<void>;
   /** Resolves when every sentinel names this one as the master. */
   agreement(server: RedisServer): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface RedisSentinelsOptions {
@@ -36,17 +36,16 @@ const patientDownAfterMs = 60_000;
 /** Sentinels ask for news every ten seconds, and on a busy machine they pause for thirty. */
 const newsMs = 90_000;
 
-export async function startRedisSentinels({
-  password,
-  sentinelPassword,
-  tls: tlsArgs,
-}: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
+export async function startRedisSentinels(
+  t: Owner,
+  { password, sentinelPassword, tls: tlsArgs }: RedisSentinelsOptions = {},
+): Promise<RedisSentinels> {
   const tls = tlsArgs && [...tlsArgs, '--tls-replication', 'yes'];
   const portOf = (server: RedisServer) => server.tlsPort ?? server.port;
   const passwordArgs = password ? ['--requirepass', password, '--masterauth', password] : [];
   const auth = password ? { auth: [password] } : {};
-  const master = await startRedisServer({ args: passwordArgs, tls, ...auth });
-  const replica = await startRedisServer({
+  const master = await startRedisServer(t, { args: passwordArgs, tls, ...auth });
+  const replica = await startRedisServer(t, {
     args: [...passwordArgs, '--replicaof', `127.0.0.1 ${portOf(master)}`],
     tls,
     ...auth,
@@ -56,7 +55,7 @@ export async function startRedisSentinels({
   );
   const sentinels = await Promise.all(
     [1, 2, 3].map(() =>
-      startRedisServer({
+      startRedisServer(t, {
         tls,
         sentinel: [
           `sentinel monitor ${masterName} 127.0.0.1 ${portOf(master)} 2`,
@@ -114,9 +113,6 @@ export async function startRedisSentinels({
         },
         newsMs,
       ),
-    async stop() {
-      await Promise.all([...sentinels, replica, master].map((server) => server.stop()));
-    },
   };
 }
 

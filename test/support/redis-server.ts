@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
 import { standStill } from './standstill.ts';
 
 /** A RESP2 reply; an error reply becomes a rejection. */
@@ -63,7 +64,10 @@ const commandDeadlineMs = 30_000;
 /** Other test processes choose ports too, by chance the same ones. */
 const startAttempts = 5;
 
-export async function startRedisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
+export async function startRedisServer(
+  t: Owner,
+  options: RedisServerOptions = {},
+): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-redis-'));
   const socketPath = join(folder, 'redis.sock');
   let port = 0;
@@ -150,6 +154,11 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
     await gone;
   }
 
+  const stop = async () => {
+    await end();
+    await rm(folder, { recursive: true, force: true });
+  };
+  t.teardown(stop);
   return {
     port,
     tlsPort,
@@ -168,10 +177,7 @@ export async function startRedisServer(options: RedisServerOptions = {}): Promis
       await end();
       child = await start();
     },
-    async stop() {
-      await end();
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 

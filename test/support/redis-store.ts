@@ -8,6 +8,7 @@ import { createRedisStore } from '../../worker/counters/redis/redis-store.ts';
 import type { RedisStoreOptions } from '../../worker/counters/redis/store-deps.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import type { Gauge } from '../../worker/metrics.ts';
+import type { Owner } from './owner.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 import { createStubMetrics, type StubMetrics } from './stub-metrics.ts';
 
@@ -109,12 +110,14 @@ export function createRecordedRedisStore(
   return { ...store, log, metrics, healthChanges, connections };
 }
 
-/** Connected; gives up after 10 s. */
+/** Connected; gives up after 30 s. */
 export async function openRedisStore(
+  t: Owner,
   url: string,
   options?: RecordedRedisStoreOptions,
 ): Promise<RecordedRedisStore> {
   const store = createRecordedRedisStore(url, options);
+  t.teardown(() => store.close(0));
   await store.connect(AbortSignal.timeout(30_000));
   return store;
 }

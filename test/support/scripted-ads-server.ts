@@ -15,6 +15,7 @@ import type {
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import { eventually } from './eventually.ts';
+import type { Owner } from './owner.ts';
 
 const { aggregated } = loadDiscoveryProtos();
 const { rateLimitConfig } = loadProtos();
@@ -49,10 +50,10 @@ export interface ScriptedAdsServerOptions {
   readonly port?: number;
 }
 
-export async function startScriptedAdsServer({
-  credentials = ServerCredentials.createInsecure(),
-  port = 0,
-}: ScriptedAdsServerOptions = {}): Promise<ScriptedAdsServer> {
+export async function startScriptedAdsServer(
+  t: Owner,
+  { credentials = ServerCredentials.createInsecure(), port = 0 }: ScriptedAdsServerOptions = {},
+): Promise<ScriptedAdsServer> {
   const streams: ScriptedStream[] = [];
   const server = new Server({ 'grpc.max_send_message_length': -1 });
   server.addService(aggregated, {
@@ -63,6 +64,8 @@ export async function startScriptedAdsServer({
       error ? reject(error) : resolve(found),
     );
   });
+  const stop = () => server.forceShutdown();
+  t.teardown(stop);
   return {
     port: bound,
     url: `localhost:${bound}`,
@@ -71,7 +74,7 @@ export async function startScriptedAdsServer({
       await eventually(`stream ${index}`, () => streams.length > index);
       return streams[index] as ScriptedStream;
     },
-    stop: () => server.forceShutdown(),
+    stop,
   };
 }
 

@@ -2,6 +2,7 @@
 // delays, holds back, drips, cuts and resets.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import type { Owner } from './owner.ts';
 
 /** What goes wrong with every connection, those that are open and those to come, until `heal`. */
 export type Fault =
@@ -57,6 +58,7 @@ interface Pair {
 }
 
 export async function startTcpProxy(
+  t: Owner,
   targetPort: number,
   { onRequest, onReply }: TcpProxyOptions = {},
 ): Promise<TcpProxy> {
@@ -140,6 +142,13 @@ export async function startTcpProxy(
     for (const pair of [...pairs]) apply(pair);
   }
 
+  const close = async () => {
+    for (const pair of [...pairs]) end(pair);
+    if (!listener.listening) return;
+    listener.close();
+    await once(listener, 'close');
+  };
+  t.teardown(close);
   return {
     port: address.port,
     get accepted() {
@@ -160,11 +169,7 @@ export async function startTcpProxy(
     dropAll() {
       for (const pair of [...pairs]) end(pair);
     },
-    async close() {
-      for (const pair of [...pairs]) end(pair);
-      listener.close();
-      await once(listener, 'close');
-    },
+    close,
   };
 }
 

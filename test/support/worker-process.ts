@@ -10,6 +10,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
 import { waitUntil } from './wait-until.ts';
 
 const host = '127.0.0.1';
@@ -67,9 +68,10 @@ export interface WorkerProcess {
 
 /** Starts it and waits until it answers; rejects with its output when it does not. */
 export async function startWorkerProcess(
+  t: Owner,
   options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
-  const worker = await spawnWorkerProcess(options);
+  const worker = await spawnWorkerProcess(t, options);
   const timeoutMs = options.readyTimeoutMs ?? readyMs;
   try {
     if (!(await waitUntil(worker.isReady, timeoutMs))) {
@@ -84,6 +86,7 @@ export async function startWorkerProcess(
 
 /** Starts it without waiting, for a start that fails or that waits for something. */
 export async function spawnWorkerProcess(
+  t: Owner,
   options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
   const ports = options.ports ?? {
@@ -131,6 +134,11 @@ export async function spawnWorkerProcess(
     return ended;
   };
 
+  const stop = async () => {
+    await endProcess(child, waitForEnd);
+    await rm(folder, { recursive: true, force: true });
+  };
+  t.teardown(stop);
   return {
     ports,
     pid: child.pid ?? 0,
@@ -147,10 +155,7 @@ export async function spawnWorkerProcess(
       }
       return isAnswering(ports, env);
     },
-    async stop() {
-      await endProcess(child, waitForEnd);
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 

@@ -1,5 +1,6 @@
 // The workers that a soak breaks things for: what they count in, and what they do when that fails.
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
+import type { Owner } from '../../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 
 export interface Configuration {
@@ -21,7 +22,6 @@ export interface SoakStore {
   readonly port: number;
   /** The hits counted for a value of key `k` in domain `d`. */
   countOf(value: string): Promise<number>;
-  stop(): Promise<void>;
 }
 
 /** Of requests to Redis. */
@@ -29,8 +29,8 @@ export const storeTimeoutMs = 2_000;
 /** Of the rules: so long that none ends while a soak runs, but on one night in a year. */
 const windowSeconds = 365 * 86_400;
 
-export async function startSoakStore({ store }: Configuration): Promise<SoakStore> {
-  const server = store === 'redis' ? await startRedisServer() : await startMemcachedServer();
+export async function startSoakStore(t: Owner, { store }: Configuration): Promise<SoakStore> {
+  const server = store === 'redis' ? await startRedisServer(t) : await startMemcachedServer(t);
   const read = async (key: string) =>
     isRedis(server) ? server.command('GET', key) : server.get(key);
   return {
@@ -39,7 +39,6 @@ export async function startSoakStore({ store }: Configuration): Promise<SoakStor
       const start = Math.floor(Date.now() / 1000 / windowSeconds) * windowSeconds;
       return Number((await read(`d_k_${value}_${start}`)) ?? 0);
     },
-    stop: server.stop,
   };
 }
 

@@ -1,6 +1,7 @@
 // A worker of one configuration under a steady load, from its start to its end, while the ways to its
 // store and to its control plane are broken and repaired at random and its rules change.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Owner } from '../../support/owner.ts';
 import { createRandom } from '../../support/random.ts';
 import type { RulesFolder } from '../../support/rules-folder.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -49,14 +50,15 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
   const endMs = performance.now() + options.seconds * 1000 - finishMs;
   const isOver = () => performance.now() >= endMs || findings.violations.length > 0;
   const endings: (() => unknown)[] = [];
+  const owner: Owner = { teardown: (end) => void endings.unshift(end) };
   const ending = <Thing>(thing: Thing, end: (thing: Thing) => unknown): Thing => {
     endings.unshift(() => end(thing));
     return thing;
   };
   try {
-    const store = ending(await startSoakStore(configuration), ({ stop }) => stop());
-    const storeProxy = ending(await startTcpProxy(store.port), ({ close }) => close());
-    const xdsProxy = ending(await startTcpProxy(options.xdsPort), ({ close }) => close());
+    const store = await startSoakStore(owner, configuration);
+    const storeProxy = await startTcpProxy(owner, store.port);
+    const xdsProxy = await startTcpProxy(owner, options.xdsPort);
     const changer = createRulesChanger({
       rules,
       proxy: xdsProxy,
@@ -65,20 +67,17 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
       readRules: () => readPage('rlconfig'),
     });
     changer.push();
-    const worker = ending(
-      await startWorkerProcess({
-        env: {
-          ...toEnvironment(configuration, storeProxy.port),
-          CONFIG_TYPE: 'GRPC_XDS_SOTW',
-          CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${xdsProxy.port}`,
-          CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '100ms',
-          XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '100ms',
-          XDS_CLIENT_BACKOFF_MAX_INTERVAL: '1s',
-        },
-        readyTimeoutMs: 60_000,
-      }),
-      ({ stop }) => stop(),
-    );
+    const worker = await startWorkerProcess(owner, {
+      env: {
+        ...toEnvironment(configuration, storeProxy.port),
+        CONFIG_TYPE: 'GRPC_XDS_SOTW',
+        CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${xdsProxy.port}`,
+        CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '100ms',
+        XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '100ms',
+        XDS_CLIENT_BACKOFF_MAX_INTERVAL: '1s',
+      },
+      readyTimeoutMs: 60_000,
+    });
     const createOne = () => createCaller(`127.0.0.1:${worker.ports.grpc}`);
     const prober = ending(createOne(), ({ close }) => close());
     const callers = Array.from({ length: connections }, () =>

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
+import { ownedByFile } from '../../support/owner.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
 const clientFile = fileURLToPath(new URL('../../../worker/client.ts', import.meta.url));
@@ -46,13 +47,13 @@ async function runClientWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise
 }
 
 let worker: WorkerProcess;
+const owner = ownedByFile(test);
 test.before(async () => {
-  worker = await startWorkerProcess({
+  worker = await startWorkerProcess(owner, {
     env: { BACKEND_TYPE: 'memory' },
     rules: { 'shop.yaml': rules },
   });
 });
-test.after.always(() => worker?.stop());
 
 const ask = (...args: string[]): ReturnType<typeof runClient> =>
   runClient('-dial_string', `127.0.0.1:${worker.ports.grpc}`, '-domain', 'shop', ...args);
@@ -136,7 +137,7 @@ test('a TLS file that is not there is named with its flag', async (t) => {
 });
 
 test('a worker with TLS is asked as the hint says', async (t) => {
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
       GRPC_SERVER_USE_TLS: 'true',
@@ -144,7 +145,6 @@ test('a worker with TLS is asked as the hint says', async (t) => {
       GRPC_SERVER_TLS_KEY: tlsFile('server.key'),
     },
   });
-  t.teardown(worker.stop);
   const asked = ['-dial_string', `localhost:${worker.ports.grpc}`, '-domain', 'shop'];
   const plain = await runClient(...asked);
   t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
@@ -157,7 +157,7 @@ test('a worker with TLS is asked as the hint says', async (t) => {
 });
 
 test('TLS with a client certificate', async (t) => {
-  const secured = await startWorkerProcess({
+  const secured = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
       GRPC_SERVER_USE_TLS: 'true',
@@ -167,7 +167,6 @@ test('TLS with a client certificate', async (t) => {
     },
     rules: { 'shop.yaml': rules },
   });
-  t.teardown(secured.stop);
   const target = ['-dial_string', `localhost:${secured.ports.grpc}`, '-grpc-use-tls'];
   const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
   const identity = [
@@ -191,7 +190,7 @@ for (const protocol of ['http', 'grpc'] as const) {
       const receiver = await startOtlpReceiver(protocol);
       t.teardown(() => receiver.close());
       const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
-      const traced = await startWorkerProcess({
+      const traced = await startWorkerProcess(t, {
         env: {
           ...env,
           BACKEND_TYPE: 'memory',
@@ -201,7 +200,6 @@ for (const protocol of ['http', 'grpc'] as const) {
         },
         rules: { 'shop.yaml': rules },
       });
-      t.teardown(traced.stop);
       const { grpc } = traced.ports;
       const question = ['-dial_string', `127.0.0.1:${grpc}`, '-oltp-protocol', protocol];
       const answered = await runClientWith(env, ...question, '-domain', 'shop', '-descriptors=a=b');

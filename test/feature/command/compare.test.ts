@@ -57,8 +57,7 @@ function compare(path: string, reference: string, candidate: string, ...more: st
 
 test('a worker and another one on another store answer the same', async (t) => {
   const path = await record(t);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const reference = await startAsked(t, memory);
   const candidate = await startAsked(t, { KVSTORE_URL: redis.url, ...answers });
   const { code, out, err } = await compare(path, reference, candidate);

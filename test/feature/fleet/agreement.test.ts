@@ -5,13 +5,13 @@ import { createControlPlaneProcess } from '../../support/control-plane-process.t
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
-async function startWorker(
+function startWorker(
   t: ExecutionContext,
   server: string,
   id: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({
+  return startWorkerProcess(t, {
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_SERVER_URL: server,
@@ -20,8 +20,6 @@ async function startWorker(
       ...env,
     },
   });
-  t.teardown(worker.stop);
-  return worker;
 }
 
 async function page({ ports }: WorkerProcess, path: string): Promise<string> {

@@ -51,8 +51,7 @@ async function startControlPlane(t: ExecutionContext) {
 
 /** That count in one Redis. */
 async function startTwoWorkers(t: ExecutionContext) {
-  const redis = await startRedisServer();
-  t.teardown(() => redis.stop());
+  const redis = await startRedisServer(t);
   const fleet = await startControlPlane(t);
   const store = { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
   const workers = await Promise.all(
@@ -212,10 +211,9 @@ test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) 
 });
 
 test('a worker of several processes tells and resets counters as one does', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(() => redis.stop());
+  const redis = await startRedisServer(t);
   const { controlPlane, linked, counters, reset } = await startControlPlane(t);
-  const worker = await spawnWorkerProcess({
+  const worker = await spawnWorkerProcess(t, {
     env: {
       ...environment(controlPlane.xdsAddress, 'w-1'),
       BACKEND_TYPE: 'redis',
@@ -224,7 +222,6 @@ test('a worker of several processes tells and resets counters as one does', asyn
       WORKER_PROCESSES: '2',
     },
   });
-  t.teardown(worker.stop);
   await eventually('the ports are open', worker.isReady);
   // Connections are handed out in turn.
   const callers = [1, 2].map(() => createCaller(`127.0.0.1:${worker.ports.grpc}`));

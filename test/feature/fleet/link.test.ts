@@ -133,8 +133,7 @@ test('a worker tells what it answers without its store', async (t) => {
 
 test('a worker tells how long the calls of its store take', async (t) => {
   const { url, reports } = await startListener(t, 1);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const { BACKEND_TYPE: _, ...xds } = environment(url);
   const env = { ...xds, KVSTORE_URL: redis.url };
   const worker = await startWorker(t, { env, clock: startClock(t) });
@@ -212,8 +211,7 @@ test('CONFIG_FLEET_LINK_VALUES: values are told as they are, as hashes or not at
 });
 
 test('a server that is no control plane of ours is said once, and gives rules as before', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const starting = startWorker(t, { env: environment(server.url), clock: startClock(t) });
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('d', 'd', 0)]);

@@ -10,25 +10,18 @@ import {
   type RecordedMemcachedStore,
   type RecordedMemcachedStoreOptions,
 } from '../../support/memcached-store.ts';
+import { ownedByFile } from '../../support/owner.ts';
 
 /** For tests that use keys of their own and do not look at the server's numbers. */
-const shared = startMemcachedServer();
-test.after.always(async () => (await shared).stop());
+const shared = startMemcachedServer(ownedByFile(test));
 
 async function setUp(
   t: ExecutionContext,
   options: RecordedMemcachedStoreOptions = {},
 ): Promise<{ memcached: MemcachedServer; store: RecordedMemcachedStore }> {
   const memcached = await shared;
-  const store = await openMemcachedStore({ urls: [memcached.url], ...options });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { urls: [memcached.url], ...options });
   return { memcached, store };
-}
-
-async function startOwn(t: ExecutionContext): Promise<MemcachedServer> {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
-  return memcached;
 }
 
 function count(store: CounterStore, ...hits: HitOptions[]) {
@@ -92,7 +85,7 @@ test('later hits leave the lifetime as it is', async (t) => {
 });
 
 test('hits that come together are one increment', async (t) => {
-  const memcached = await startOwn(t);
+  const memcached = await startMemcachedServer(t);
   const { store } = await setUp(t, { urls: [memcached.url] });
   await count(store, { key: 'hot_' });
   await store.settled();
@@ -114,8 +107,7 @@ test('more keys than fit into one command are all read', async (t) => {
 
 test('the hits of other workers count', async (t) => {
   const { memcached, store } = await setUp(t);
-  const other = await openMemcachedStore({ urls: [memcached.url] });
-  t.teardown(() => other.close(0));
+  const other = await openMemcachedStore(t, { urls: [memcached.url] });
   // Both find no counter, and both try to make it.
   await Promise.all([
     ...Array.from({ length: 50 }, (_, index) => count(store, { key: `both_${index}` })),
@@ -199,10 +191,8 @@ test('half a character, which no text can carry, is counted like another', async
 });
 
 test('counters are where CRC-32 modulo the number of nodes says', async (t) => {
-  const servers = await Promise.all([1, 2, 3].map(() => startMemcachedServer()));
-  for (const server of servers) t.teardown(server.stop);
-  const store = await openMemcachedStore({ urls: servers.map(({ url }) => url) });
-  t.teardown(() => store.close(0));
+  const servers = await Promise.all([1, 2, 3].map(() => startMemcachedServer(t)));
+  const store = await openMemcachedStore(t, { urls: servers.map(({ url }) => url) });
   const keys = Array.from({ length: 30 }, (_, index) => `spread_${index}`);
   const hits = keys.map((key, index) => ({ key, hits: index + 1 }));
   const { after } = await count(store, ...hits);
@@ -241,7 +231,7 @@ test('calls are counted by their outcome', async (t) => {
 
 // Proof of differences.md: `MEMSTORE_MAX_IDLE_CONNS` bounds the connections to a node
 test('no more connections are opened than are to be kept', async (t) => {
-  const memcached = await startOwn(t);
+  const memcached = await startMemcachedServer(t);
   const readTotal = async () => (await memcached.stats()).get('total_connections') ?? 0;
   const before = await readTotal();
   const { store } = await setUp(t, { urls: [memcached.url], maxIdleConnections: 3 });

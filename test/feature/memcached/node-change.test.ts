@@ -1,7 +1,7 @@
 // A memory cache that is replaced under load: the SRV record names another one, and the old one is
 // stopped when nobody uses it any more.
 import { Resolver } from 'node:dns/promises';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
@@ -11,12 +11,6 @@ import { loadPerSecond, startSteadyLoad } from '../../support/steady-load.ts';
 const record = '_memcache._tcp.cache.test';
 const keys = Array.from({ length: 20 }, (_, index) => `replaced_${index}`);
 
-async function start(t: ExecutionContext): Promise<MemcachedServer> {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
-  return memcached;
-}
-
 async function sumCounters(memcached: MemcachedServer): Promise<number> {
   let sum = 0;
   for (const key of keys) sum += Number((await memcached.get(key)) ?? 0);
@@ -24,7 +18,11 @@ async function sumCounters(memcached: MemcachedServer): Promise<number> {
 }
 
 test('a node that is replaced under load costs no decision and no hit', async (t) => {
-  const servers = [await start(t), await start(t), await start(t)];
+  const servers = [
+    await startMemcachedServer(t),
+    await startMemcachedServer(t),
+    await startMemcachedServer(t),
+  ];
   const dns = await startDnsServer();
   t.teardown(dns.close);
   const resolver = new Resolver({ timeout: 10_000, tries: 1 });
@@ -37,11 +35,10 @@ test('a node that is replaced under load costs no decision and no hit', async (t
   const unused = 1;
 
   use(first);
-  const store = await openMemcachedStore({
+  const store = await openMemcachedStore(t, {
     source: { kind: 'srv', setting: 'MEMSTORE_SRV', name: record, refreshMs: 50 },
     resolveSrv: (name) => resolver.resolveSrv(name),
   });
-  t.teardown(() => store.close(0));
   const load = startSteadyLoad(store, 60_000, (index) => [
     { key: keys[index % keys.length] ?? '' },
     { key: keys[(index * 7 + 3) % keys.length] ?? '' },

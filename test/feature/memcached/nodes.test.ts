@@ -19,15 +19,6 @@ const record = '_memcache._tcp.cache.test';
 const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
 const file = (name: string) => `${kit}${name}`;
 
-async function start(
-  t: ExecutionContext,
-  options: MemcachedServerOptions = {},
-): Promise<MemcachedServer> {
-  const memcached = await startMemcachedServer(options);
-  t.teardown(memcached.stop);
-  return memcached;
-}
-
 async function startDns(t: ExecutionContext, timeoutMs = 10_000) {
   const dns = await startDnsServer();
   t.teardown(dns.close);
@@ -52,12 +43,11 @@ async function countOne(store: CounterStore, key: string): Promise<number | unde
 const keys = Array.from({ length: 20 }, (_, index) => `srv_${index}`);
 
 test('the nodes of a record are used in the order of their texts', async (t) => {
-  const servers = await Promise.all([1, 2, 3].map(() => start(t)));
+  const servers = await Promise.all([1, 2, 3].map(() => startMemcachedServer(t)));
   const { setNodes, resolveSrv } = await startDns(t);
   setNodes(...servers);
   const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 0 } as const;
-  const store = await openMemcachedStore({ source, resolveSrv });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { source, resolveSrv });
   for (const key of keys) t.is(await countOne(store, key), 1);
   await store.settled();
   const sorted = servers.toSorted((a, b) => (String(a.port) < String(b.port) ? -1 : 1));
@@ -72,12 +62,11 @@ test('the nodes of a record are used in the order of their texts', async (t) => 
 });
 
 test('a record that changes changes the nodes; a failing look-up does not', async (t) => {
-  const [first, second] = [await start(t), await start(t)];
+  const [first, second] = [await startMemcachedServer(t), await startMemcachedServer(t)];
   const { dns, setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
   const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
-  const store = await openMemcachedStore({ source, resolveSrv });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { source, resolveSrv });
   t.is(await countOne(store, 'moving_'), 1);
   await store.settled();
   t.is(await first.get('moving_'), '1');
@@ -119,16 +108,15 @@ test('a record that changes changes the nodes; a failing look-up does not', asyn
 
 /** What a memcached that serves nobody but the asking test counts. */
 async function idleConnections(t: ExecutionContext): Promise<number | undefined> {
-  return (await (await start(t)).stats()).get('curr_connections');
+  return (await (await startMemcachedServer(t)).stats()).get('curr_connections');
 }
 
 test('hits that are on their way to a node that leaves the list are still added', async (t) => {
-  const [first, second] = [await start(t), await start(t)];
+  const [first, second] = [await startMemcachedServer(t), await startMemcachedServer(t)];
   const { setNodes, resolveSrv } = await startDns(t);
   setNodes(first);
   const source = { kind: 'srv', name: record, setting: 'MEMCACHE_SRV', refreshMs: 20 } as const;
-  const store = await openMemcachedStore({ source, resolveSrv });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { source, resolveSrv });
   await countOne(store, 'leaving_');
   await store.settled();
   let sent = 1;
@@ -176,8 +164,7 @@ test('the start can be given up during the look-up', async (t) => {
 });
 
 test('without a node everything counts as 0, and that is told', async (t) => {
-  const store = await openMemcachedStore({ urls: [] });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { urls: [] });
   t.is(await countOne(store, 'nowhere_'), 1);
   t.is(await countOne(store, 'nowhere_'), 1);
   t.deepEqual(store.log.lines, ['error memory cache: no node is known, so nothing is counted']);
@@ -244,9 +231,8 @@ const tlsCases: {
 ];
 for (const { title, serves, tls, failure } of tlsCases) {
   test(`over TLS, ${title}`, async (t) => {
-    const memcached = await start(t, { tls: serves });
-    const store = await openMemcachedStore({ urls: [`localhost:${memcached.port}`], tls });
-    t.teardown(() => store.close(0));
+    const memcached = await startMemcachedServer(t, { tls: serves });
+    const store = await openMemcachedStore(t, { urls: [`localhost:${memcached.port}`], tls });
     const results = [await countOne(store, 'tls_'), await countOne(store, 'tls_')];
     if (failure === undefined) {
       t.deepEqual(results, [1, 2]);

@@ -20,28 +20,19 @@ const silentBoundMs = 15_000;
 const openGauge = 'ratelimit.store.breaker.open';
 const readError = 'ratelimit.memcache.multiget.__code=error';
 
-async function start(t: ExecutionContext) {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
-  return memcached;
-}
-
 /** For silence: the proxy keeps connections, accepts others, and passes nothing on. */
 async function startBehindProxy(t: ExecutionContext) {
-  const memcached = await start(t);
-  const proxy = await startTcpProxy(memcached.port);
-  t.teardown(proxy.close);
+  const memcached = await startMemcachedServer(t);
+  const proxy = await startTcpProxy(t, memcached.port);
   return { memcached, proxy, url: `127.0.0.1:${proxy.port}` };
 }
 
-async function open(
+function open(
   t: ExecutionContext,
   urls: readonly string[],
   maxIdleConnections = 2,
 ): Promise<RecordedMemcachedStore> {
-  const store = await openMemcachedStore({ urls, maxIdleConnections });
-  t.teardown(() => store.close(0));
-  return store;
+  return openMemcachedStore(t, { urls, maxIdleConnections });
 }
 
 function count(store: CounterStore, hits: readonly HitOptions[], timeoutMs = 20_000) {
@@ -84,7 +75,7 @@ test('a node that is not there counts as 0, and is told at the start', async (t)
 });
 
 test('a node that goes away and comes back is counted in again', async (t) => {
-  const memcached = await start(t);
+  const memcached = await startMemcachedServer(t);
   const store = await open(t, [memcached.url]);
   t.deepEqual((await count(store, [{ key: 'back_', hits: 5 }])).after, [5]);
   await store.settled();
@@ -120,8 +111,7 @@ test('an idle connection that ends is replaced', async (t) => {
 
 test('a silent node is waited for no longer than its timeout', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
-  const store = await openMemcachedStore({ urls: [url], clock: systemClock });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { urls: [url], clock: systemClock });
   // A busy machine may have taken a slow answer for none.
   await eventually('it answers', async () => {
     const { after } = await count(store, [{ key: 'silent_', hits: 7 }]);
@@ -146,8 +136,7 @@ test('a silent node is waited for no longer than its timeout', async (t) => {
 
 test('a deadline that is earlier ends the wait', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
-  const store = await openMemcachedStore({ urls: [url] });
-  t.teardown(() => store.close(0));
+  const store = await openMemcachedStore(t, { urls: [url] });
   await count(store, [{ key: 'hurry_' }]);
   await store.settled();
   proxy.inject({ kind: 'stall' });
@@ -158,7 +147,7 @@ test('a deadline that is earlier ends the wait', async (t) => {
 });
 
 test('one node that is gone leaves the counters of the others exact', async (t) => {
-  const memcached = await start(t);
+  const memcached = await startMemcachedServer(t);
   const store = await open(t, [memcached.url, `127.0.0.1:${await freePort()}`]);
   const keys = Array.from({ length: 20 }, (_, index) => `half_${index}`);
   for (let round = 1; round <= 3; round++) {
@@ -200,8 +189,8 @@ test('200 cut answers: every hit is counted once', async (t) => {
 });
 
 test('the close waits for the hits that were answered', async (t) => {
-  const memcached = await start(t);
-  const store = await openMemcachedStore({ urls: [memcached.url] });
+  const memcached = await startMemcachedServer(t);
+  const store = await openMemcachedStore(t, { urls: [memcached.url] });
   const counting = Promise.all(
     Array.from({ length: 200 }, (_, index) => count(store, [{ key: `last_${index}` }])),
   );
@@ -213,7 +202,7 @@ test('the close waits for the hits that were answered', async (t) => {
 
 test('the close gives up after its grace, and says what is lost', async (t) => {
   const { proxy, url } = await startBehindProxy(t);
-  const store = await openMemcachedStore({ urls: [url] });
+  const store = await openMemcachedStore(t, { urls: [url] });
   await count(store, [{ key: 'lost_' }]);
   await store.settled();
   proxy.inject({ kind: 'stall' });
@@ -233,7 +222,7 @@ test('the close gives up after its grace, and says what is lost', async (t) => {
 });
 
 test.serial('more than 65,536 waiting requests fail at once', async (t) => {
-  const memcached = await start(t);
+  const memcached = await startMemcachedServer(t);
   const store = await open(t, [memcached.url]);
   const all = Array.from({ length: 65_537 }, () => count(store, [{ key: 'crowd_' }]));
   t.is((await all.at(-1))?.error?.code, 'overloaded');
@@ -259,8 +248,7 @@ for (const [what, said] of [
     if (address === null || typeof address === 'string') throw new Error('no port');
     // What it says may pass for an answer; then it is silent.
     const urls = [`127.0.0.1:${address.port}`];
-    const store = await openMemcachedStore({ urls, clock: systemClock });
-    t.teardown(() => store.close(0));
+    const store = await openMemcachedStore(t, { urls, clock: systemClock });
     for (let round = 0; round < 3; round++) {
       const { error, after } = await count(store, [{ key: 'nonsense_' }]);
       t.is(error, undefined);

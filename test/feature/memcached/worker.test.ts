@@ -28,13 +28,11 @@ function startPatientWorker(t: ExecutionContext, env: Readonly<Record<string, st
   });
 }
 
-async function startWorker(
+function startWorker(
   t: ExecutionContext,
   env: Readonly<Record<string, string>>,
 ): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memcache', ...env }, rules });
-  t.teardown(worker.stop);
-  return worker;
+  return startWorkerProcess(t, { env: { BACKEND_TYPE: 'memcache', ...env }, rules });
 }
 
 function toRequest(...users: readonly string[]) {
@@ -70,8 +68,7 @@ test.serial(
 );
 
 test.serial('a year is counted, and over the limit means over the limit', async (t) => {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
+  const memcached = await startMemcachedServer(t);
   const worker = await startPatientWorker(t, { MEMSTORE_HOST_PORT: memcached.url });
   const statuses: number[] = [];
   for (let round = 0; round < 5; round++) statuses.push((await worker.decide('user=ann')).status);
@@ -82,8 +79,7 @@ test.serial('a year is counted, and over the limit means over the limit', async 
 test.serial(
   'a key that is too long fails its call, naming the descriptor, and no other',
   async (t) => {
-    const memcached = await startMemcachedServer();
-    t.teardown(memcached.stop);
+    const memcached = await startMemcachedServer(t);
     const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
     const long = 'x'.repeat(300);
     const target = `127.0.0.1:${worker.ports.grpc}`;
@@ -106,8 +102,7 @@ test.serial(
 );
 
 test.serial('calls to the memory cache are pushed with their codes in their names', async (t) => {
-  const [memcached, statsd] = [await startMemcachedServer(), await startStatsdReceiver()];
-  t.teardown(memcached.stop);
+  const [memcached, statsd] = [await startMemcachedServer(t), await startStatsdReceiver()];
   t.teardown(statsd.close);
   const worker = await startPatientWorker(t, {
     MEMCACHE_HOST_PORT: memcached.url,
@@ -132,8 +127,7 @@ test.serial('calls to the memory cache are pushed with their codes in their name
 // Proof of differences.md: Hits under way to a memory cache are added before the process ends
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
   t.timeout(240_000);
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
+  const memcached = await startMemcachedServer(t);
   const users: string[] = [];
   for (let attempt = 1; ; attempt++) {
     const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });

@@ -244,8 +244,7 @@ test('the collector has what its pipelines name, and the port that workers send 
 });
 
 test('alerts and dashboard name metrics that workers and control plane have', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 1));
   const tls = mkdtempSync(join(tmpdir(), 'ratelane-observed-tls-'));
@@ -263,7 +262,7 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   });
   await plane.start();
   const metricsPort = await freePort();
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     readyTimeoutMs: startMs,
     env: {
       KVSTORE_URL: redis.url,
@@ -283,7 +282,6 @@ test('alerts and dashboard name metrics that workers and control plane have', as
       PULLMETRICS_ADDR: `127.0.0.1:${metricsPort}`,
     },
   });
-  t.teardown(worker.stop);
   const caller = createCaller(
     `localhost:${worker.ports.grpc}`,
     credentials.createSsl(Buffer.from(authority)),

@@ -276,10 +276,9 @@ test('while the disk is full decisions go on, and it is said once', async (t) =>
 });
 
 test('the processes of a worker record in one file', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const path = join(await createFolder(t), 'decisions');
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     rules: { 'a.yaml': rules },
     env: {
       KVSTORE_URL: redis.url,
@@ -288,7 +287,6 @@ test('the processes of a worker record in one file', async (t) => {
       RECORD_DECISIONS_RATE: '1',
     },
   });
-  t.teardown(worker.stop);
   for (let caller = 0; caller < 8; caller++) {
     const { decide, close } = createWorkerCaller(worker);
     for (let index = 0; index < 5; index++)

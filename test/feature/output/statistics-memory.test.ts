@@ -63,8 +63,7 @@ async function readRssBytes(pid: number): Promise<number> {
 
 test('names beyond the bound cost a worker bounded memory as the system sees it', async (t) => {
   t.timeout(180_000);
-  const redis = await startRedisServer();
-  t.teardown(() => redis.stop());
+  const redis = await startRedisServer(t);
   const silent = createServer({ pauseOnConnect: true }, (socket) => {
     socket.on('error', () => {});
     t.teardown(() => socket.destroy());
@@ -75,7 +74,7 @@ test('names beyond the bound cost a worker bounded memory as the system sees it'
   const traces = await startOtlpReceiver('http');
   t.teardown(() => traces.close());
   const pull = `127.0.0.1:${await freePort()}`;
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     rules: { 'd.yaml': rules },
     env: {
       REDIS_URL: redis.url,
@@ -90,7 +89,6 @@ test('names beyond the bound cost a worker bounded memory as the system sees it'
       OTEL_EXPORTER_OTLP_ENDPOINT: traces.url,
     },
   });
-  t.teardown(() => worker.stop());
   const askAll = createAsker(t, worker.ports.grpc);
   const read = async (url: string) => (await fetch(url)).text();
 

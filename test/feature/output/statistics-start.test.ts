@@ -28,8 +28,7 @@ async function writeMapping(t: ExecutionContext, text: string): Promise<string> 
 }
 
 async function endingOf(t: ExecutionContext, env: Readonly<Record<string, string>>) {
-  const worker = await spawnWorkerProcess({ env: { ...base, ...env }, rules });
-  t.teardown(() => worker.stop());
+  const worker = await spawnWorkerProcess(t, { env: { ...base, ...env }, rules });
   return { ending: await worker.waitForEnd(60_000), output: worker.output() };
 }
 
@@ -66,7 +65,7 @@ test('PULLMETRICS_MAPPER_YAML: a mapping file takes the place of the default map
 `,
   );
   const port = await freePort();
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       ...base,
       PULLMETRICS_ADDR: `127.0.0.1:${port}`,
@@ -75,7 +74,6 @@ test('PULLMETRICS_MAPPER_YAML: a mapping file takes the place of the default map
     },
     rules,
   });
-  t.teardown(() => worker.stop());
   const descriptors = [{ entries: [{ key: 'user', value: 'ada' }] }];
   const decision = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
     method: 'POST',

@@ -37,7 +37,7 @@ for (const protocol of ['http', 'grpc'] as const) {
     async (t) => {
       const receiver = await startStalledReceiver();
       t.teardown(() => receiver.close());
-      const worker = await startWorkerProcess({
+      const worker = await startWorkerProcess(t, {
         rules: {
           'd.yaml': 'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unlimited: true}\n',
         },
@@ -51,7 +51,6 @@ for (const protocol of ['http', 'grpc'] as const) {
           OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16',
         },
       });
-      t.teardown(() => worker.stop());
       t.deepEqual(new Set(await ask(t, worker.ports.grpc)), new Set(['answered']));
       await eventually('a connection', () => receiver.connections > 0);
       t.deepEqual(new Set(await ask(t, worker.ports.grpc)), new Set(['answered']));

@@ -32,12 +32,12 @@ async function startReceiver(t: ExecutionContext, protocol: 'http' | 'grpc' = 'h
   return receiver;
 }
 
-async function startWorker(
+function startWorker(
   t: ExecutionContext,
   receiver: OtlpReceiver,
   env: Readonly<Record<string, string>> = {},
 ) {
-  const worker = await startWorkerProcess({
+  return startWorkerProcess(t, {
     rules,
     env: {
       BACKEND_TYPE: 'memory',
@@ -47,8 +47,6 @@ async function startWorker(
       ...env,
     },
   });
-  t.teardown(() => worker.stop());
-  return worker;
 }
 
 async function ask(
@@ -92,8 +90,7 @@ for (const protocol of ['http', 'grpc'] as const) {
   test.serial(
     `TRACING_EXPORTER_PROTOCOL=${protocol}: a decision over gRPC is a server span with the decision and the store's call below it, of TRACING_SERVICE_NAME in TRACING_SERVICE_NAMESPACE`,
     async (t) => {
-      const redis = await startRedisServer();
-      t.teardown(() => redis.stop());
+      const redis = await startRedisServer(t);
       const receiver = await startReceiver(t, protocol);
       const worker = await startWorker(t, receiver, {
         BACKEND_TYPE: 'redis',

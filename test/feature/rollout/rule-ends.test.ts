@@ -19,13 +19,11 @@ descriptors:
 const stores: Readonly<Record<string, (t: ExecutionContext) => Promise<Record<string, string>>>> = {
   memory: async () => ({ BACKEND_TYPE: 'memory' }),
   async Redis(t) {
-    const redis = await startRedisServer();
-    t.teardown(() => redis.stop());
+    const redis = await startRedisServer(t);
     return { BACKEND_TYPE: 'redis', KVSTORE_TYPE: 'SINGLE', KVSTORE_URL: redis.url };
   },
   async memcached(t) {
-    const server = await startMemcachedServer();
-    t.teardown(() => server.stop());
+    const server = await startMemcachedServer(t);
     return { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.url };
   },
 };

@@ -17,19 +17,10 @@ const memcached = { BACKEND_TYPE: 'memcache' };
 const record = '_memcache._tcp.cache.test';
 const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
 
-async function startServer(
-  t: ExecutionContext,
-  options?: Parameters<typeof startMemcachedServer>[0],
-) {
-  const server = await startMemcachedServer(options);
-  t.teardown(server.stop);
-  return server;
-}
-
 test.serial(
   'MEMSTORE_SRV, MEMSTORE_SRV_REFRESH: the nodes of the record count, and it is looked up so often',
   async (t) => {
-    const servers = [await startServer(t), await startServer(t)];
+    const servers = [await startMemcachedServer(t), await startMemcachedServer(t)];
     const dns = await startDnsServer();
     t.teardown(dns.close);
     const { resolveSrv } = Resolver.prototype;
@@ -66,7 +57,7 @@ test.serial('MEMSTORE_MAX_IDLE_CONNS: so many connections are opened', async (t)
     ['5', 5],
     ['-1', 2],
   ] as const) {
-    const server = await startServer(t);
+    const server = await startMemcachedServer(t);
     const connections = async () => (await server.stats()).get('curr_connections') ?? 0;
     // The one that asks; that by which the server was waited for may not be closed yet.
     await eventually('nobody else is connected', async () => (await connections()) === 1);
@@ -100,7 +91,7 @@ const tls: Record<(typeof tlsNames)[number], string> = {
 
 /** The status of a second hit, from a node with a certificate for another name, that wants one. */
 async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string>>) {
-  const { port } = await startServer(t, {
+  const { port } = await startMemcachedServer(t, {
     tls: { cert: `${kit}other.pem`, key: `${kit}other.key`, clientCa: `${kit}ca.pem` },
   });
   const worker = await startWorker(t, {

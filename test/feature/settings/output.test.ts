@@ -5,6 +5,7 @@ import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
+import { unowned } from '../../support/owner.ts';
 import { createWorkerCaller } from '../../support/worker-caller.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
@@ -19,7 +20,7 @@ const pushed: string[] = [];
 const receiver = createSocket('udp4', (message) => pushed.push(message.toString()));
 receiver.bind(0, '127.0.0.1');
 await once(receiver, 'listening');
-const worker = await startWorkerProcess({
+const worker = await startWorkerProcess(unowned, {
   rules: {
     'd.yaml': [
       'domain: d',

@@ -57,10 +57,8 @@ test('RUNTIME_WATCH_ROOT: when it is false, rules that change in place are loade
   t.pass();
 });
 
-async function startServer(t: ExecutionContext, credentials?: ServerCredentials) {
-  const server = await startScriptedAdsServer(credentials && { credentials });
-  t.teardown(server.stop);
-  return server;
+function startServer(t: ExecutionContext, credentials?: ServerCredentials) {
+  return startScriptedAdsServer(t, credentials && { credentials });
 }
 
 function launch(
@@ -257,8 +255,7 @@ test('XDS_CLIENT_BACKOFF_JITTER: a wait is longer than it would be, and shorter 
 
 test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: attempts that fail are so far apart', async (t) => {
   const clock = createManualClock();
-  const proxy = await startTcpProxy(1);
-  t.teardown(proxy.close);
+  const proxy = await startTcpProxy(t, 1);
   const worker = await launch(t, `127.0.0.1:${proxy.port}`, {
     clock,
     env: { CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '7s' },

@@ -41,14 +41,13 @@ async function startTlsServer(t: ExecutionContext) {
   };
   const port = await freePort();
   const caFile = await write('ca.pem', authority);
-  const redis = await startRedisServer({
+  const redis = await startRedisServer(t, {
     args: [
       ...['--tls-port', String(port), '--tls-ca-cert-file', caFile],
       ...['--tls-cert-file', await write('server.pem', misnamedCertificate.cert)],
       ...['--tls-key-file', await write('server.key', misnamedCertificate.key)],
     ],
   });
-  t.teardown(redis.stop);
   const env: Record<(typeof tlsNames)[number], string> = {
     KVSTORE_TLS: 'true',
     KVSTORE_TLS_CACERT: caFile,
@@ -96,8 +95,7 @@ test.serial(
 test.serial(
   'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: a connection to a replica is closed',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t);
     const worker = await startWorker(t, {
       rules,
       env: { KVSTORE_URL: redis.url, KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },

@@ -7,13 +7,10 @@ import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { signToken } from '../../../worker/counters/redis/cloud-iam-token.ts';
 import { eventually } from '../../support/eventually.ts';
+import { ownedByFile } from '../../support/owner.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 import { startRedisSentinels } from '../../support/redis-sentinel.ts';
-import {
-  type RedisServer,
-  type RedisServerOptions,
-  startRedisServer,
-} from '../../support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { startWorker, type WorkerInProcess } from '../../support/worker-in-process.ts';
 
 const rules = `
@@ -29,8 +26,7 @@ const soonMs = 8_000;
 /** With it tokens and counters stay the same for a whole test. */
 const fixedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 2, 4, 5, 6, 7) };
 
-const other = startRedisServer();
-test.after.always(async () => (await other).stop());
+const other = startRedisServer(ownedByFile(test));
 
 /** The store that a test is about. */
 interface StoreUnderTest {
@@ -78,12 +74,6 @@ function testBoth<Key extends string>(
   }
 }
 
-async function startServer(t: ExecutionContext, options?: RedisServerOptions) {
-  const server = await startRedisServer(options);
-  t.teardown(server.stop);
-  return server;
-}
-
 /** Until `resume`, the server answers no command that writes. */
 async function pauseWrites({ command }: RedisServer) {
   await command('CLIENT', 'PAUSE', 60_000, 'WRITE');
@@ -106,7 +96,7 @@ testBoth(
     socketType: ['KVSTORE_SOCKET_TYPE', 'KVSTORE_PERSECOND_SOCKET_TYPE'],
   },
   async (t, store, { url, socketType }) => {
-    const redis = await startServer(t, { unix: true });
+    const redis = await startRedisServer(t, { unix: true });
     // By itself this would be a host's name.
     const path = relative(process.cwd(), redis.url);
     const worker = await store.start(t, { [url]: path, [socketType]: 'unix' });
@@ -121,7 +111,7 @@ testBoth(
     timeout: ['KVSTORE_TIMEOUT', 'KVSTORE_PERSECOND_TIMEOUT'],
   },
   async (t, store, { timeout }) => {
-    const redis = await startServer(t);
+    const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [timeout]: '150ms' });
     const { resume } = await pauseWrites(redis);
     const sentMs = systemClock.monotonicMs();
@@ -137,7 +127,7 @@ testBoth(
     auth: ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'],
   },
   async (t, store, { auth }) => {
-    const redis = await startServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
+    const redis = await startRedisServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
     const worker = await store.start(t, { [store.url]: redis.url, [auth]: 'open' });
     t.is((await worker.decide(store.key)).status, 200);
   },
@@ -149,7 +139,7 @@ testBoth(
     authFile: ['KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE'],
   },
   async (t, store, { authFile }) => {
-    const redis = await startServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
+    const redis = await startRedisServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
     const folder = await mkdtemp(join(tmpdir(), 'ratelane-settings-'));
     t.teardown(() => rm(folder, { recursive: true }));
     const file = join(folder, 'password');
@@ -159,8 +149,10 @@ testBoth(
   },
 );
 
-const sentinels = startRedisSentinels({ password: 'open', sentinelPassword: 'watch' });
-test.after.always(async () => (await sentinels).stop());
+const sentinels = startRedisSentinels(ownedByFile(test), {
+  password: 'open',
+  sentinelPassword: 'watch',
+});
 
 testBoth(
   'the sentinels of the address are asked for the master, with their password',
@@ -189,7 +181,7 @@ testBoth(
     poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'],
   },
   async (t, store, { poolSize }) => {
-    const redis = await startServer(t);
+    const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [poolSize]: '13' });
     await eventually('all connections', async () =>
       (await worker.page('/stats')).includes(`ratelimit.${store.pool}.cx_active: 13\n`),
@@ -209,7 +201,7 @@ testBoth(
     poolSize: ['KVSTORE_POOL_SIZE', 'KVSTORE_PERSECOND_POOL_SIZE'],
   },
   async (t, store, { behavior, waitDuration, poolSize }) => {
-    const redis = await startServer(t);
+    const redis = await startRedisServer(t);
     const worker = await store.start(t, {
       [store.url]: redis.url,
       [behavior]: 'ERROR',
@@ -232,7 +224,7 @@ testBoth(
     pipelineWindow: ['KVSTORE_PIPELINE_WINDOW', 'KVSTORE_PERSECOND_PIPELINE_WINDOW'],
   },
   async (t, store, { pipelineWindow }) => {
-    const redis = await startServer(t);
+    const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [pipelineWindow]: '200ms' });
     const sentMs = systemClock.monotonicMs();
     t.is((await worker.decide(store.key)).status, 200);
@@ -247,7 +239,7 @@ testBoth(
     pipelineLimit: ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT'],
   },
   async (t, store, { pipelineLimit }) => {
-    const redis = await startServer(t);
+    const redis = await startRedisServer(t);
     const worker = await store.start(t, { [store.url]: redis.url, [pipelineLimit]: '1' });
     t.is((await worker.decide(store.key, store.key)).status, 200);
     const warning = worker.log.lines.find((line) => line.includes(pipelineLimit)) ?? '';
@@ -255,8 +247,7 @@ testBoth(
   },
 );
 
-const cluster = startRedisCluster();
-test.after.always(async () => (await cluster).stop());
+const cluster = startRedisCluster(ownedByFile(test));
 
 testBoth(
   'so many nodes of a cluster are asked at once',
@@ -306,7 +297,7 @@ testBoth(
     // The cloud's own names: its library finds them by itself.
     process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
     process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
-    const redis = await startServer(t, { args: ['--requirepass', 'admin'], auth: ['admin'] });
+    const redis = await startRedisServer(t, { args: ['--requirepass', 'admin'], auth: ['admin'] });
     const token = await signToken(
       { cacheName: 'orders', userId: 'limits', serverless: true, region: 'eu-west-1' },
       { accessKeyId: 'AKID', secretAccessKey: 'secret' },

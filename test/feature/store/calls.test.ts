@@ -52,8 +52,7 @@ async function seeDelay(
   port: number,
   toEnv: (address: string) => Readonly<Record<string, string>>,
 ): Promise<void> {
-  const proxy = await startTcpProxy(port);
-  t.teardown(proxy.close);
+  const proxy = await startTcpProxy(t, port);
   const address = `127.0.0.1:${proxy.port}`;
   const { decide, readPage } = await startPulledWorker(t, toEnv(address));
   for (let round = 0; round < 5; round++) t.is((await decide('k')).status, 200);
@@ -78,8 +77,10 @@ async function seeDelay(
 test.serial(
   'a Redis that takes 60 ms longer is seen by its address, without its password',
   async (t) => {
-    const redis = await startRedisServer({ args: ['--requirepass', password], auth: [password] });
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t, {
+      args: ['--requirepass', password],
+      auth: [password],
+    });
     await seeDelay(t, redis.port, (address) => ({
       REDIS_URL: `redis://:${password}@${address}`,
     }));
@@ -87,8 +88,7 @@ test.serial(
 );
 
 test.serial('a memcached that takes 60 ms longer is seen by its address', async (t) => {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
+  const memcached = await startMemcachedServer(t);
   await seeDelay(t, memcached.port, (address) => ({
     BACKEND_TYPE: 'memcache',
     MEMCACHE_HOST_PORT: address,
@@ -96,8 +96,7 @@ test.serial('a memcached that takes 60 ms longer is seen by its address', async 
 });
 
 test.serial('behind sentinels it is the master that has calls', async (t) => {
-  const group = await startRedisSentinels();
-  t.teardown(group.stop);
+  const group = await startRedisSentinels(t);
   const { decide, readPage } = await startPulledWorker(t, {
     REDIS_TYPE: 'sentinel',
     REDIS_URL: group.url,
@@ -107,8 +106,7 @@ test.serial('behind sentinels it is the master that has calls', async (t) => {
 });
 
 test.serial('of a cluster each node that counts has calls of its own', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   const { decide, readPage } = await startPulledWorker(t, {
     REDIS_TYPE: 'cluster',
     REDIS_URL: cluster.url,

@@ -12,7 +12,7 @@ async function check(
   type: 'single' | 'cluster',
 ) {
   let apartMs = 0;
-  const store = await openRedisStore(url, {
+  const store = await openRedisStore(t, url, {
     type,
     clock: { ...systemClock, wallMs: () => Date.now() + 3_600_000 },
     clockOffset: {
@@ -24,7 +24,6 @@ async function check(
       },
     },
   });
-  t.teardown(() => store.close(0));
   await eventually('an hour', () => Math.abs(apartMs - 3_600_000) < 5_000);
   t.regex(store.state().detail, /; this clock is 3[56]\d{5} ms ahead of the store's/);
   t.regex(store.log.lines.join(), /warning key-value store .*: this clock is .* ms ahead of/);
@@ -32,13 +31,11 @@ async function check(
 
 // Proof of differences.md: This clock is compared with the store's
 test.serial('one server', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   await check(t, redis.url, 'single');
 });
 
 test.serial('a cluster', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   await check(t, cluster.url, 'cluster');
 });

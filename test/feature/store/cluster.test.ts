@@ -26,10 +26,11 @@ async function count(store: RecordedRedisStore, keys: readonly string[], refund 
 
 // Proof of differences.md: A decision on a cluster is one batch for each node
 test.serial('a request over several nodes is counted on each', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
-  const store = await openRedisStore(cluster.url.split(',')[0] ?? '', { type: 'cluster', size: 2 });
-  t.teardown(() => store.close(0));
+  const cluster = await startRedisCluster(t);
+  const store = await openRedisStore(t, cluster.url.split(',')[0] ?? '', {
+    type: 'cluster',
+    size: 2,
+  });
   const keys = Array.from({ length: 20 }, (_, index) => `spread_ü${index}_`);
   await eventually('every master', () => store.connections.active === 6);
   t.deepEqual(
@@ -44,10 +45,8 @@ test.serial('a request over several nodes is counted on each', async (t) => {
 });
 
 test.serial('slots that move under load cost no decision and no hit', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
-  const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs: 20_000 });
-  t.teardown(() => store.close(0));
+  const cluster = await startRedisCluster(t);
+  const store = await openRedisStore(t, cluster.url, { type: 'cluster', timeoutMs: 20_000 });
   const tags = ['one', 'two', 'three'];
   const keys = tags.flatMap(keysOf);
   const load = startSteadyLoad(store, 20_000, (index) => [
@@ -97,10 +96,8 @@ test.serial(
   'a lost master: errors only for its slots and only until its replica serves',
   async (t) => {
     t.timeout(240_000);
-    const cluster = await startRedisCluster({ replica: true });
-    t.teardown(cluster.stop);
-    const store = await openRedisStore(cluster.url, { type: 'cluster', timeoutMs, size: 2 });
-    t.teardown(() => store.close(0));
+    const cluster = await startRedisCluster(t, { replica: true });
+    const store = await openRedisStore(t, cluster.url, { type: 'cluster', timeoutMs, size: 2 });
     const [lost] = cluster.masters;
     const { replica } = cluster;
     if (lost === undefined || replica === undefined) throw new Error('no such node');
@@ -157,8 +154,7 @@ async function isNamed(node: RedisServer): Promise<boolean> {
 }
 
 test.serial('a server that is no cluster is said to be none', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const store = createRecordedRedisStore(redis.url, { type: 'cluster' });
   t.teardown(() => store.close(0));
   const stopping = new AbortController();
@@ -170,15 +166,13 @@ test.serial('a server that is no cluster is said to be none', async (t) => {
 });
 
 test.serial('a slot that nobody serves fails the decisions on it, and no other', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   const slot = await cluster.slotOf('{gap}');
   for (const node of cluster.masters) {
     await node.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
     await node.command('CLUSTER', 'DELSLOTS', slot);
   }
-  const store = await openRedisStore(cluster.url, { type: 'cluster' });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, cluster.url, { type: 'cluster' });
   t.regex((await count(store, ['{gap}a_'])).error?.message ?? '', /no node serves slot \d+$/);
   t.regex((await count(store, ['other_', '{gap}a_'])).error?.message ?? '', /no node serves slot/);
   t.is(await cluster.read('other_'), undefined);
@@ -192,10 +186,8 @@ test.serial('a slot that nobody serves fails the decisions on it, and no other',
 });
 
 test.serial('a counter that is made anew while its slot moves gets a lifetime', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
-  const store = await openRedisStore(cluster.url, { type: 'cluster' });
-  t.teardown(() => store.close(0));
+  const cluster = await startRedisCluster(t);
+  const store = await openRedisStore(t, cluster.url, { type: 'cluster' });
   const key = '{anew}_';
   // From now on the worker takes the lifetime for known.
   await count(store, [key]);

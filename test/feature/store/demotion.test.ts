@@ -28,12 +28,9 @@ interface Pair {
 }
 
 async function startPair(t: ExecutionContext): Promise<Pair> {
-  const master = await startRedisServer();
-  t.teardown(master.stop);
-  const heir = await startRedisServer({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
-  t.teardown(heir.stop);
-  const proxy = await startTcpProxy(master.port);
-  t.teardown(proxy.close);
+  const master = await startRedisServer(t);
+  const heir = await startRedisServer(t, { args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+  const proxy = await startTcpProxy(t, master.port);
   const readRole = async (server: RedisServer) =>
     String(await server.command('INFO', 'replication'));
   await eventually('the replica follows', async () =>
@@ -54,8 +51,7 @@ async function startPair(t: ExecutionContext): Promise<Pair> {
 
 test.serial('each connection is refused once and closed, and the next one counts', async (t) => {
   const { url, heir, swap } = await startPair(t);
-  const store = await openRedisStore(url, { size: poolSize, closeOnReadonlyError: true });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url, { size: poolSize, closeOnReadonlyError: true });
   await eventually('all connections', () => store.connections.active === poolSize);
   const load = startSteadyLoad(store, 20_000, (index) => [{ key: keyOf(index) }]);
   await eventually('the load runs', () => load.results.length > 200);
@@ -91,10 +87,8 @@ test.serial('each connection is refused once and closed, and the next one counts
 test.serial(
   'without the setting connections are kept, and refused until theirs is a master again',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const store = await openRedisStore(redis.url, { size: poolSize });
-    t.teardown(() => store.close(0));
+    const redis = await startRedisServer(t);
+    const store = await openRedisStore(t, redis.url, { size: poolSize });
     await eventually('all connections', () => store.connections.active === poolSize);
     const listClients = async () => {
       const lines = String(await redis.command('CLIENT', 'LIST', 'TYPE', 'normal')).split('\n');
@@ -146,7 +140,7 @@ test.serial(
         `    rate_limit: {unit: ${unit}, requests_per_unit: 1000000}`,
       ]),
     );
-    const worker = await startWorkerProcess({
+    const worker = await startWorkerProcess(t, {
       rules: { 'limits.yaml': rules.join('\n') },
       env: {
         KVSTORE_SOCKET_TYPE: 'tcp',
@@ -161,7 +155,6 @@ test.serial(
         EXPIRATION_JITTER_MAX_SECONDS: '1000000000',
       },
     });
-    t.teardown(worker.stop);
     const callers = { hour: createWorkerCaller(worker), second: createWorkerCaller(worker) };
     t.teardown(() => callers.hour.close());
     t.teardown(() => callers.second.close());

@@ -82,15 +82,13 @@ function logPhase(t: ExecutionContext, phase: string, calls: readonly PacedCall[
 for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
   test(`${mode}: a store that stands still is waited for once`, async (t) => {
     t.timeout(testMs);
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t);
     let counted = 0;
-    const proxy = await startTcpProxy(redis.port, {
+    const proxy = await startTcpProxy(t, redis.port, {
       onRequest: (chunk) => {
         if (chunk.includes('INCRBY')) counted++;
       },
     });
-    t.teardown(proxy.close);
     const env = {
       KVSTORE_URL: `127.0.0.1:${proxy.port}`,
       // Decisions wait longer for a server than a busy machine holds it up: with `error` always, with
@@ -98,8 +96,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       KVSTORE_TIMEOUT: mode === 'error' ? '5s' : '10s',
       KVSTORE_FAILURE_MODE: mode,
     };
-    const worker = await startWorkerProcess({ env, rules });
-    t.teardown(worker.stop);
+    const worker = await startWorkerProcess(t, { env, rules });
     const load = await startPacedCalls(worker.ports.grpc, ratePerSecond, requests);
     t.teardown(load.stop);
     // The first ones compile the worker's code.
@@ -126,7 +123,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     const measuredMs = performance.now();
     if (mode !== 'error') {
       const spawnedMs = performance.now();
-      const other = await startWorkerProcess({ env, rules });
+      const other = await startWorkerProcess(t, { env, rules });
       t.log(
         `a worker started meanwhile serves after ${Math.round(performance.now() - spawnedMs)} ms`,
       );
@@ -173,14 +170,12 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
 
 test('a store that is away is probed over one connection at a time', async (t) => {
   t.timeout(testMs);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const requestsSeen: string[] = [];
-  const proxy = await startTcpProxy(redis.port, {
+  const proxy = await startTcpProxy(t, redis.port, {
     onRequest: (chunk) => requestsSeen.push(chunk.toString('latin1')),
   });
-  t.teardown(proxy.close);
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: {
       KVSTORE_URL: `127.0.0.1:${proxy.port}`,
       KVSTORE_TIMEOUT: `${probeTimeoutMs}ms`,
@@ -190,7 +185,6 @@ test('a store that is away is probed over one connection at a time', async (t) =
     },
     rules,
   });
-  t.teardown(worker.stop);
   const load = await startPacedCalls(worker.ports.grpc, 200, requests);
   t.teardown(load.stop);
   await eventually('decisions', () => load.calls.length > 20);

@@ -115,14 +115,12 @@ for (const mode of modes) {
   test.serial(
     `KVSTORE_FAILURE_MODE=${mode}: a worker started without its Redis serves at once`,
     async (t) => {
-      const redis = await startRedisServer();
-      t.teardown(redis.stop);
+      const redis = await startRedisServer(t);
       await redis.kill();
-      const worker = await startWorkerProcess({
+      const worker = await startWorkerProcess(t, {
         env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode },
         rules,
       });
-      t.teardown(worker.stop);
       await checkAnswers(t, worker, mode);
       t.regex(worker.output(), /without the store|in this process alone/);
       await redis.restart();
@@ -139,10 +137,9 @@ for (const mode of modes) {
   test.serial(
     `KVSTORE_FAILURE_MODE=${mode}: a worker started without its memory cache serves at once`,
     async (t) => {
-      const memcached = await startMemcachedServer();
-      t.teardown(memcached.stop);
+      const memcached = await startMemcachedServer(t);
       await memcached.kill();
-      const worker = await startWorkerProcess({
+      const worker = await startWorkerProcess(t, {
         env: {
           BACKEND_TYPE: 'memcache',
           MEMCACHE_HOST_PORT: memcached.url,
@@ -150,21 +147,18 @@ for (const mode of modes) {
         },
         rules,
       });
-      t.teardown(worker.stop);
       await checkAnswers(t, worker, mode);
     },
   );
 }
 
 test.serial('several processes: their statistics and states are those of the worker', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   await redis.kill();
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: 'allow', WORKER_PROCESSES: '2' },
     rules,
   });
-  t.teardown(worker.stop);
   const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(worker, 'day')));
   t.true(statuses.every(({ status }) => status === 200));
   await eventually('both processes have told', async () => {
@@ -187,10 +181,12 @@ test.serial('several processes: their statistics and states are those of the wor
 test.serial(
   'a health that needs a connection has none without the store, whatever is answered',
   async (t) => {
-    const redis = await startRedisServer({ args: ['--requirepass', 'secret'], auth: ['secret'] });
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t, {
+      args: ['--requirepass', 'secret'],
+      auth: ['secret'],
+    });
     await redis.kill();
-    const worker = await startWorkerProcess({
+    const worker = await startWorkerProcess(t, {
       env: {
         KVSTORE_URL: `redis://:secret@${redis.url}`,
         KVSTORE_FAILURE_MODE: 'allow',
@@ -198,7 +194,6 @@ test.serial(
       },
       rules,
     });
-    t.teardown(worker.stop);
     t.is(await readHealth(worker), 500);
     t.is((await ask(worker, 'day')).status, 200);
     await redis.restart();
@@ -215,10 +210,8 @@ test.serial(
 test.serial(
   'a health that needs connections has none while one of two stores is away',
   async (t) => {
-    const [main, perSecond] = await Promise.all([startRedisServer(), startRedisServer()]);
-    t.teardown(main.stop);
-    t.teardown(perSecond.stop);
-    const worker = await startWorkerProcess({
+    const [main, perSecond] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
+    const worker = await startWorkerProcess(t, {
       env: {
         KVSTORE_URL: main.url,
         KVSTORE_PERSECOND: 'true',
@@ -229,7 +222,6 @@ test.serial(
       },
       rules,
     });
-    t.teardown(worker.stop);
     const isConnected = async (pool: string) =>
       !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(
         await readPage(worker, 'stats'),

@@ -36,18 +36,16 @@ async function count(store: CounterStore, ...keys: readonly string[]) {
 }
 
 test.serial('one silent master of a cluster leaves the keys of the others alone', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   for (const master of cluster.masters) {
     await master.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
   }
-  const store = await openRedisStore(cluster.url, {
+  const store = await openRedisStore(t, cluster.url, {
     type: 'cluster',
     timeoutMs: 20_000,
     failureMode: 'local',
     clock: rarelyLookingClock,
   });
-  t.teardown(() => store.close(0));
   const [silent] = cluster.masters;
   const away: string[] = [];
   const present: string[] = [];
@@ -79,8 +77,7 @@ test.serial('one silent master of a cluster leaves the keys of the others alone'
 });
 
 test.serial('a silent cluster holds up no start, and is counted in once it speaks', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   await Promise.all(cluster.masters.map((master) => master.pause()));
   const store = createRecordedRedisStore(cluster.url, {
     type: 'cluster',
@@ -100,9 +97,7 @@ test.serial('a silent cluster holds up no start, and is counted in once it speak
 });
 
 test.serial('a per-second store that is away leaves the main one alone', async (t) => {
-  const [main, perSecond] = [await startRedisServer(), await startRedisServer()];
-  t.teardown(main.stop);
-  t.teardown(perSecond.stop);
+  const [main, perSecond] = [await startRedisServer(t), await startRedisServer(t)];
   const worker = await startWorker(t, {
     env: {
       KVSTORE_URL: main.url,
@@ -136,14 +131,12 @@ test.serial('a per-second store that is away leaves the main one alone', async (
 
 for (const mode of ['error', 'allow', 'local'] as const) {
   test.serial(`${mode}: a silent memory cache is waited for once, then probed`, async (t) => {
-    const memcached = await startMemcachedServer();
-    t.teardown(memcached.stop);
-    const store = await openMemcachedStore({
+    const memcached = await startMemcachedServer(t);
+    const store = await openMemcachedStore(t, {
       urls: [memcached.url],
       failureMode: mode,
       clock: systemClock,
     });
-    t.teardown(() => store.close(0));
     const isCounted = async () => {
       const { error, after } = await count(store, 'silent_');
       await store.settled();
@@ -173,10 +166,8 @@ for (const mode of ['error', 'allow', 'local'] as const) {
 test.serial(
   'nothing of a killed memory cache is waited for, and it is back by itself',
   async (t) => {
-    const memcached = await startMemcachedServer();
-    t.teardown(memcached.stop);
-    const store = await openMemcachedStore({ urls: [memcached.url], failureMode: 'deny' });
-    t.teardown(() => store.close(0));
+    const memcached = await startMemcachedServer(t);
+    const store = await openMemcachedStore(t, { urls: [memcached.url], failureMode: 'deny' });
     await count(store, 'killed_');
     await store.settled();
     await memcached.kill();

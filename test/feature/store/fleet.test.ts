@@ -3,21 +3,24 @@
 import test from 'ava';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { createHit, startCounting } from '../../support/counting.ts';
+import { ownedByFile, unowned } from '../../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
 
 const day = { windowSeconds: 86_400, unit: 'day', limit: 100 } as const;
 const requests = 300;
 
-const server = startRedisServer();
-test.after.always(async () => (await server).stop());
+const server = startRedisServer(ownedByFile(test));
 
 /** Counts the hits, or takes them back, and returns the counter after. */
 type Count = (key: string, hits: number, refund?: boolean) => Promise<number>;
 
 async function openFleet(): Promise<{ fleet: Count[]; close: () => Promise<void> }> {
   const redis = await server;
-  const workers = [await openRedisStore(redis.url), await openRedisStore(redis.url)];
+  const workers = [
+    await openRedisStore(unowned, redis.url),
+    await openRedisStore(unowned, redis.url),
+  ];
   const fleet = [...workers.map(toCount), toReferenceCount(redis)];
   const close = async () => {
     for (const worker of workers) await worker.close(0);

@@ -35,9 +35,8 @@ function count(store: CounterStore, hits: readonly Hit[]): Promise<CountOutcome>
 }
 
 test('scripts that the server has forgotten are sent again, and no hit is lost or counted twice', async (t) => {
-  const server = await startRedisServer();
-  t.teardown(() => server.stop());
-  const store = await openRedisStore(server.url);
+  const server = await startRedisServer(t);
+  const store = await openRedisStore(t, server.url);
   for (let after = 1; after <= 3; after++) {
     for (const algorithm of limiterAlgorithms) {
       const { error, after: counted } = await count(store, [hitOn(algorithm, algorithm)]);
@@ -50,9 +49,8 @@ test('scripts that the server has forgotten are sent again, and no hit is lost o
 });
 
 test('a server without scripts fails the limits that need them, with what to do, and counts the others', async (t) => {
-  const server = await startRedisServer({ args: ['--rename-command', 'EVALSHA', ''] });
-  t.teardown(() => server.stop());
-  const store = await openRedisStore(server.url);
+  const server = await startRedisServer(t, { args: ['--rename-command', 'EVALSHA', ''] });
+  const store = await openRedisStore(t, server.url);
   const { error } = await count(store, [hitOn('token_bucket', 'b')]);
   t.regex(
     error?.message ?? '',
@@ -63,8 +61,7 @@ test('a server without scripts fails the limits that need them, with what to do,
 });
 
 test('that a server refuses scripts is said once, in the log and on the debug page, until it is over', async (t) => {
-  const server = await startRedisServer();
-  t.teardown(() => server.stop());
+  const server = await startRedisServer(t);
   const store = createRecordedRedisStore(server.url, { type: 'single' });
   await store.connect(AbortSignal.timeout(10_000));
   const saysOf = (text: string) => store.log.lines.filter((line) => line.includes(text)).length;
@@ -125,10 +122,8 @@ const troubles = {
 
 for (const [code, begin] of Object.entries(troubles)) {
   test(`a server that refuses writes is not one without scripts: ${code}`, async (t) => {
-    const server = await startRedisServer({ args: ['--enable-protected-configs', 'yes'] });
-    t.teardown(() => server.stop());
-    const store = await openRedisStore(server.url);
-    t.teardown(() => store.close(0));
+    const server = await startRedisServer(t, { args: ['--enable-protected-configs', 'yes'] });
+    const store = await openRedisStore(t, server.url);
     for (const algorithm of limiterAlgorithms)
       await count(store, [hitOn(algorithm, `before_${algorithm}`)]);
     const end = await begin(server);
@@ -147,9 +142,8 @@ for (const [code, begin] of Object.entries(troubles)) {
 }
 
 test('hits on one key that come together are one command, with an answer for each', async (t) => {
-  const server = await startRedisServer();
-  t.teardown(() => server.stop());
-  const store = await openRedisStore(server.url);
+  const server = await startRedisServer(t);
+  const store = await openRedisStore(t, server.url);
   await count(store, [hitOn('sliding_window', 'warm')]);
   await server.command('CONFIG', 'RESETSTAT');
   const outcomes = await Promise.all(
@@ -161,9 +155,8 @@ test('hits on one key that come together are one command, with an answer for eac
 });
 
 test('in a cluster each counter is asked for where its slot is', async (t) => {
-  const cluster = await startRedisCluster();
-  t.teardown(() => cluster.stop());
-  const store = await openRedisStore(cluster.url, { type: 'cluster', clusterParallelism: 1 });
+  const cluster = await startRedisCluster(t);
+  const store = await openRedisStore(t, cluster.url, { type: 'cluster', clusterParallelism: 1 });
   const keys = Array.from({ length: 12 }, (_, index) => `key-${index}`);
   for (const expected of [1, 2]) {
     const hits = keys.map((key) => hitOn('token_bucket', key));
@@ -178,9 +171,8 @@ test('in a cluster each counter is asked for where its slot is', async (t) => {
 });
 
 test('with a limit that stops the others, a limiter that has room is not counted', async (t) => {
-  const server = await startRedisServer();
-  t.teardown(() => server.stop());
-  const store = await openRedisStore(server.url);
+  const server = await startRedisServer(t);
+  const store = await openRedisStore(t, server.url);
   const full = createHit({ key: 'full_1', limit: 0 });
   const { request, result } = startCounting([full, hitOn('sliding_window', 's')], {
     mode: 'add-unless-over',
@@ -193,10 +185,8 @@ test('with a limit that stops the others, a limiter that has room is not counted
 
 for (const algorithm of limiterAlgorithms) {
   test(`${algorithm}: what was sent but not answered is counted at most once`, async (t) => {
-    const server = await startRedisServer();
-    t.teardown(() => server.stop());
-    const proxy = await startTcpProxy(server.port);
-    t.teardown(proxy.close);
+    const server = await startRedisServer(t);
+    const proxy = await startTcpProxy(t, server.port);
     const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { type: 'single', size: 2 });
     await store.connect(AbortSignal.timeout(10_000));
     let sent = 0;
@@ -223,7 +213,7 @@ for (const algorithm of limiterAlgorithms) {
         return error === undefined;
       });
     }
-    const direct = await openRedisStore(server.url);
+    const direct = await openRedisStore(t, server.url);
     const { after } = await count(direct, [{ ...hitOn(algorithm, 'k'), hits: 0 }]);
     const [used = 0] = after;
     t.true(answered <= used && used <= sent, `${answered} answered, ${used} counted, ${sent} sent`);

@@ -19,8 +19,7 @@ ${limiterAlgorithms
   .join('')}`;
 
 test('limiters per second are counted in their own store, all others in the first', async (t) => {
-  const [first, second] = await Promise.all([startRedisServer(), startRedisServer()]);
-  t.teardown(() => Promise.all([first.stop(), second.stop()]));
+  const [first, second] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
   const env = {
     KVSTORE_URL: first.url,
     KVSTORE_PERSECOND: 'true',
@@ -46,8 +45,7 @@ test('limiters per second are counted in their own store, all others in the firs
 
 test('limiters behind sentinels go on on the new master', async (t) => {
   t.timeout(300_000);
-  const group = await startRedisSentinels();
-  t.teardown(group.stop);
+  const group = await startRedisSentinels(t);
   const env = { KVSTORE_TYPE: 'sentinel', KVSTORE_URL: group.url };
   const worker = await startWorker(t, { env, rules });
   const decideAll = async () => {

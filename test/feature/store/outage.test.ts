@@ -23,10 +23,8 @@ interface Outage {
 
 // Proof of differences.md: While the store is known to be away a decision fails at once
 test.serial('a killed and restarted server: errors while it is away, OK soon after', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { timeoutMs });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { timeoutMs });
   const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `kill_${index % 7}_` }]);
   await eventually('the load runs', () => load.results.length > 50);
   const awayMs = performance.now();
@@ -52,10 +50,8 @@ test.serial('a killed and restarted server: errors while it is away, OK soon aft
 test.serial(
   'a stopped and continued server: errors while it is silent, OK soon after',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const store = await openRedisStore(redis.url, { timeoutMs });
-    t.teardown(() => store.close(0));
+    const redis = await startRedisServer(t);
+    const store = await openRedisStore(t, redis.url, { timeoutMs });
     const load = startSteadyLoad(store, timeoutMs, (index) => [{ key: `stop_${index % 7}_` }]);
     await eventually('the load runs', () => load.results.length > 50);
     const awayMs = performance.now();
@@ -79,10 +75,8 @@ test.serial(
 );
 
 test.serial('a short silence is waited out without an error', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { timeoutMs: 20_000 });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { timeoutMs: 20_000 });
   await eventually('both connections', () => store.connections.active === 2);
   await redis.pause();
   const { request, result } = startCounting([createHit({ key: 'silence_' })]);
@@ -94,12 +88,9 @@ test.serial('a short silence is waited out without an error', async (t) => {
 });
 
 test.serial('200 cut replies: for each key, answered OK <= counter <= sent', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const proxy = await startTcpProxy(redis.port);
-  t.teardown(proxy.close);
-  const store = await openRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 20_000 });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
+  const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs: 20_000 });
   const sent = new Map<string, number>();
   const answered = new Map<string, number>();
   const add = (to: Map<string, number>, key: string, hits: number) =>
@@ -137,12 +128,9 @@ test.serial('200 cut replies: for each key, answered OK <= counter <= sent', asy
 test.serial(
   'a connection that stalls is given up after the timeout, and a new one used',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const proxy = await startTcpProxy(redis.port);
-    t.teardown(proxy.close);
-    const store = await openRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs });
-    t.teardown(() => store.close(0));
+    const redis = await startRedisServer(t);
+    const proxy = await startTcpProxy(t, redis.port);
+    const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs });
     await eventually('both connections', () => store.connections.active === 2);
     const load = startSteadyLoad(store, timeoutMs, () => [{ key: 'stall_' }]);
     await eventually('the load runs', () => load.results.length > 20);
@@ -161,12 +149,9 @@ test.serial(
 test.serial(
   'while a lost connection is being replaced, requests wait instead of failing',
   async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const proxy = await startTcpProxy(redis.port);
-    t.teardown(proxy.close);
-    const store = await openRedisStore(`127.0.0.1:${proxy.port}`);
-    t.teardown(() => store.close(0));
+    const redis = await startRedisServer(t);
+    const proxy = await startTcpProxy(t, redis.port);
+    const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`);
     await eventually('both connections', () => store.connections.active === 2);
     proxy.dropAll();
     await eventually('the loss is noticed', () => store.healthChanges.includes(false));

@@ -21,13 +21,12 @@ interface SlowCluster {
 
 /** A cluster whose nodes name proxies in front of them as their addresses. */
 async function startSlowCluster(t: ExecutionContext): Promise<SlowCluster> {
-  const cluster = await startRedisCluster();
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t);
   const inFlight = new Set<number>();
   let mostInFlight = 0;
   const proxies: TcpProxy[] = [];
   for (const [node, { port }] of cluster.masters.entries()) {
-    const proxy = await startTcpProxy(port, {
+    const proxy = await startTcpProxy(t, port, {
       onRequest(chunk) {
         if (!/incrby/i.test(chunk.toString('latin1'))) return;
         inFlight.add(node);
@@ -35,7 +34,6 @@ async function startSlowCluster(t: ExecutionContext): Promise<SlowCluster> {
       },
       onReply: () => inFlight.delete(node),
     });
-    t.teardown(proxy.close);
     proxy.inject({ kind: 'latency', ms: replyDelayMs });
     proxies.push(proxy);
   }
@@ -89,12 +87,11 @@ test.serial('a decision over three nodes asks as many at once as the setting say
   const cluster = await startSlowCluster(t);
   for (const { parallelism, size, atOnce } of cases) {
     const what = `parallelism ${parallelism} with ${size} connections`;
-    const store = await openRedisStore(cluster.url, {
+    const store = await openRedisStore(t, cluster.url, {
       type: 'cluster',
       size,
       clusterParallelism: parallelism,
     });
-    t.teardown(() => store.close(0));
     await eventually('every connection', () => store.connections.active === 3 * size);
     cluster.forget();
     for (let decision = 0; decision < decisions; decision++) {

@@ -24,16 +24,13 @@ async function openStalled(
   behavior: 'create' | 'error' | 'wait',
   failureMode: 'error' | 'local' = 'error',
 ) {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const proxy = await startTcpProxy(redis.port);
-  t.teardown(proxy.close);
-  const store = await openRedisStore(`127.0.0.1:${proxy.port}`, {
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
+  const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, {
     size: 1,
     onEmpty: { behavior, waitMs: 100 },
     failureMode,
   });
-  t.teardown(() => store.close(0));
   // Who has answers without the store does not wait for a server that is slow to accept.
   await eventually('the connection', () => store.connections.active === 1);
   proxy.inject({ kind: 'stall' });
@@ -103,10 +100,8 @@ test.serial('WAIT: a decision waits to its deadline', async (t) => {
 });
 
 test.serial('while connections are stuck, later decisions go over the others', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { size: 4, timeoutMs: 60_000 });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { size: 4, timeoutMs: 60_000 });
   await eventually('all connections', () => store.connections.active === 4);
   // Suspends who writes to a key, as a connection that is stuck would.
   await redis.command('CLIENT', 'PAUSE', 60_000, 'WRITE');
@@ -124,10 +119,8 @@ test.serial('while connections are stuck, later decisions go over the others', a
 for (const closes of [true, false]) {
   const what = closes ? 'closed, and the next one finds the new master' : 'kept';
   test.serial(`a connection on which a write was refused as read-only is ${what}`, async (t) => {
-    const redis = await startRedisServer();
-    t.teardown(redis.stop);
-    const store = await openRedisStore(redis.url, { size: 1, closeOnReadonlyError: closes });
-    t.teardown(() => store.close(0));
+    const redis = await startRedisServer(t);
+    const store = await openRedisStore(t, redis.url, { size: 1, closeOnReadonlyError: closes });
     await start(store, 'master_');
     await redis.command('REPLICAOF', '127.0.0.1', 1);
     t.regex((await start(store, 'master_')).error?.message ?? '', /READONLY You can't write/);

@@ -13,11 +13,11 @@ import {
   startCounting,
 } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
+import { ownedByFile } from '../../support/owner.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../../support/redis-store.ts';
 
-const server = startRedisServer();
-test.after.always(async () => (await server).stop());
+const server = startRedisServer(ownedByFile(test));
 
 function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome> {
   const { request, result } = startCounting(hits.map(createHit));
@@ -27,8 +27,7 @@ function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome
 
 test('a value that is no counter fails only the requests that use it, and is named', async (t) => {
   const { url, command } = await server;
-  const store = await openRedisStore(url);
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url);
   await command('LPUSH', 'refused_list', 'x');
   await command('SET', 'refused_text', 'abc');
   await command('SET', 'refused_negative', '-5');
@@ -58,8 +57,7 @@ test('a value that is no counter fails only the requests that use it, and is nam
 
 test('a refund of a negative counter leaves it alone', async (t) => {
   const { url, command } = await server;
-  const store = await openRedisStore(url);
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url);
   await command('SET', 'below_zero', '-5');
   t.deepEqual((await count(store, { key: 'below_zero', refund: true })).after, [0]);
   t.is(await command('GET', 'below_zero'), '-5');
@@ -67,8 +65,7 @@ test('a refund of a negative counter leaves it alone', async (t) => {
 
 test('a refund keeps the lifetime', async (t) => {
   const { url, command } = await server;
-  const store = await openRedisStore(url, { jitterMaxSeconds: 0 });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url, { jitterMaxSeconds: 0 });
   await count(store, { key: 'kept_', hits: 5, windowSeconds: 500 });
   await count(store, { key: 'kept_', hits: 9, refund: true, windowSeconds: 9 });
   const lifetime = Number(await command('TTL', 'kept_'));
@@ -77,10 +74,8 @@ test('a refund keeps the lifetime', async (t) => {
 
 test('a read-only replica: its words in the error, and no reconnecting', async (t) => {
   const { url } = await server;
-  const replica = await startRedisServer();
-  t.teardown(replica.stop);
-  const store = await openRedisStore(replica.url);
-  t.teardown(() => store.close(0));
+  const replica = await startRedisServer(t);
+  const store = await openRedisStore(t, replica.url);
   await eventually('both connections', () => store.connections.active === 2);
   t.is((await count(store, { key: 'replica_' })).error, undefined);
   await replica.command('REPLICAOF', ...url.split(':'));
@@ -92,10 +87,8 @@ test('a read-only replica: its words in the error, and no reconnecting', async (
 });
 
 test('a refund that a read-only replica refuses says so', async (t) => {
-  const replica = await startRedisServer();
-  t.teardown(replica.stop);
-  const store = await openRedisStore(replica.url);
-  t.teardown(() => store.close(0));
+  const replica = await startRedisServer(t);
+  const store = await openRedisStore(t, replica.url);
   await count(store, { key: 'r_', hits: 2 });
   // A replica of nobody: it keeps its data and refuses writes.
   await replica.command('REPLICAOF', '127.0.0.1', 1);
@@ -107,10 +100,8 @@ test('a refund that a read-only replica refuses says so', async (t) => {
 });
 
 test('a full server refuses, and counts again when there is room', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url);
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url);
   await redis.command('CONFIG', 'SET', 'maxmemory', 1);
   const { error } = await count(store, { key: 'full_' });
   t.regex(error?.message ?? '', /: OOM command not allowed/);
@@ -119,10 +110,8 @@ test('a full server refuses, and counts again when there is room', async (t) => 
 });
 
 test('refunds go on while the server forgets its scripts', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url);
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url);
   await count(store, { key: 'flushed_', hits: 1000 });
   for (let round = 0; round < 20; round++) {
     const [, ...refunds] = await Promise.all([
@@ -136,10 +125,8 @@ test('refunds go on while the server forgets its scripts', async (t) => {
 
 // Proof of differences.md: `EXPIRE` is sent when a counter is new
 test('the expiry is sent once for a counter, and again when the counter is new', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { jitterMaxSeconds: 0 });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { jitterMaxSeconds: 0 });
   const key = 'expiry_';
   const countExpires = async () => {
     const stats = String(await redis.command('INFO', 'commandstats'));
@@ -167,10 +154,8 @@ test('the expiry is sent once for a counter, and again when the counter is new',
 });
 
 test('many counters cost one command for each increment, once they are known', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url);
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url);
   const keys = Array.from({ length: 5_000 }, (_, index) => `many_${index}`);
   for (let round = 1; round <= 4; round++) {
     const results = await Promise.all(keys.map((key) => count(store, { key })));
@@ -183,8 +168,7 @@ test('many counters cost one command for each increment, once they are known', a
 
 test('the lifetime is the window and a jitter below its bound', async (t) => {
   const { url, command } = await server;
-  const store = await openRedisStore(url, { jitterMaxSeconds: 50 });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url, { jitterMaxSeconds: 50 });
   const lifetimes = new Set<number>();
   for (let i = 0; i < 40; i++) {
     await count(store, { key: `jitter_${i}`, windowSeconds: 1000 });
@@ -196,10 +180,8 @@ test('the lifetime is the window and a jitter below its bound', async (t) => {
 });
 
 test('requests of one tick on one key are few commands', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url);
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url);
   const results = await Promise.all(
     Array.from({ length: 1000 }, () => count(store, { key: 'hot_' })),
   );
@@ -212,14 +194,13 @@ test('requests of one tick on one key are few commands', async (t) => {
 });
 
 test('user and password, a wrong one, and none: said without the secret', async (t) => {
-  const redis = await startRedisServer({
+  const redis = await startRedisServer(t, {
     args: ['--requirepass', 'open-sesame'],
     auth: ['open-sesame'],
   });
-  t.teardown(redis.stop);
   await redis.command('ACL', 'SETUSER', 'robin', 'on', '>s:3cret', '~*', '+@all');
   for (const auth of ['open-sesame', ':open-sesame', 'robin:s:3cret']) {
-    const store = await openRedisStore(redis.url, { auth });
+    const store = await openRedisStore(t, redis.url, { auth });
     t.is((await count(store, { key: 'auth_' })).error, undefined);
     await store.close(0);
   }
@@ -241,26 +222,22 @@ test('user and password, a wrong one, and none: said without the secret', async 
 });
 
 test('credentials and database of a redis:// URL are used', async (t) => {
-  const redis = await startRedisServer({ args: ['--requirepass', 'p@ss'], auth: ['p@ss'] });
-  t.teardown(redis.stop);
-  const store = await openRedisStore(`redis://:p%40ss@${redis.url}/3`);
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t, { args: ['--requirepass', 'p@ss'], auth: ['p@ss'] });
+  const store = await openRedisStore(t, `redis://:p%40ss@${redis.url}/3`);
   t.is((await count(store, { key: 'database_' })).error, undefined);
   t.regex(String(await redis.command('INFO', 'keyspace')), /db3:keys=1/);
   t.false(store.state().detail.includes('p@ss') || store.state().detail.includes('p%40ss'));
 });
 
 test('a rotated credentials file is read at the next connection', async (t) => {
-  const redis = await startRedisServer({ args: ['--requirepass', 'first'], auth: ['first'] });
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t, { args: ['--requirepass', 'first'], auth: ['first'] });
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-auth-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const file = join(folder, 'auth');
   await writeFile(file, ' first\n');
-  const store = await openRedisStore(redis.url, {
+  const store = await openRedisStore(t, redis.url, {
     readCredentials: createFileCredentials(file),
   });
-  t.teardown(() => store.close(0));
   t.is((await count(store, { key: 'rotated_' })).error, undefined);
   await redis.command('CONFIG', 'SET', 'requirepass', 'second');
   await writeFile(file, '');

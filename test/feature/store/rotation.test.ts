@@ -30,8 +30,7 @@ const rotations = 10;
 const key = 'rotated_';
 
 async function setUpPassword(t: ExecutionContext) {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-rotation-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'auth');
@@ -52,8 +51,7 @@ async function setUpPassword(t: ExecutionContext) {
 }
 
 async function openAll(t: ExecutionContext, url: string, options: RecordedRedisStoreOptions) {
-  const store = await openRedisStore(url, { size: poolSize, ...options });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url, { size: poolSize, ...options });
   await eventually('all connections', () => store.connections.active === poolSize);
   return store;
 }
@@ -173,8 +171,7 @@ test.serial(
     const [files, old] = [await writeRedisTls(first), await writeRedisTls(first)];
     t.teardown(files.remove);
     t.teardown(old.remove);
-    const redis = await startRedisServer({ tls: files.serverArgs });
-    t.teardown(redis.stop);
+    const redis = await startRedisServer(t, { tls: files.serverArgs });
     const url = `127.0.0.1:${redis.tlsPort}`;
     const toTls = (clientFiles: typeof files.clientFiles) => ({
       files: clientFiles,

@@ -8,6 +8,7 @@ import { createRegistry } from '../../../worker/metrics/registry.ts';
 import { createHit, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { checkFailover, isOver, readReplicated } from '../../support/failover-check.ts';
+import { ownedByFile } from '../../support/owner.ts';
 import { startRedisSentinels } from '../../support/redis-sentinel.ts';
 import {
   createRecordedRedisStore,
@@ -29,8 +30,7 @@ async function count(store: RecordedRedisStore, key: string) {
 }
 
 /** For the tests without a failover. */
-const healthy = startRedisSentinels();
-test.after.always(async () => (await healthy).stop());
+const healthy = startRedisSentinels(ownedByFile(test));
 
 test.serial('a name that the sentinels do not know is said', async (t) => {
   const group = await healthy;
@@ -48,8 +48,7 @@ test.serial('the master is found through the first sentinel that answers', async
   const group = await healthy;
   const [first] = group.sentinels;
   await first?.kill();
-  const store = await openRedisStore(group.url, { type: 'sentinel' });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, group.url, { type: 'sentinel' });
   t.deepEqual((await count(store, 'found_')).after, [1]);
   t.is(await group.servers[0].command('GET', 'found_'), '1');
   t.regex(store.state().detail, /^connected to main of sentinels 127\.0\.0\.1:\d+,/);
@@ -57,10 +56,8 @@ test.serial('the master is found through the first sentinel that answers', async
 
 test.serial('a failover under load: errors only in the gap, nothing counted twice', async (t) => {
   t.timeout(300_000);
-  const group = await startRedisSentinels();
-  t.teardown(group.stop);
-  const store = await openRedisStore(group.url, { type: 'sentinel', size: 3, timeoutMs });
-  t.teardown(() => store.close(0));
+  const group = await startRedisSentinels(t);
+  const store = await openRedisStore(t, group.url, { type: 'sentinel', size: 3, timeoutMs });
   const [master, replica] = group.servers;
   const keys = Array.from({ length: 7 }, (_, index) => `failover_${index}_`);
   const keyOf = (index: number) => keys[index % keys.length] ?? '';
@@ -100,10 +97,8 @@ test.serial(
   'leases outlive a failover: no hit more than the limit is admitted, and all of it',
   async (t) => {
     t.timeout(300_000);
-    const group = await startRedisSentinels();
-    t.teardown(group.stop);
-    const store = await openRedisStore(group.url, { type: 'sentinel', timeoutMs });
-    t.teardown(() => store.close(0));
+    const group = await startRedisSentinels(t);
+    const store = await openRedisStore(t, group.url, { type: 'sentinel', timeoutMs });
     const [master, replica] = group.servers;
     const metrics = createRegistry({ runtimeNamesMax: 1, log: store.log });
     const workers = [0, 1].map(() => createLeases({ store, clock: systemClock, metrics }));
@@ -141,24 +136,21 @@ test.serial(
 );
 
 test.serial('servers and sentinels have credentials of their own', async (t) => {
-  const group = await startRedisSentinels({ password: 'open', sentinelPassword: 'watch' });
-  t.teardown(group.stop);
-  const store = await openRedisStore(group.url, {
+  const group = await startRedisSentinels(t, { password: 'open', sentinelPassword: 'watch' });
+  const store = await openRedisStore(t, group.url, {
     type: 'sentinel',
     auth: 'open',
     sentinelCredentials: parseCredentials('watch'),
   });
-  t.teardown(() => store.close(0));
   t.deepEqual((await count(store, 'auth_')).after, [1]);
   // Without credentials for them the sentinels get none: the servers' password is not for them.
   let received = '';
   const [sentinel] = group.sentinels;
-  const proxy = await startTcpProxy(sentinel?.port ?? 0, {
+  const proxy = await startTcpProxy(t, sentinel?.port ?? 0, {
     onRequest: (chunk) => {
       received += chunk.toString('latin1');
     },
   });
-  t.teardown(proxy.close);
   const url = `main,127.0.0.1:${proxy.port}`;
   const without = createRecordedRedisStore(url, { type: 'sentinel', auth: 'open' });
   t.teardown(() => without.close(0));

@@ -8,8 +8,7 @@ import { createRecordedRedisStore } from '../../support/redis-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 test('a store that is not there yet is waited for, and the first failure is said at once', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   await redis.kill();
   const store = createRecordedRedisStore(`redis://robin:secret@${redis.url}`, {
     startup: { initialIntervalMs: 100, maxIntervalMs: 200, maxElapsedMs: 0 },
@@ -37,7 +36,7 @@ test('a store that is not there yet is waited for, and the first failure is said
 });
 
 test('the time allowed for the start ends it, naming address and reason', async (t) => {
-  const redis = await startRedisServer();
+  const redis = await startRedisServer(t);
   await redis.stop();
   const store = createRecordedRedisStore(redis.url, {
     startup: { initialIntervalMs: 10, maxIntervalMs: 20, maxElapsedMs: 60 },
@@ -51,10 +50,8 @@ test('the time allowed for the start ends it, naming address and reason', async 
 });
 
 test('something that is no key-value server, or silent, is not taken for one', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const proxy = await startTcpProxy(redis.port);
-  t.teardown(proxy.close);
+  const redis = await startRedisServer(t);
+  const proxy = await startTcpProxy(t, redis.port);
   proxy.inject({ kind: 'stall' });
   const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { timeoutMs: 100 });
   t.teardown(() => store.close(0));
@@ -67,8 +64,7 @@ test('something that is no key-value server, or silent, is not taken for one', a
 });
 
 test('an abort ends the waiting, also in the middle of an attempt', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   await redis.pause();
   const store = createRecordedRedisStore(redis.url);
   t.teardown(() => store.close(0));

@@ -60,8 +60,7 @@ async function awaitRefusal(store: RecordedRedisStore): Promise<string> {
 test.serial('sentinels and the master that they name are spoken to over TLS alone', async (t) => {
   t.timeout(240_000);
   const files = await writing;
-  const group = await startRedisSentinels({ tls: files.serverArgs });
-  t.teardown(group.stop);
+  const group = await startRedisSentinels(t, { tls: files.serverArgs });
   const [master, replica] = group.servers;
   const store = create(t, group.url, 'sentinel', files);
   await connect(store);
@@ -91,11 +90,10 @@ test.serial('sentinels and the master that they name are spoken to over TLS alon
     client: clientCertificate,
   });
   t.teardown(misnamed.remove);
-  const sentinel = await startRedisServer({
+  const sentinel = await startRedisServer(t, {
     tls: misnamed.serverArgs,
     sentinel: [`sentinel monitor main 127.0.0.1 ${replica.tlsPort} 2`],
   });
-  t.teardown(sentinel.stop);
   const url = `main,127.0.0.1:${sentinel.tlsPort}`;
   const ofSentinel = await awaitRefusal(create(t, url, 'sentinel', files));
   t.true(ofSentinel.includes(`sentinel 127.0.0.1:${sentinel.tlsPort}: ${mismatch}`), ofSentinel);
@@ -107,8 +105,7 @@ test.serial('sentinels and the master that they name are spoken to over TLS alon
 
 test.serial('the nodes that a cluster names are spoken to over TLS alone', async (t) => {
   const files = await writing;
-  const cluster = await startRedisCluster({ tls: files.serverArgs });
-  t.teardown(cluster.stop);
+  const cluster = await startRedisCluster(t, { tls: files.serverArgs });
   const keys = Array.from({ length: 20 }, (_, index) => `spread_${index}_`);
   const [first = ''] = cluster.url.split(',');
   let hits = 0;

@@ -48,14 +48,13 @@ async function setUp(t: ExecutionContext, setup: Setup): Promise<Running> {
   };
   if (setup.client !== undefined) await writeClient(setup.client);
   const tlsPort = await freePort();
-  const redis = await startRedisServer({
+  const redis = await startRedisServer(t, {
     args: [
       ...['--tls-port', String(tlsPort), '--tls-cert-file', path('server.pem')],
       ...['--tls-key-file', path('server.key'), '--tls-ca-cert-file', path('authority.pem')],
       ...['--tls-auth-clients', setup.needsClient ? 'yes' : 'no'],
     ],
   });
-  t.teardown(redis.stop);
   const store = createRecordedRedisStore(setup.url?.(tlsPort) ?? `127.0.0.1:${tlsPort}`, {
     tls: {
       files: {

@@ -19,8 +19,7 @@ process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
 const options = { cacheName: 'orders', userId: 'limits', serverless: false, region: 'eu-west-1' };
 
 test('connections authenticate with the token of their time, and are replaced in time', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   let wallMs = Date.parse('2026-03-04T05:06:07Z');
   const readCredentials = createCloudIamCredentials(options, {
     clock: { ...systemClock, wallMs: () => wallMs },
@@ -31,8 +30,7 @@ test('connections authenticate with the token of their time, and are replaced in
     redis.command('ACL', 'SETUSER', 'limits', 'on', 'resetpass', `>${token}`, '~*', '+@all');
   const first = (await readCredentials())?.password ?? '';
   await allow(first);
-  const store = await openRedisStore(redis.url, { readCredentials, size: 1, maxAgeMs: 500 });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, redis.url, { readCredentials, size: 1, maxAgeMs: 500 });
   const count = () => {
     const { request, result } = startCounting([createHit({ key: 'token_' })]);
     store.count(request);
@@ -55,10 +53,8 @@ test('connections authenticate with the token of their time, and are replaced in
 });
 
 test('a connection under load is replaced without failing a decision', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  const store = await openRedisStore(redis.url, { size: 2, maxAgeMs: 100 });
-  t.teardown(() => store.close(0));
+  const redis = await startRedisServer(t);
+  const store = await openRedisStore(t, redis.url, { size: 2, maxAgeMs: 100 });
   const errors: unknown[] = [];
   let counted = 0;
   await eventually('ten replacements', async () => {
@@ -78,16 +74,14 @@ const hourMs = 60 * minuteMs;
 
 /** The store that the settings make, over a server that takes any token and shows what it gets. */
 async function setUp(t: ExecutionContext, which: 'store' | 'perSecondStore', clock: ManualClock) {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   await redis.command('ACL', 'SETUSER', 'limits', 'on', 'nopass', '~*', '+@all');
   let received = '';
-  const proxy = await startTcpProxy(redis.port, {
+  const proxy = await startTcpProxy(t, redis.port, {
     onRequest: (chunk) => {
       received += chunk.toString('latin1');
     },
   });
-  t.teardown(proxy.close);
   const url = `127.0.0.1:${proxy.port}`;
   const settings = parseWorkerSettings({
     KVSTORE_URL: url,
@@ -100,8 +94,7 @@ async function setUp(t: ExecutionContext, which: 'store' | 'perSecondStore', clo
   });
   if (!settings.ok) throw new Error(settings.problems.join('\n'));
   const { readCredentials, pool } = toRedisStoreOptions(settings.settings, which, clock);
-  const store = await openRedisStore(url, { ...pool, size: 2, readCredentials, clock });
-  t.teardown(() => store.close(0));
+  const store = await openRedisStore(t, url, { ...pool, size: 2, readCredentials, clock });
   const { connections } = store;
   await eventually('both connections', () => connections.active === 2);
   return {

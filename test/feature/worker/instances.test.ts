@@ -79,8 +79,7 @@ test('a worker that was killed has vanished, and one that was stopped has not', 
     snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
   });
   t.teardown(ads.stop);
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const { workers } = ads.server;
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const env = {
@@ -89,8 +88,7 @@ test('a worker that was killed has vanished, and one that was stopped has not', 
       KVSTORE_URL: redis.url,
       WORKER_PROCESSES: '2',
     };
-    const worker = await startWorkerProcess({ env });
-    t.teardown(worker.stop);
+    const worker = await startWorkerProcess(t, { env });
     t.is(workers.list().length, 1);
     const [{ instance } = { instance: undefined }] = workers.list();
     t.regex(instance ?? '', /^[0-9a-f-]{36}$/);

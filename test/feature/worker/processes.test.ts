@@ -34,12 +34,6 @@ descriptors:
 `,
 };
 
-async function startStore(t: ExecutionContext): Promise<RedisServer> {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  return redis;
-}
-
 function environment(redis: RedisServer): Record<string, string> {
   return { KVSTORE_URL: redis.url, WORKER_PROCESSES: '2' };
 }
@@ -49,8 +43,7 @@ async function startProcesses(
   t: ExecutionContext,
   options: WorkerProcessOptions,
 ): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess({ readyTimeoutMs: 30_000, ...options });
-  t.teardown(worker.stop);
+  const worker = await startWorkerProcess(t, { readyTimeoutMs: 30_000, ...options });
   await allServe(worker);
   return worker;
 }
@@ -110,7 +103,7 @@ function isRunning(pid: number): boolean {
 test.serial(
   'beyond the connections of all processes the least used are closed, and nobody hands them on',
   async (t) => {
-    const redis = await startStore(t);
+    const redis = await startRedisServer(t);
     const worker = await startProcesses(t, {
       rules,
       env: { ...environment(redis), GRPC_MAX_CONNECTIONS: '1' },
@@ -144,7 +137,7 @@ test.serial(
 test.serial(
   'WORKER_PROCESSES: connections are shared out, hits and statistics are those of the whole, and rules reach all',
   async (t) => {
-    const redis = await startStore(t);
+    const redis = await startRedisServer(t);
     const pullPort = await freePort();
     const worker = await startProcesses(t, {
       env: {
@@ -233,7 +226,7 @@ test.serial(
 test.serial(
   'a process that is killed fails only its own calls in flight and is replaced; the store and the stop concern all',
   async (t) => {
-    const redis = await startStore(t);
+    const redis = await startRedisServer(t);
     const worker = await startProcesses(t, {
       env: {
         ...environment(redis),
@@ -301,7 +294,7 @@ test.serial(
 );
 
 test.serial('a process that hangs keeps no caller once it is ended', async (t) => {
-  const redis = await startStore(t);
+  const redis = await startRedisServer(t);
   const worker = await startProcesses(t, { env: environment(redis), rules });
   const [, victim = 0] = await pidsOf(worker);
   await standStill(victim);
@@ -325,8 +318,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
 });
 
 test.serial('one process starts no other', async (t) => {
-  const worker = await startWorkerProcess({ env: { BACKEND_TYPE: 'memory' }, rules });
-  t.teardown(worker.stop);
+  const worker = await startWorkerProcess(t, { env: { BACKEND_TYPE: 'memory' }, rules });
   t.false((await page(worker, '/status')).includes('processes'));
   if (process.platform !== 'linux') return;
   const children = await readThreads(worker.pid, 'children');
@@ -334,17 +326,15 @@ test.serial('one process starts no other', async (t) => {
 });
 
 test.serial('a management server sees one node, and its rules reach all processes', async (t) => {
-  const redis = await startStore(t);
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
-  const worker = await spawnWorkerProcess({
+  const redis = await startRedisServer(t);
+  const server = await startScriptedAdsServer(t);
+  const worker = await spawnWorkerProcess(t, {
     env: {
       ...environment(redis),
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_SERVER_URL: server.url,
     },
   });
-  t.teardown(worker.stop);
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('shop', 'shop', 0)]);
   t.is((await stream.request(1)).versionInfo, '1');
@@ -379,7 +369,7 @@ const deadListener =
 test.serial(
   'a unix socket is shared, taken over from a dead process, and never from a living one',
   async (t) => {
-    const redis = await startStore(t);
+    const redis = await startRedisServer(t);
     const uds = `${redis.url.replace(/\W/g, '-')}.sock`;
     const path = join(tmpdir(), uds);
     const env = { ...environment(redis), GRPC_UDS: path };
@@ -397,8 +387,7 @@ test.serial(
     process.kill(victim, 'SIGKILL');
     await allServe(worker, victim);
 
-    const second = await spawnWorkerProcess({ env, rules });
-    t.teardown(second.stop);
+    const second = await spawnWorkerProcess(t, { env, rules });
     t.is(await second.waitForEnd(30_000), 1);
     t.regex(second.output(), /the unix socket .*: another process listens there/);
     t.deepEqual(
@@ -412,7 +401,7 @@ test.serial(
 );
 
 test.serial('a store that does not answer is said once, and a signal ends the wait', async (t) => {
-  const worker = await spawnWorkerProcess({
+  const worker = await spawnWorkerProcess(t, {
     env: {
       KVSTORE_URL: `127.0.0.1:${await freePort()}`,
       KVSTORE_STARTUP_INITIAL_INTERVAL: '60s',
@@ -421,7 +410,6 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
     },
     rules,
   });
-  t.teardown(worker.stop);
   await eventually(
     'it is said',
     () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()),
@@ -450,16 +438,15 @@ const mistakes: readonly [what: string, env: (takenPort: number) => Record<strin
 
 for (const [what, envOf] of mistakes) {
   test.serial(`${what} reads as with one process, and once`, async (t) => {
-    const redis = await startStore(t);
+    const redis = await startRedisServer(t);
     const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
     const outputs: string[] = [];
     for (const count of ['1', '2']) {
-      const worker = await spawnWorkerProcess({
+      const worker = await spawnWorkerProcess(t, {
         env: { ...environment(redis), WORKER_PROCESSES: count, ...envOf(redis.port ?? 0) },
         rules,
         ports,
       });
-      t.teardown(worker.stop);
       t.is(await worker.waitForEnd(30_000), 1);
       const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
       outputs.push(text.replace(/^time="[^"]*" /gm, ''));

@@ -16,12 +16,6 @@ import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/wor
 const patienceMs = 50_000;
 const keyForm = /^fleet_ratelane_warm_up_([0-9a-f]{12})_/;
 
-async function startStore(t: ExecutionContext): Promise<RedisServer> {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
-  return redis;
-}
-
 async function warm(
   env: Record<string, string>,
   { signal = new AbortController().signal, limitMs = patienceMs } = {},
@@ -43,7 +37,7 @@ async function commandCounts(redis: RedisServer): Promise<Map<string, number>> {
 }
 
 test('all that a decision asks of Redis was asked before the ports open, under keys that soon expire', async (t) => {
-  const redis = await startStore(t);
+  const redis = await startRedisServer(t);
   await warm({
     KVSTORE_URL: redis.url,
     CACHE_KEY_PREFIX: 'fleet_',
@@ -62,15 +56,14 @@ test('all that a decision asks of Redis was asked before the ports open, under k
 });
 
 test('nothing that was decided before the ports open is seen on a worker', async (t) => {
-  const redis = await startStore(t);
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, LOG_LEVEL: 'debug' },
     rules: {
       'a.yaml':
         'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: day, requests_per_unit: 1}\n',
     },
   });
-  t.teardown(worker.stop);
   t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
   const page = async (path: string) =>
     (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`)).text();
@@ -84,18 +77,17 @@ test('nothing that was decided before the ports open is seen on a worker', async
 });
 
 test('each of several processes decides before it has callers', async (t) => {
-  const redis = await startStore(t);
-  const worker = await startWorkerProcess({
+  const redis = await startRedisServer(t);
+  await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, CACHE_KEY_PREFIX: 'fleet_', WORKER_PROCESSES: '2' },
     rules: { 'a.yaml': 'domain: d\n' },
   });
-  t.teardown(worker.stop);
   const keys = (await redis.command('KEYS', '*')) as string[];
   t.is(new Set(keys.map((key) => keyForm.exec(key)?.[1])).size, 2);
 });
 
 test('ports with TLS are asked before they open, one that wants certificates of its callers too', async (t) => {
-  const redis = await startStore(t);
+  const redis = await startRedisServer(t);
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-warm-up-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const files = { cert: join(folder, 'cert'), key: join(folder, 'key'), ca: join(folder, 'ca') };
@@ -116,19 +108,17 @@ test('ports with TLS are asked before they open, one that wants certificates of 
 });
 
 test('memcached is asked before the ports open', async (t) => {
-  const memcached = await startMemcachedServer();
-  t.teardown(memcached.stop);
+  const memcached = await startMemcachedServer(t);
   await warm({ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url });
   t.true(((await memcached.stats()).get('incr_hits') ?? 0) > 0);
 });
 
 /** What is the process' alone, in MB. */
 async function readMemory(t: ExecutionContext, flags: readonly string[]): Promise<number> {
-  const worker = await startWorkerProcess({
+  const worker = await startWorkerProcess(t, {
     program: [process.execPath, ...flags, mainFile],
     env: { BACKEND_TYPE: 'memory' },
   });
-  t.teardown(worker.stop);
   const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
   return Number(/RssAnon:\s+(\d+) kB/.exec(status)?.[1]) / 1_000;
 }
@@ -140,7 +130,7 @@ test('what the start took is given back before the ports open', async (t) => {
 });
 
 test('a store that takes no writes does not keep a worker from starting', async (t) => {
-  const redis = await startStore(t);
+  const redis = await startRedisServer(t);
   await redis.command('REPLICAOF', '127.0.0.1', '1');
   await t.notThrowsAsync(warm({ KVSTORE_URL: redis.url }));
 });
@@ -156,7 +146,7 @@ test('a store that says nothing does not keep a worker from starting', async (t)
 });
 
 test('who gives the start up does not wait for it', async (t) => {
-  const redis = await startStore(t);
+  const redis = await startRedisServer(t);
   const reason = new Error('stopped');
   await t.throwsAsync(warm({ KVSTORE_URL: redis.url }, { signal: AbortSignal.abort(reason) }), {
     is: reason,

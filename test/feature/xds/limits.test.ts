@@ -297,7 +297,7 @@ test('a stream that is not read is cut off; others on its connection and elsewhe
 test('a connection that is not read is closed with its only stream', async (t) => {
   const clock = createManualClock();
   const ads = await startAds({ snapshot: large, clock });
-  const proxy = await startTcpProxy(ads.port);
+  const proxy = await startTcpProxy(t, ads.port);
   const raw = await openRaw({ port: proxy.port });
   raw.stream.write(request());
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);

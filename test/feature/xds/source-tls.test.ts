@@ -47,14 +47,13 @@ async function setUp(t: ExecutionContext, setup: Setup) {
   writeFileSync(files.ca, ca);
   if (client !== undefined) writeClient(client);
   const { cert, key } = setup.serverCertificate ?? serverCertificate;
-  const server = await startScriptedAdsServer({
+  const server = await startScriptedAdsServer(t, {
     credentials: ServerCredentials.createSsl(
       Buffer.from(authority),
       [{ cert_chain: Buffer.from(cert), private_key: Buffer.from(key) }],
       needsClientCertificate,
     ),
   });
-  t.teardown(server.stop);
   const run = await startXdsSource(t, {
     server: {
       url: server.url,

@@ -28,8 +28,7 @@ async function assertWait(
 
 async function losesStreams(t: ExecutionContext, backoff: BackoffOptions, waits: number[]) {
   const clock = createManualClock();
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const run = await startXdsSource(t, { server: { url: server.url }, clock, backoff });
   for (const [index, waitMs] of waits.entries()) {
     const stream = await server.stream(index);

@@ -32,10 +32,8 @@ async function page({ ports }: WorkerProcess, path: string): Promise<string> {
 }
 
 test('CONFIG_TYPE: it opens its ports with the first rules, follows each change, and says where they come from', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
-  const worker = await spawnWorkerProcess({ env: environment(server.url) });
-  t.teardown(worker.stop);
+  const server = await startScriptedAdsServer(t);
+  const worker = await spawnWorkerProcess(t, { env: environment(server.url) });
   const stream = await server.stream(0);
   t.regex(await page(worker, '/status'), /waiting for: a first good load of the rules/);
   t.false(await worker.isReady());
@@ -65,8 +63,7 @@ test('CONFIG_TYPE: it opens its ports with the first rules, follows each change,
 
 // Proof of differences.md: SIGTERM ends the wait for the first rules
 test('it ends at once when it is told to while it waits for rules', async (t) => {
-  const worker = await spawnWorkerProcess({ env: environment(`127.0.0.1:${await freePort()}`) });
-  t.teardown(worker.stop);
+  const worker = await spawnWorkerProcess(t, { env: environment(`127.0.0.1:${await freePort()}`) });
   await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(20_000), 0);
@@ -74,10 +71,9 @@ test('it ends at once when it is told to while it waits for rules', async (t) =>
 
 test('FORCE_START_WITHOUT_INITIAL_CONFIG: it serves without rules when it is told to start by force', async (t) => {
   const env = environment(`127.0.0.1:${await freePort()}`);
-  const worker = await spawnWorkerProcess({
+  const worker = await spawnWorkerProcess(t, {
     env: { ...env, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
   });
-  t.teardown(worker.stop);
   await eventually('the ports are open', worker.isReady);
   t.not(await decide(worker, 'shop'), 'OK');
 });

@@ -17,8 +17,7 @@ type Options = Omit<XdsSourceRunOptions, 'server'> & {
 
 /** A server, and a worker on its first stream. */
 async function setUp(t: ExecutionContext, { server: serverOptions, ...options }: Options = {}) {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const run = await startXdsSource(t, {
     ...options,
     server: { url: server.url, ...serverOptions },
@@ -211,8 +210,7 @@ test('a stream that ends or fails keeps the rules, and the next one begins with 
 
 test('rules survive an outage of the server, which is said once and said again when it is over', async (t) => {
   const port = await freePort();
-  const first = await startScriptedAdsServer({ port });
-  t.teardown(first.stop);
+  const first = await startScriptedAdsServer(t, { port });
   const run = await startXdsSource(t, { server: { url: `127.0.0.1:${port}` } });
   const { limits, log, metric, source } = run;
   (await first.stream(0)).send('v1', 'a', [limitResource('r1', 'd1', 1)]);
@@ -225,8 +223,7 @@ test('rules survive an outage of the server, which is said once and said again w
   t.is(log.lines.filter((line) => line.startsWith('error')).length, 1);
   t.regex(log.lines.find((line) => line.startsWith('error')) ?? '', /Lost the management server/);
 
-  const second = await startScriptedAdsServer({ port });
-  t.teardown(second.stop);
+  const second = await startScriptedAdsServer(t, { port });
   const stream = await second.stream(0);
   t.is((await stream.request(0)).versionInfo, 'v1');
   t.true(
@@ -247,8 +244,7 @@ test('a server that is absent at first is said at once, and waited for', async (
     run.log.lines.find((line) => line.startsWith('error')) ?? '',
     /^error Could not reach the management server 127\.0\.0\.1:\d+: UNAVAILABLE: .*ECONNREFUSED [\d.:]+; next attempt in 20ms, there are no rules yet \(CONFIG_GRPC_XDS_SERVER_URL says where it is\)$/,
   );
-  const server = await startScriptedAdsServer({ port });
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t, { port });
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('r1', 'd1', 1)]);
   await run.becomes('d1=1', 'd1');
@@ -289,8 +285,7 @@ test('headers are sent in lower case with the stream', async (t) => {
 });
 
 test('a header that cannot be sent is named without its value', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const headers = { 'x-token': 'sec\nret' };
   const { log } = await startXdsSource(t, { server: { url: server.url, headers } });
   await eventually('a line', () => log.lines.some((line) => line.includes('"x-token"')));
@@ -311,8 +306,7 @@ test('values of headers are masked in what the server says only where they are s
 });
 
 test('a message above the limit ends the stream, one below is taken', async (t) => {
-  const server = await startScriptedAdsServer();
-  t.teardown(server.stop);
+  const server = await startScriptedAdsServer(t);
   const run = await startXdsSource(t, { server: { url: server.url, maxMessageBytes: 1_000 } });
   const stream = await server.stream(0);
   stream.send('1', 'a', [limitResource('r'.repeat(2_000), 'd1', 1)]);

@@ -12,8 +12,7 @@ import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool } from './redis-pool.ts';
 
 test('commands that another server sent here are answered before the pool ends', async (t) => {
-  const redis = await startRedisServer();
-  t.teardown(redis.stop);
+  const redis = await startRedisServer(t);
   const log = createRecordedLog();
   const metrics = createRegistry({ runtimeNamesMax: 1, log });
   const pool = createRedisPool(
