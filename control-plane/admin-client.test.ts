@@ -1,4 +1,4 @@
-// What is told where the admin API cannot be reached: the reason, and what to write.
+// The error where the admin API cannot be reached: the reason, and the option that helps.
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';

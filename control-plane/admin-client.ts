@@ -37,7 +37,7 @@ export interface AdminClient {
 export interface AdminClientOptions {
   readonly url: URL;
   readonly token: string | undefined;
-  /** For https: whom to trust, and what to present. */
+  /** Certificates for https: those that are trusted, and the one that is presented. */
   readonly secureContext: SecureContext | undefined;
   /** The name in the certificate, where it is not the host of the URL. */
   readonly serverName?: string | undefined;
@@ -138,7 +138,7 @@ const untrusted: ReadonlySet<unknown> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
 ]);
 
-/** What an answer that is no TLS leads to. */
+/** Error codes of an answer that is no TLS. */
 const notTls = new Set<unknown>([
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_SSL_PACKET_LENGTH_TOO_LONG',

@@ -14,9 +14,9 @@ export type RuleChangeKind =
   | 'limit_removed'
   | 'raised'
   | 'lowered'
-  /** The same rate, counted in another window. */
+  /** The rate stays, and is counted in another window. */
   | 'window_changed'
-  /** The same rate, counted in another way. */
+  /** The rate stays, and is counted in another way. */
   | 'algorithm_changed'
   /** How much a token bucket lets pass at once. */
   | 'burst_changed'

@@ -79,7 +79,7 @@ const tlsUses = {
   peers: 'questions to peers',
 } as const;
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
-/** Another control plane may write into the same directory of rules. */
+/** For so long a staged file is left alone: another control plane may be writing it into the same directory of rules. */
 const stagedByOthersMs = 60_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 export const stopGraceMs = 2_000;

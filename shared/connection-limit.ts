@@ -240,8 +240,10 @@ export interface HttpConnectionLimitOptions extends ConnectionLimitOptions {
     | undefined;
 }
 
-/** The same for an HTTP or HTTPS server, where the use of connections is known. One without authentication
- * is closed after its answer. */
+/**
+ * Limits the connections of an HTTP or HTTPS server, where their use is known. One without authentication is
+ * closed after its answer.
+ */
 export function limitHttpConnections(
   server: HttpServer,
   options: HttpConnectionLimitOptions,

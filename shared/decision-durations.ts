@@ -1,4 +1,5 @@
-// The buckets in which the durations of decisions and of calls of the store are counted, by workers and by who reads what they report.
+// The buckets in which workers count the durations of decisions and of calls of the store; readers of their
+// reports use the same.
 
 /** Upper bounds in seconds: most decisions take a tenth of a millisecond, or one way to the store. A bucket
  * without a bound follows. */

@@ -1,7 +1,7 @@
 // All kinds of failure other than bad input, which is returned as `Problem` values instead
 // (shared/rules/problem/problem.ts, shared/settings).
 
-/** Each with what it means and what to do about it. `ErrorFacts` has what callers see. */
+/** Each code with its meaning and its remedy. `ErrorFacts` has what callers see. */
 export type ErrorCode =
   | 'bad_request'
   | 'not_ready'

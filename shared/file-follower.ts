@@ -110,7 +110,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
       () => undefined,
     );
     if (closed || identity === watched.get(directory)?.identity) return;
-    // Another directory took this name: the watch is still on the old one.
+    // A new directory took this name: the watch is still on the old one.
     drop(directory);
     if (identity === undefined) return;
     try {

@@ -1,4 +1,4 @@
-// From the first line of a program to its exit code: start, wait for a signal, stop in bounded time.
+// Runs a program from its first line to its exit code: start, wait for a signal, stop in bounded time.
 // Composition roots decide what is started, and in which order.
 import type { Writable } from 'node:stream';
 import { toCountText } from './count-text.ts';

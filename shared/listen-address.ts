@@ -14,7 +14,7 @@ export type ListenTarget =
     }
   | {
       readonly path: string;
-      /** Another process of this worker may listen there and share it (worker/processes). */
+      /** Whether another process of this worker may listen there and share it (worker/processes). */
       readonly isShared?: boolean;
     };
 

@@ -5,9 +5,9 @@ import { toExcerpt } from './text-excerpt.ts';
 const maxLength = 64;
 
 /**
- * The one of `known` that `word` is a slip of: equal but for letter case, `_` and `-`; or within an
- * edit for every three letters (a swap of neighbours is one edit); or its only completion.
- * Undefined when nothing is near.
+ * The word among `known` of which `word` is a slip: it is equal but for letter case, `_` and `-`; or within an
+ * edit for every three letters (a swap of neighbours is one edit); or its only completion. Undefined when nothing
+ * is near.
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plain = toPlain(word);

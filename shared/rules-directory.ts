@@ -45,7 +45,7 @@ export interface ListedFile {
 export interface ListOptions {
   /** The directory whose files are the rules, subdirectories included. */
   readonly directory: string;
-  /** Another directory and a prefix: files and directories there that begin with the prefix count as well. */
+  /** A second directory and a prefix: files and directories there that begin with the prefix count as well. */
   readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
   readonly ignoreDotFiles: boolean;
   readonly bounds: Bounds;

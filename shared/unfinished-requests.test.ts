@@ -10,7 +10,7 @@ function start() {
   return {
     clock,
     ended,
-    /** A stream that gives up what it holds when it is ended, as calls do. */
+    /** A stream that gives up its bytes when it is ended, as calls do. */
     open(name: string) {
       const request = requests.open((reason) => {
         ended.push(`${name}: ${reason}`);

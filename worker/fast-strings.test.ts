@@ -5,7 +5,7 @@ import test from 'ava';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Whether V8 inlines what is called on strings, once `script` has run. */
+/** Whether V8 inlines functions on strings, once `script` has run. */
 async function hasFastStrings(script: string): Promise<string> {
   const asked = `${script}; process.on('exit', () => console.log(%HasFastProperties(String.prototype)))`;
   const { stdout } = await promisify(execFile)(

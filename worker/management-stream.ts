@@ -206,7 +206,7 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   return metadata;
 }
 
-/** The values of headers that hold secrets, and what follows the word `Bearer` in them. */
+/** The values of headers that hold secrets, and the parts of them after the word `Bearer`. */
 function toSecrets(headers: ManagementServer['headers']): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     secretHeader.test(name) && value.length >= shortestSecret

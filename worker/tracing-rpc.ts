@@ -13,7 +13,7 @@ export function toRpcConventions(optIns: readonly string[]): RpcConventions {
 export interface RpcSpanDescription {
   /** `<service>/<method>`. */
   readonly name: string;
-  /** The same for every call. */
+  /** The attributes that every call has. */
   readonly method: SpanAttributes;
   /** `peer` is `address:port`. */
   toPeer(peer: string): SpanAttributes;

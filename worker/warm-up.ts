@@ -55,7 +55,7 @@ export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<voi
   signal.throwIfAborted();
 }
 
-/** The same code for decisions, with ports, connections and keys of its own. */
+/** Settings with which decisions run the same code, with ports, connections and keys of their own. */
 function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   const { http, grpc, counting, store, perSecondStore, health } = settings;
   return {

@@ -14,7 +14,7 @@ export interface Activity {
   note(change: AuditedChange): void;
   /** The newest first. */
   read(): readonly ActivityEntry[];
-  /** Those of an earlier process, the newest first. */
+  /** Takes the entries of an earlier process, the newest first. */
   restore(entries: readonly ActivityEntry[]): void;
 }
 

@@ -52,7 +52,7 @@ export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'
   /** A more precise target than the request's, where it is known only now. */
   readonly what?: string;
   readonly message: string | undefined;
-  /** Whether it goes back, also to what is not remembered to have been in force. */
+  /** Whether it goes back, also to rules that are not remembered to have been in force. */
   readonly isUndo?: boolean;
 }
 
@@ -158,7 +158,7 @@ export class AdminController extends Controller {
     const planned = await this.readNewest()
       .then((newest) => planChangeOf(newest, this.api, request))
       .catch(() => {
-        // Whether it is refused is decided on what the store has.
+        // The change itself is refused or made by the state of the store.
       });
     if (!planned || planned.change.put.length + planned.change.delete.length === 0) return;
     const { content } = planned.examined;
@@ -263,7 +263,7 @@ export class AdminController extends Controller {
     throw new HttpError(404, { detail });
   }
 
-  /** Those of the descriptors, by the rules in force. */
+  /** The lifted ones among the descriptors, by the rules in force. */
   private findLifted({
     domain,
     descriptors,
@@ -314,7 +314,7 @@ type AdminControllerClass = Pick<typeof AdminController, 'guard'> &
     context: AdminContext,
   ) => AdminController);
 
-/** The same controllers, working with `api`. */
+/** The controllers of `tree`, working with `api`. */
 export function bindControllers(tree: ModuleTree, api: AdminApi): ModuleTree {
   const bind = (value: unknown): unknown =>
     isAdminController(value) ? withApi(value, api) : value;

@@ -12,12 +12,12 @@ export const agreementsJson = Type.Object(
     group: Type.Union([Type.String(), Type.Null()]),
     /** How many different agreements there are. */
     count: Type.Integer(),
-    /** Those with the most workers first; at most 10. */
+    /** The agreements with the most workers first; at most 10. */
     agreements: Type.Array(
       Type.Object({
         agreement: Type.String(),
         workers: Type.Integer(),
-        /** One of the workers. */
+        /** One of the workers with it. */
         example: Type.Object({ id: Type.String(), address: Type.String() }),
       }),
     ),

@@ -95,7 +95,7 @@ export async function planChange(deps: PlanDeps, request: ChangePlan): Promise<P
   return planChangeOf(before, deps, request);
 }
 
-/** The same, of a revision that is known, whether or not the store can be reached. */
+/** Plans the change of a revision that is known, whether or not the store can be reached. */
 export async function planChangeOf(
   before: Revision,
   deps: PlanDeps,

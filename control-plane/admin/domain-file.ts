@@ -8,8 +8,10 @@ import { nodeGroupsFile } from '../snapshot/node-groups.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { existingPaths } from '../store/store-path.ts';
 
-/** The files of a domain in the order of their paths, several only where domains are merged. A file
- * that is broken has the domain that it had when it was in force, or that its name says. */
+/**
+ * The files of a domain in the order of their paths, several only where domains are merged. A broken file counts
+ * for the domain that it had when it was in force, or else for the one that its name says.
+ */
 export function findDomainFiles(
   revision: Pick<Revision, 'files'>,
   documents: readonly RuleDocument[],

@@ -32,7 +32,7 @@ function start() {
   return { clock, state, events, follow };
 }
 
-/** Until who listens has taken what there is. */
+/** Waits until the listener has taken all that is there. */
 const taken = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a listener is told at once, when the state changes, and every five seconds', async (t) => {

@@ -93,7 +93,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   };
 }
 
-/** Each differs when what it is for does. */
+/** A text for each event, which changes when the event is due. */
 function toFingerprints({ snapshots, workers, rollout }: EventSources) {
   const { newest, inForce, store } = snapshots.state();
   const states = workers

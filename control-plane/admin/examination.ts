@@ -1,4 +1,4 @@
-// Checks files before they are served: with the same build as for workers, so that what passes here is
+// Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';

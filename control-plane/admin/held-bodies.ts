@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../../shared/router/index.ts';
 import type { UnfinishedRequests } from '../../shared/unfinished-requests.ts';
 
-/** The same body, counted while it is read. Throws 503 when it is dropped to make room for others. */
+/** Passes the body on, counted while it is read. Throws 503 when it is dropped to make room for others. */
 export async function* countBody(
   body: AsyncIterable<Uint8Array>,
   unfinished: UnfinishedRequests,
@@ -33,8 +33,10 @@ export async function* countBody(
   }
 }
 
-/** Counts what others read of the body, up to the `maxBytes` that they keep; the connection is cut when it
- * is dropped to make room. */
+/**
+ * Counts the bytes of the body that others read, up to the `maxBytes` that they keep; the connection is cut when
+ * it is dropped to make room.
+ */
 export function watchBody(
   request: IncomingMessage,
   maxBytes: number,

@@ -105,7 +105,7 @@ export function toHistoryJson(
   };
 }
 
-/** Those of revisions that were taken back say why, where that is on record. */
+/** Marks of revisions that were taken back say why, where that is on record. */
 export function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
   return marks.map((mark) => {
     const { kind, revision = '', text } = mark;
@@ -121,8 +121,10 @@ export function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonl
 /** How the mark ends that says no more. */
 const bare = 'is taken back';
 
-/** `own` with what other control planes say of the same span, until the time of which all of them know: one that was asked
- * a moment earlier has a slot less. */
+/**
+ * Adds the slots of other control planes to `own`, until the time of which all of them know: one that was asked a
+ * moment earlier has a slot less.
+ */
 export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[]): HistoryJson {
   const all = [own, ...others].map(({ slots }) => slots).filter(({ length }) => length > 0);
   const ends = all.map((slots) => Date.parse(slots.at(-1)?.at ?? ''));
@@ -145,7 +147,7 @@ export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[])
   };
 }
 
-/** Control planes follow each other: what becomes of a revision is marked when the first of them does it. */
+/** Control planes follow each other: an outcome of a revision is marked when the first of them has it. */
 function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
   const merged: MarkJson[] = [];
   for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {

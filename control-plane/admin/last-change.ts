@@ -20,7 +20,7 @@ export interface LastChange {
 }
 
 export interface LastChangeSources {
-  /** Those that came into force, the newest first; the first one is in force. */
+  /** The revisions that came into force, the newest first; the first one is in force. */
   readonly served: readonly RevisionInfo[];
   readonly readRevision: (id: string) => Promise<Revision | undefined>;
   readonly examine: Examine;

@@ -293,7 +293,7 @@ interface Wanted {
   readonly nowMs: number;
 }
 
-/** Whether the new text says what it should, and all else as before. */
+/** Whether the new text has the wanted rules, and is as before in all else. */
 function says(
   text: string,
   before: RuleDocument,

@@ -31,7 +31,10 @@ export function createFindLift(documents: readonly RuleDocument[], nowMs: number
 /** The most lifts that one sentence names. */
 const maxNamed = 10;
 
-/** Those of the documents `before` that are not in `after`, the first ten, for people: such as `shop user_ada`. */
+/**
+ * The lifts of the documents `before` that are not in `after`, the first ten, for people: such as `shop
+ * user_ada`.
+ */
 export function listEndedLifts(
   before: readonly RuleDocument[],
   after: readonly RuleDocument[],

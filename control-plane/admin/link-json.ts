@@ -16,7 +16,7 @@ export type LinkJson = Type.Static<typeof linkJson>;
 
 const maxShownId = 200;
 
-/** Those without a stream of rules of the same instance and node id, and those with impossible figures. */
+/** The links without a stream of rules of the same instance and node id, and those with impossible figures. */
 export function toLinksJson(
   linked: readonly LinkedWorker[],
   workers: readonly Pick<ConnectedWorker, 'node' | 'instance'>[],

@@ -58,7 +58,7 @@ function findOutcome(
   outcomes: Outcomes,
 ): RevisionOutcomeJson | undefined {
   const own = outcomes.filter(({ revisions }) => revisions.includes(id));
-  // The same files are as invalid as before.
+  // Files that were invalid before are as invalid now.
   const outcome = own[later] ?? own.find(({ kind }) => kind === 'invalid');
   if (outcome === undefined) return undefined;
   const { kind, atMs, by, reason } = outcome;

@@ -66,7 +66,7 @@ export function rowsOf(domain: string, rules: readonly PlacedRule[]): readonly R
   return rows;
 }
 
-/** Those that contain the text, in any case. */
+/** The rows that contain the text, in any case. */
 export function findRows(rows: readonly RuleRow[], text: string): readonly RuleRow[] {
   const sought = text.toLowerCase();
   if (sought === '') return rows;

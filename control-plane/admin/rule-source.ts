@@ -24,7 +24,7 @@ export function findRuleLines(text: string, line: number): LineRange | undefined
   return { first: start + 1, last: end };
 }
 
-/** Those lines, for people. */
+/** The lines of the rule, for people. */
 export function cutRule(text: string, line: number): string | undefined {
   const range = findRuleLines(text, line);
   if (range === undefined) return undefined;

@@ -80,7 +80,10 @@ export const statusJson = Type.Object(
         limits: Type.Integer(),
       }),
     ),
-    /** Whether what is served has been the same for 10 seconds: no change is on its way between control planes. */
+    /**
+     * Whether the served revision has been the same for 10 seconds: no change is on its way between control
+     * planes.
+     */
     settled: Type.Boolean(),
     stale: orNull(Type.Object({ reason: Type.String(), since: time })),
     store: Type.Object({
@@ -110,7 +113,7 @@ export const statusJson = Type.Object(
     rollout: orNull(rolloutJson),
     /** Why the next revision could not reach the workers in steps; null when it could. */
     rolloutWarning: orNull(Type.String()),
-    /** Where what was taken back, held back and approved is remembered. */
+    /** The place where verdicts are remembered: which revisions were taken back, held back or approved. */
     memory: Type.Object({
       place: Type.String(),
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),

@@ -13,7 +13,7 @@ export const unenforcedJson = Type.Object(
     fields: Type.Array(Type.String()),
     /** How many workers of the domain do not announce all of them in their node's metadata. */
     workers: Type.Integer(),
-    /** One of them. */
+    /** One of the workers. */
     example: Type.Object({ id: Type.String(), address: Type.String() }),
   },
   { title: 'Unenforced' },

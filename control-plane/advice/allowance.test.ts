@@ -6,7 +6,7 @@ import { adviseOnRules } from './rule-advice.ts';
 
 const zero = 'rate_limit: {unit: hour, requests_per_unit: 0}';
 
-/** `line rule` of what is told, and the messages of what is said of the comments. */
+/** `line rule` of each problem that is left, and the messages about the comments. */
 function tell(...lines: readonly string[]): { told: string[]; idle: string[] } {
   const text = lines.join('\n');
   const { document, problems } = parseRuleDocument(text, 'r.yaml');

@@ -28,8 +28,10 @@ export interface CommandFrame {
  */
 export type AddCommand = (program: Command, frame: CommandFrame) => void;
 
-/** The same for every command; its help explains 1. 2 is also for wrong arguments. The others are for
- * pipelines that react: wait, repair, or read again. */
+/**
+ * The codes are the same for every command, whose help explains 1. 2 is also for wrong arguments. The others are
+ * for pipelines that react: wait, repair, or read again.
+ */
 export const exitCodes = {
   ok: 0,
   no: 1,

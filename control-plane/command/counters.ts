@@ -126,7 +126,7 @@ Exit codes:
   }
 };
 
-/** A peer without an answer is no gap in what was read where its workers are known to be at other control planes. */
+/** A peer without an answer leaves no gap where its workers are known to be at other control planes. */
 async function describeLost(
   client: AdminClient,
   action: 'get' | 'reset',
@@ -149,7 +149,7 @@ function toLines(kind: 'error' | 'warning', texts: readonly string[]): string {
   return texts.map((text) => `${kind}: ${escapeText(text)}\n`).join('');
 }
 
-/** A line for each rule that the counters belong to: whether it refuses now, where it stands, and who changed it last. */
+/** A line for each rule that the counters belong to: whether it refuses now, its place, and who changed it last. */
 async function describeRules(client: AdminClient, { answers }: CountersJson): Promise<string> {
   const counters = answers.flatMap((each) =>
     each.counters.filter(({ problem }) => problem === null),

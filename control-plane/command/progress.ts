@@ -1,5 +1,5 @@
-// Shows what a command waits for once that takes a while: silence of more than two seconds looks like a
-// program that hangs. On standard error, so that the output stays clean.
+// Says once why a command takes a while: silence of more than two seconds looks like a program that hangs. On
+// standard error, so that the output stays clean.
 import type { CommandIo } from './command-frame.ts';
 
 const firstMs = 2_000;

@@ -90,7 +90,7 @@ async function ask(
   if (call.method === 'GET' && rollout === null) finish(exitCodes.no);
 }
 
-/** Only the control plane that leads knows what the rollout waits for; the status has it from there. */
+/** Only the leading control plane knows why the rollout waits; the status has it from there. */
 async function findLeading(client: AdminClient, own: RolloutJson): Promise<RolloutJson> {
   if (own.leader === null || own.leader.isThis) return own;
   const result = await client.call({ method: 'GET', path: '/status' });

@@ -1,5 +1,5 @@
-// `watch`: a client of a management server that shows what a worker would get, and accepts or refuses it; for
-// those who debug a control plane.
+// `watch`: a client of a management server that shows the resources a worker would get, and accepts or refuses
+// them; for those who debug a control plane.
 import type { AddCommand, CommandFrame } from './command-frame.ts';
 import type { WatchedResponse } from './watch/discovery-watch.ts';
 

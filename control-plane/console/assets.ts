@@ -1,5 +1,5 @@
 // The files of the console as browsers get them: read, freed of types where these are still there, and
-// compressed, once. There is no build step: what is in page/ and in the packages is what runs.
+// compressed, once. There is no build step: browsers run the files of page/ and of the packages.
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';

@@ -20,7 +20,7 @@ import type { ActionEntry } from './envoy-action.ts';
 import { type AskedDescriptor, type EnvoyFile, readEnvoyQuestions } from './envoy-config.ts';
 
 export interface EnvoyCheckOptions {
-  /** Whether what passes unlimited is an error. */
+  /** Whether it is an error that a descriptor passes unlimited. */
   readonly isStrict: boolean;
 }
 

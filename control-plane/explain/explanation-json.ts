@@ -52,7 +52,7 @@ function toMatch({ rule, limit, replacedBy, counted: all }: MatchedRule) {
     window: counted
       ? { start: counted.window.start, end: counted.window.start + counted.window.seconds }
       : null,
-    // The others of a list of limits.
+    // The limits of a list after its first.
     ...(others.length > 0 && {
       furtherLimits: others.map((other) => ({
         limit: toLimitJson(other.limit),

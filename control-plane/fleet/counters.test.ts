@@ -54,7 +54,7 @@ interface Store {
   used: number;
 }
 
-/** A worker that does what it is asked. */
+/** The answer of a worker that does as it is asked. */
 function honest(store: Store, reset: boolean): Answer {
   if (reset) store.used = 0;
   return { counters: [{ ...counter, used: store.used }] };
@@ -65,7 +65,7 @@ function lying(_store: Store, reset: boolean): Answer {
   return { counters: [{ ...counter, used: reset ? 0 : counter.used }] };
 }
 
-/** Workers with one store that answer at once, and what they were asked. */
+/** Workers with one store that answer at once, and the questions that they got. */
 function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Store = { used: 3 }) {
   const counters = createCounters(createManualClock());
   const asked: string[] = [];

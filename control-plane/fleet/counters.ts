@@ -1,4 +1,4 @@
-// Asks workers about counters: which of them have to be asked, what they answer within a deadline, and whether a
+// Asks workers about counters: chooses the workers, reads their answers within a deadline, and tells whether a
 // reset can be seen.
 
 import type { Clock } from '../../shared/clock.ts';
@@ -36,8 +36,10 @@ export interface WorkerAnswer {
   readonly together: number;
   /** Why there is no answer, or why the reset is not confirmed, for people. */
   readonly problem: string | undefined;
-  /** After a reset: who has read afterwards that the counters are reset. Undefined after a reading, and where
-   * nobody has. */
+  /**
+   * After a reset: the worker that has read afterwards that the counters are reset. Undefined after a reading,
+   * and where none has.
+   */
   readonly confirmedBy: 'another' | 'itself' | undefined;
   /** After a reset as they were read afterwards. */
   readonly counters: readonly CounterMessage[];
@@ -165,7 +167,7 @@ interface Group {
   readonly all: AskedWorker[];
 }
 
-/** Those with a worker that is asked for, in the order of arrival. */
+/** The groups with a worker that is asked for, in the order of arrival. */
 function groupWorkers(workers: readonly AskedWorker[], nodeId: string | undefined): Group[] {
   const groups = new Map<string, Group>();
   for (const worker of workers) {
@@ -178,7 +180,7 @@ function groupWorkers(workers: readonly AskedWorker[], nodeId: string | undefine
   return [...groups.values()].filter(({ asked }) => asked.length > 0);
 }
 
-/** Those that count together with the same rules. */
+/** Equal for workers that count together with the same rules. */
 function nameGroup({ hello, version }: AskedWorker): string {
   return hello.countsAlone ? hello.instance : `${hello.agreement} ${version}`;
 }

@@ -59,8 +59,7 @@ export interface LinkedWorker {
  */
 export interface Counted {
   readonly nodeId: string;
-  /** Another one after each change of the version, and for each link: sums of different series have nothing in
-   * common. */
+  /** New after each change of the version, and for each link: sums of different series have nothing in common. */
   readonly series: string;
   readonly version: string;
   /** Without the requests that failed. */
@@ -126,7 +125,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
   const counters = createCounters(clock);
   const ruleRates = createRuleRates(clock);
   const unmatched = createUnmatchedSamples();
-  /** Those of two starts of this process differ. */
+  /** The series of two starts of this process differ. */
   const seriesPrefix = randomUUID();
   let seriesCount = 0;
   const events = createRepeatedLog({

@@ -29,7 +29,7 @@ export interface LimitedValue {
 }
 
 export interface LimitedList {
-  /** Those limited most, the first first. */
+  /** The values that are limited most, the first first. */
   readonly values: readonly LimitedValue[];
   /** No value that is not listed was limited more often. */
   readonly unlistedAtMost: number;
@@ -148,7 +148,7 @@ export function createLimitedSum(): LimitedSum {
         if (value.perSecondBefore !== undefined) {
           sum.perSecondBefore = (sum.perSecondBefore ?? 0) + value.perSecondBefore;
         }
-        // Texts that were cut may be the same, and a worker may say what it likes.
+        // Texts that were cut may be equal, and a worker may report any list.
         if (sum.list === lists) continue;
         sum.list = lists;
         sum.workers += value.workers;

@@ -1,4 +1,4 @@
-// Limits of what workers report, and of what is kept.
+// Bounds of the workers' reports, and of the parts that are kept.
 
 /** Characters of a node id, an instance or an agreement. */
 export const maxNameLength = 1_024;

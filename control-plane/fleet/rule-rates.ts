@@ -125,7 +125,7 @@ export function createRuleRates(clock: Clock): RuleRates {
     );
   }
 
-  /** Those that had hits in the span. */
+  /** The rows that had hits in the span. */
   function lately(span: SeriesSpan): (readonly [string, Row])[] {
     const most = span === 'minute' ? keptSlots : rememberedSlots;
     return [...rows.entries()].filter(([, { last }]) => current - last < most);

@@ -35,8 +35,10 @@ export function createSharedTable<Value>(maxSize: number): SharedTable<Value> {
   const links = new Map<object, Keys>();
   /** The keys of links that are gone. */
   const left: Keys = new Set();
-  /** Those of the link with the most; undefined when that has to be found out again, because finding it takes time
-   * with the number of links. */
+  /**
+   * The keys of the link with the most; undefined when it has to be found again, which takes time with the number
+   * of links.
+   */
   let most: Keys | undefined;
 
   function keysOf(link: object): Keys {

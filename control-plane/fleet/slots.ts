@@ -1,5 +1,5 @@
-// Slots of five seconds of the wall clock: what reports count in, for the charts. A report says what its worker has
-// counted in some time until now, so that each slot gets its share of it.
+// Slots of five seconds of the wall clock, in which reports are counted for the charts. A report covers some time
+// until now, so that each slot gets its share of it.
 import type { Clock } from '../../shared/clock.ts';
 
 export const slotMs = 5_000;

@@ -16,7 +16,7 @@ export interface Tally {
 
 export interface TallyDeps {
   readonly nodeId: string;
-  /** Another text for each call. */
+  /** Returns a new text at each call. */
   readonly newSeries: () => string;
 }
 

@@ -16,7 +16,7 @@ export interface WorkerFigures {
   readonly withoutStorePerSecond: number;
   /** Decisions per duration bucket between the last two reports: one for each bound, and one more. */
   readonly durations: readonly number[];
-  /** The same of calls of the store. */
+  /** Calls of the store per duration bucket between the last two reports. */
   readonly storeDurations: readonly number[];
   readonly store: {
     readonly kind: string;

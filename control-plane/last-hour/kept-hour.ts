@@ -29,8 +29,10 @@ const fileJson = Type.Object({
 });
 
 export interface KeptHour {
-  /** Restores what an earlier process knew, and resolves with the revision that was in force then. A file that is damaged
-   * or of something else is logged and done without: it never rejects. */
+  /**
+   * Restores the hour of an earlier process, and resolves with the revision that was in force then. A file that
+   * is damaged or of something else is logged and done without: it never rejects.
+   */
   read(): Promise<string | undefined>;
   /** From now on it is written. */
   start(): void;

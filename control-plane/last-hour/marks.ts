@@ -28,7 +28,7 @@ export interface Marks {
   note(mark: Omit<Mark, 'atMs'>): void;
   /** The marks of the last hour, the oldest first. */
   read(): readonly Mark[];
-  /** Those of an earlier process. */
+  /** Takes the marks of an earlier process. */
   restore(marks: readonly Mark[]): void;
 }
 

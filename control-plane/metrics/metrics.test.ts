@@ -16,7 +16,7 @@ const served: Overview = {
   workers: { in_force: 0, pending: 0, refused: 0 },
 };
 
-/** Those of the control plane, without Node's own. */
+/** The lines of the control plane, without Node's own. */
 async function linesOf(metrics: ControlPlaneMetrics): Promise<string[]> {
   const { text } = await metrics.expose();
   const lines = text.split('\n').filter((line) => line.startsWith('ratelane_control_plane_'));

@@ -30,7 +30,7 @@ export interface Overview {
         readonly ledHereSinceMs: number | undefined;
       }
     | undefined;
-  /** Whether what was taken back or held back is on record beside the rules. */
+  /** Whether verdicts (taken back or held back) are on record beside the rules. */
   readonly isRecordShared: boolean;
   /** It is not, and nothing was in the state directory at the start. */
   readonly isForgetful: boolean;

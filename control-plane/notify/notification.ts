@@ -11,7 +11,7 @@ import { type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
 export interface Notification {
-  /** The same for each try of it. */
+  /** Equal for each try of one delivery. */
   readonly delivery: string;
   readonly event: 'in-force' | 'taken-back' | 'held-back' | 'invalid';
   readonly at: string;

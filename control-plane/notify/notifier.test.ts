@@ -1,4 +1,4 @@
-// Notifications against a real HTTP server: what arrives, how often it is tried, and what is said of it.
+// Notifications against a real HTTP server: the requests that arrive, how often they are tried, and the log.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

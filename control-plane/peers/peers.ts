@@ -50,8 +50,10 @@ export interface PeersSettings {
   readonly sources: readonly PeerSource[];
   /** The protocol for the addresses of names. */
   readonly dnsProtocol: 'http:' | 'https:';
-  /** The authorities of peers' certificates, in place of those that this system trusts, and what is
-   * presented to peers. Undefined without any of them. */
+  /**
+   * The authorities of peers' certificates, in place of those that this system trusts, and the certificate that
+   * peers are shown. Undefined without any of them.
+   */
   readonly tls: TlsFiles | undefined;
 }
 

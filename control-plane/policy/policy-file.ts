@@ -1,4 +1,5 @@
-// Reads the file that says what rules may be, and who may change them, and reports all its problems at once.
+// Reads the policy of the limits of rules and of the people who may change them, and reports all its problems at
+// once.
 
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { maxCount } from '../../shared/rules/rule-keys.ts';

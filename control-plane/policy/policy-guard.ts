@@ -37,7 +37,7 @@ export interface ChangeInfo extends Pick<RevisionInfo, 'author' | 'message'> {
   readonly isUndo: boolean;
 }
 
-/** `before` is what is in force, undefined where nothing is: then nothing is refused. */
+/** `before` has the rules in force, undefined where there are none: then nothing is refused. */
 export function judgeByPolicy(
   before: GovernedRules | undefined,
   after: GovernedRules,

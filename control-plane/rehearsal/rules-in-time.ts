@@ -13,7 +13,7 @@ import {
 
 export interface RulesNow {
   readonly ruleSet: RuleSet;
-  /** The same rules with their places: the top level of each domain. */
+  /** The top level of each domain, with the places of the rules. */
   readonly placed: ReadonlyMap<string, readonly PlacedRule[]>;
 }
 

@@ -1,5 +1,5 @@
-// Warnings at the start about ports that other machines can reach: what they could read there or on the
-// way, and which setting prevents it.
+// Warnings at the start about ports that other machines can reach: the data that they could read there or on the
+// way, and the setting that prevents it.
 
 import { isLoopback } from '../../shared/loopback.ts';
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';

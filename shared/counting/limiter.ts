@@ -1,7 +1,7 @@
-// Sliding windows and token buckets: what a counter holds, which hits it admits, and how long until it
-// admits more. Pure arithmetic: the in-process store decides by it, and other stores interpret with it
-// what their script decided (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour:
-// sliding-window, token-bucket)
+// Sliding windows and token buckets: the state of a counter, the hits that it admits, and the time until it
+// admits more. Pure arithmetic: the in-process store decides by it, and other stores interpret the answer of
+// their script with it (worker/counters/redis/limiter-scripts.ts has the same steps). (behaviour: sliding-window,
+// token-bucket)
 
 import type { Limiter } from '../rules/limit-shape.ts';
 

@@ -4,8 +4,10 @@ import type { GrpcErrorStatus } from './status.ts';
 
 /** A unary call, as its method sees it. */
 export interface UnaryCall {
-  /** Arrival time of the request's end, on the monotonic clock; what it waited for after that, such as its turn, is not
-   * in it. */
+  /**
+   * Arrival time of the request's end, on the monotonic clock; a wait after it, such as for its turn, is not in
+   * it.
+   */
   readonly receivedMs: number;
   /** When the caller stops waiting, on the monotonic clock; undefined without grpc-timeout. */
   readonly deadlineMs: number | undefined;

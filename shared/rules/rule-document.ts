@@ -21,7 +21,7 @@ export interface RuleDescriptor extends DescriptorFlags {
   readonly value: string;
   /** The first of a list. */
   readonly rateLimit: RateLimitBlock | undefined;
-  /** The others of a list. */
+  /** The limits of a list after its first. */
   readonly furtherLimits: readonly RateLimitBlock[];
   /** Wall time in milliseconds at which it ends, with all below it; undefined for one that does not. */
   readonly untilMs: number | undefined;

@@ -1,6 +1,5 @@
-// Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions
-// never look at the time of a rule: what has ended is not in the tree that they search
-// (behaviour: rules-that-end).
+// Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
+// look at the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
 import { toExcerpt } from '../text-excerpt.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import type { MapReader } from './yaml/map-reader.ts';
@@ -33,7 +32,7 @@ export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** Of a descriptor; undefined where it has none, and for what has been reported. */
+/** The end of a descriptor; undefined where it has none, and where a problem has been reported. */
 export function readUntil(fields: MapReader): number | undefined {
   const given = fields.given('until');
   if (given === undefined) return undefined;
@@ -54,8 +53,10 @@ export function readUntil(fields: MapReader): number | undefined {
   return undefined;
 }
 
-/** A rule that ends may stand beside one with the same key and value that does not, in whose place it is
- * while it lasts: by this name both are known on their level. */
+/**
+ * The name of a descriptor on its level. A rule that ends may stand beside a lasting one with the same key and
+ * value, and replaces it until then, so the two have different names.
+ */
 export function toUniqueName(composite: string, isEnding: boolean): string {
   return `${isEnding ? 'until' : 'always'} ${composite}`;
 }

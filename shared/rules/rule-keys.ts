@@ -47,7 +47,7 @@ interface FlagRow extends Row {
   readonly needsLimit: boolean;
 }
 
-/** It changes what is counted, or under which name. */
+/** A flag that changes the counter of a hit, or its name. */
 interface MatchFlagRow extends FlagRow {
   readonly of: 'match';
 }

@@ -65,7 +65,7 @@ function findNearest(
   return nearest;
 }
 
-/** The one known name that goes on where `name`, several words long, ends. */
+/** The only known name that begins with `name`, where that is several words long. */
 function findOnlyCompletion(name: string, known: ReadonlySet<string>): string | undefined {
   if (!/^[A-Z]+_[A-Z]+_/.test(name)) return undefined;
   const completions = [...known].filter((candidate) => candidate.startsWith(`${name}_`));

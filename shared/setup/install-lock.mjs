@@ -7,7 +7,7 @@ import { readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync }
 
 const staleAfterMs = 10_000;
 const pollMs = 200;
-/** Long enough that two processes which found the same stale file see who came last. */
+/** Long enough that of two processes which found the same stale file each sees who came last. */
 const settleMs = 300;
 
 /**

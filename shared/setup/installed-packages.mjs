@@ -1,5 +1,5 @@
-// Whether node_modules holds what package-lock.json says. Plain JavaScript for Node 20 and later:
-// it runs before anything is installed. Installing is install-packages.mjs' business.
+// Tells whether node_modules holds the packages of package-lock.json. Plain JavaScript for Node 20 and later: it
+// runs before anything is installed. Installing is install-packages.mjs' business.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 

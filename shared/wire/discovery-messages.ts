@@ -60,7 +60,7 @@ export interface StatusMessage {
 }
 
 export interface AnyMessage {
-  /** The one name that is not in camelCase: the protobuf library brings this message along. */
+  /** The only name that is not in camelCase: the protobuf library brings this message along. */
   readonly type_url?: string;
   readonly value?: Buffer;
 }

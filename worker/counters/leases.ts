@@ -211,7 +211,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     if (closed) giveBack(lease);
   }
 
-  /** Those of the requested hits that fit. */
+  /** How many of the requested hits fit into the limit. */
   function countGranted({ after, limit, limiter }: Hit, amount: number): number {
     if (limiter !== undefined) return after <= limit ? amount : 0;
     return Math.max(0, Math.min(after, limit) - (after - amount));

@@ -66,7 +66,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
    * its window, wherever within a second of the wall clock it started. */
   let firstSecond = nowSecond + 1;
   let droppedUpToSecond = nowSecond;
-  /** The same for all requests of a tick. */
+  /** The time on both clocks, read once for all requests of a tick. */
   let moment: Moment = { wallMs: 0, monotonicMs: 0 };
   let waiting: CountRequest[] = [];
   let scheduled = false;

@@ -1,5 +1,5 @@
-// The kinds of counter stores, and what each can do. Other files ask for an ability; the name of a kind is for
-// what makes its store, what names it, and its own settings.
+// The kinds of counter stores, and the abilities of each. Other files ask for an ability; only the code that
+// makes or names a store, or reads its own settings, asks for the kind.
 
 export type StoreKind = 'redis' | 'memcached' | 'memory';
 

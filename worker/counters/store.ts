@@ -88,7 +88,7 @@ export interface CountRequest {
 }
 
 export interface CounterStoreState {
-  /** For the debug page, a word and a sentence: what it is connected to, since when, last error. */
+  /** A word and a sentence for the debug page: the connection, since when it is there, the last error. */
   readonly healthy: boolean;
   readonly detail: string;
 }
@@ -111,8 +111,8 @@ export interface CounterStore {
 }
 
 /**
- * True when what the request adds depends on the current counters: with only one hit that can be over its
- * limit, no other counter has to stay unchanged.
+ * True when the hits that are added depend on the current counters: with only one hit that can be over its limit,
+ * no other counter has to stay unchanged.
  */
 export function needsReading(request: CountRequest): boolean {
   if (request.mode !== 'add-unless-over') return false;

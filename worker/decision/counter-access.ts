@@ -46,7 +46,7 @@ export type CountersAnswer =
 export interface CounterAccess {
   /** Never rejects; answered within `timeoutMs`. With `reset` the counters are set back to nothing first. */
   ask(asked: CountersAsked, reset: boolean, timeoutMs: number): Promise<CountersAnswer>;
-  /** Drops what is remembered of these counters, which somebody else has reset. */
+  /** Drops all that is remembered of these counters, since somebody else has reset them. */
   forget(asked: CountersAsked): void;
 }
 

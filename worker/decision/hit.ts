@@ -107,7 +107,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     };
   };
 
-  /** The same object while the window lasts: stores cache texts by it. */
+  /** Returns the same object while the window lasts: stores cache texts by it. */
   const toLimiterWindow = (limiter: Limiter, unit: Unit, window: Window): LimiterWindow => {
     const known = limiterWindows.get(limiter);
     if (known?.windowStart === window.start) return known;

@@ -185,7 +185,7 @@ export abstract class Decision implements CountRequest {
   declare matches: readonly (Match | undefined)[];
   /** In the order of the descriptors, for those with a limit that is not unlimited. */
   declare limited: readonly RuleHit[];
-  /** Those of `limited` that the store is asked about. */
+  /** The hits of `limited` that the store is asked about. */
   declare hits: readonly RuleHit[];
   declare mode: CountMode;
   declare storeCall: Span | undefined;

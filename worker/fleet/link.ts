@@ -93,7 +93,7 @@ export function createLink(deps: LinkDeps): Link {
         report();
       },
       onResponse(message) {
-        // That of the question: one that comes later has not asked.
+        // The stream on which the question came: a later one has not asked.
         const asking = stream;
         answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
       },

@@ -20,7 +20,7 @@ export interface DebugProviders {
   readonly stats: () => ReadonlyMap<string, number>;
   /** One line per setting, secrets masked. */
   readonly settings: () => readonly string[];
-  /** For people: rules awaited or in force, since when, and what is wrong. */
+  /** Lines for people: rules awaited or in force, since when, and any problems. */
   readonly status: () => readonly string[];
   /** Traffic that no rule matches, and why. */
   readonly unmatched: () => Promise<readonly string[]>;

@@ -167,7 +167,7 @@ test('large requests wait for their turn, small ones do not', async (t) => {
     { largeRequests },
   );
   const large = (domain: string) => JSON.stringify({ domain: domain.padEnd(5000, 'x') });
-  // One of another port takes all the room there is.
+  // A request of another port takes all the room there is.
   const other = { bytes: maxWaitingBytes, begin() {} };
   t.true(largeRequests.add(other));
   t.true(await waitUntil(() => largeRequests.waitingBytes === 0, 20_000));

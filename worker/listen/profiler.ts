@@ -1,4 +1,5 @@
-// Profiles this process while it serves: where its CPU time goes, and who allocated what is alive.
+// Profiles this process while it serves: its CPU time by function, and its living objects by the code that
+// allocated them.
 import type { Profiler as CpuProfiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import type { Clock } from '../../shared/clock.ts';

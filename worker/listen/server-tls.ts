@@ -53,7 +53,7 @@ export async function readServerTls(
     key: paths.keyFile,
     ca: paths.clientCaFile || undefined,
   };
-  // Those of the gRPC port alone are counted (behaviour: statistic-names).
+  // Only the gRPC port's loads are counted (behaviour: statistic-names).
   const isCounted = name === 'gRPC';
   const attempts = isCounted ? metrics.counter('certs.load_attempts') : undefined;
   const failures = isCounted ? metrics.counter('certs.load_failures') : undefined;

@@ -34,7 +34,7 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   const busy = gauge('event_loop_busy_percent');
   const delayP99 = gauge('event_loop_delay_p99_us');
   const delayMax = gauge('event_loop_delay_max_us');
-  /** Those of the span, the oldest first. */
+  /** The samples of the span, the oldest first. */
   const samples: Sample[] = [];
   let last = readLoopTimes();
   let dueMs = clock.monotonicMs() + lookIntervalMs;

@@ -22,7 +22,7 @@ export interface MetricsRegistry extends Metrics {
   listenToTimers(listen: (name: string) => TimerListener): void;
   /** Runs what was given to `beforeReading`. */
   prepareReading(): void;
-  /** From now on a gauge shows what `combine` makes of the value that was set. */
+  /** From now on the gauge shows the result of `combine` for the value that was set. */
   combineGauge(name: string, combine: (set: number) => number): void;
 }
 

@@ -69,9 +69,9 @@ export type FromProcess =
       readonly statistics: StatisticsReport;
       /** Taken since the last report. */
       readonly unmatched: readonly UnmatchedSample[];
-      /** The same; undefined where there is no link to a control plane. */
+      /** The process' share of the most limited values; undefined where there is no link to a control plane. */
       readonly limited: LimitedShare | undefined;
-      /** The same; undefined where there is none. */
+      /** The decisions that the process has recorded; undefined where there are none. */
       readonly recorded: RecordBatch | undefined;
       /** Lines for the debug port. */
       readonly description: readonly string[];

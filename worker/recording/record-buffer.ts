@@ -19,7 +19,7 @@ export interface RecordBatch {
 
 export interface RecordBuffer extends RecordSink {
   readonly bytes: number;
-  /** Another process's. */
+  /** Adds a batch of another process. */
   addBatch(batch: RecordBatch): void;
   /** A batch that was taken is not written, now or ever. */
   lose(batch: RecordBatch): void;

@@ -40,7 +40,7 @@ export interface Intake {
   readonly warnings: readonly Problem[];
   /** Errors; none when all of the response is in force. */
   readonly problems: readonly Problem[];
-  /** The same for a response with the same resources, in any order. */
+  /** Equal for responses with the same resources, in any order. */
   readonly digest: string;
 }
 

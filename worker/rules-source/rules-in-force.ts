@@ -18,7 +18,7 @@ export interface RulesInForce {
   apply(result: LoadResult): void;
   /** The rules of the last good load from now on, as some of them have ended. */
   renew(ruleSet: RuleSet): void;
-  /** For the debug port: what is in force, since when, and why a later load failed; several lines. */
+  /** Several lines for the debug port: the rules in force, since when, and why a later load failed. */
   describe(): string;
 }
 
@@ -75,8 +75,7 @@ export function createRulesInForce({
     inForce = describeInForce(ruleSet);
     sayWarnings(warnings, true);
     const text = `Successfully loaded new configuration: ${origin}, ${countsOf(ruleSet)}`;
-    // Logged at the default level when operators wait for it: what was loaded at the start, and whether a
-    // repair worked.
+    // Logged at the default level when operators wait for it: the first load, and a repair that worked.
     if (isFirst || lastFailure !== undefined) log.notice(text);
     else log.info(text);
     lastFailure = undefined;

@@ -37,7 +37,7 @@ export interface XdsSourceOptions {
   readonly nodeId: string;
   /** Comma-separated key=value items. */
   readonly nodeMetadata: string;
-  /** Hash of what has to be the same on all workers that share a store. */
+  /** The hash of the settings that must be the same on all workers that share a store. */
   readonly agreement: string;
   /** The wait after an attempt to connect that failed. */
   readonly connectRetryMs: number;

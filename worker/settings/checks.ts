@@ -26,7 +26,7 @@ export function checkSettings(reading: WorkerReading): string[] {
   ];
 }
 
-/** Valid settings that are certainly not what was meant. */
+/** Warns of settings that are valid and certainly not meant. */
 export function warnSettings(reading: WorkerReading): string[] {
   const { log, grpc, limits, counting } = reading.values;
   const { format } = workerTable.log.settings;
@@ -215,7 +215,7 @@ function checkGrpcTls(reading: WorkerReading): string[] {
   return problems;
 }
 
-/** The same for `tls/key.pem` and `./tls//key.pem`. */
+/** Equal for `tls/key.pem` and `./tls//key.pem`. */
 function directoryOf(path: string): string {
   return dirname(normalize(path));
 }

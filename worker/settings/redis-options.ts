@@ -61,7 +61,7 @@ function createReader(
     const readCloudCredentials = createCloudCredentialsReader(readRegion);
     return createCloudIamCredentials(cloudIam, { clock, readRegion, readCloudCredentials });
   }
-  // Those of the address take precedence over the file, as over AUTH.
+  // Credentials in the address take precedence over the file, as over AUTH.
   if (authFile === '' || target?.credentials !== undefined) return undefined;
   return createFileCredentials(authFile);
 }

@@ -125,7 +125,7 @@ function warnCloudIam(reading: WorkerReading): string[] {
   });
 }
 
-/** Those that are used. */
+/** The stores that are used. */
 function listStores({ values }: WorkerReading): ('store' | 'perSecondStore')[] {
   return values.perSecondStore.enabled ? ['store', 'perSecondStore'] : ['store'];
 }

@@ -1,5 +1,5 @@
-// `/effects`: what a change of a domain would do, before it is made: what is wrong with it, what changes for requests, and
-// who would be refused.
+// `/effects`: the effect of a change of a domain before it is made: its problems, the changes for requests, and
+// the values that would be refused.
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';

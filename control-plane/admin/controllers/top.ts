@@ -1,4 +1,4 @@
-// `/top`: the values that are limited most, and what the rules count, of all workers that report.
+// `/top`: the values that are limited most, and the counts of the rules, of all workers that report.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';

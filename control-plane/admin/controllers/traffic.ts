@@ -1,4 +1,4 @@
-// `/traffic`: what the workers decided in the last hour, and what the rules counted.
+// `/traffic`: the decisions of the workers in the last hour, and the counts of the rules.
 import Type from 'typebox';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';

@@ -1,5 +1,5 @@
-// Shared by commands that change what is in force through the admin API: the change of `push` and `rollback`, and the
-// wait of all of them.
+// Shared by commands that change the rules in force through the admin API: the change of `push` and `rollback`,
+// and the wait of all of them.
 import { type Command, Option } from 'commander';
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import type { RevisionJson } from '../../admin/revision-json.ts';

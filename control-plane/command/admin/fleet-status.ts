@@ -33,8 +33,10 @@ export type FleetResult =
   /** None answers, or one refuses: why, for people, in several lines with their ends. */
   | { readonly ok: false; readonly message: string };
 
-/** With `waitMs`, waits at most that long until the answer is yes or cannot become yes, and shows on
- * standard error what it waits for. */
+/**
+ * With `waitMs`, waits at most that long until the answer is yes or cannot become yes, and shows on standard
+ * error why it waits.
+ */
 export async function askFleet(
   clients: readonly AdminClient[],
   question: Question,

@@ -1,4 +1,4 @@
-// `check --replay`: recorded decisions under the rules that are checked, and what becomes of them.
+// `check --replay`: makes recorded decisions again under the rules that are checked.
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';

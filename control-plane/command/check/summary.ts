@@ -1,4 +1,4 @@
-// One line: what was checked, and what was found.
+// Sums a check up in one line: the number of files, and of problems.
 import { toCountText } from '../../../shared/count-text.ts';
 import { isError, isWarning } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';

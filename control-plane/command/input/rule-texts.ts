@@ -8,7 +8,7 @@ export interface RuleInput {
   readonly problems: readonly Problem[];
   /** The file of node groups, at the root of a store; undefined without one. */
   readonly nodeGroupsPath: string | undefined;
-  /** The same of the policy. */
+  /** The file of the policy, at the root of a store; undefined without one. */
   readonly policyPath: string | undefined;
   /** The commit that was read; undefined outside of Git. */
   readonly commit: string | undefined;

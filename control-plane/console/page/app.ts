@@ -1,4 +1,4 @@
-// The frame around the pages: who may look, where to go, and whether what is shown is live.
+// The frame around the pages: the login, the navigation, and whether the page is live.
 import { html } from 'htm/preact';
 import { useCallback, useEffect, useState } from 'preact/hooks';
 import type { StatusJson } from '../../admin/status-report.ts';

@@ -92,7 +92,7 @@ interface MarksProps {
   readonly times: ArrayLike<number>;
 }
 
-/** Above the chart, whose picture nobody can read who does not see it. */
+/** Stands above the chart, for people who cannot see its picture. */
 function Marks({ marks, times }: MarksProps) {
   const [start, end] = toRange(times[0] ?? 0, times[times.length - 1] ?? 0);
   const shown = marks

@@ -1,4 +1,5 @@
-// How a request is decided under the rules in force: what becomes of it now, and which rules were taken or passed over.
+// The decision of a request under the rules in force: its outcome now, and the rules that were taken or passed
+// over.
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { OutcomeJson } from '../../admin/outcome-json.ts';

@@ -1,4 +1,4 @@
-// The workers: who has which rules, how much each decides, and what is wrong with any of them.
+// The page of workers: the rules that each has, how much it decides, and its problems.
 import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
 import type { FleetJson } from '../../admin/fleet-json.ts';

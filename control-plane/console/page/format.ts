@@ -10,7 +10,7 @@ export function toRate(perSecond: number): string {
   return perSecond > 0 && perSecond < 0.01 ? '<0.01' : precise.format(perSecond);
 }
 
-/** In a table, where what is idle steps back: `–`, `0.8/s`. */
+/** A rate in a table, where idle rows step back: `–`, `0.8/s`. */
 export function toRateCell(perSecond: number): string {
   return perSecond === 0 ? '–' : `${toRate(perSecond)}/s`;
 }

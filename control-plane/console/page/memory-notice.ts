@@ -1,4 +1,5 @@
-// Says that what was taken back, held back or approved may get lost, or is not known to all control planes.
+// Says that verdicts may get lost, or are not known to all control planes: which revisions were taken back, held
+// back or approved.
 import { html } from 'htm/preact';
 import type { StatusJson } from '../../admin/status-report.ts';
 import { toSentence } from './format.ts';

@@ -54,7 +54,7 @@ export function Source({ file, line, column, revision }: SourceProps) {
   return html`<a class="source" href=${toSourceUrl(sourceUrl, { file, line, revision })} rel="noreferrer">${text}</a>`;
 }
 
-/** The same of a text that others made. */
+/** A text that others made, in which places of rules are links to their source. */
 export function SourceText({
   text,
   revision,

@@ -1,4 +1,4 @@
-// The dialog that goes back to an earlier revision: who has what, who will have what, and what changes for requests.
+// The dialog that goes back to an earlier revision: the workers of either revision, and the changes for requests.
 import { html } from 'htm/preact';
 import type { ListedRevisionJson } from '../../admin/controllers/revisions.ts';
 import type { StatusJson } from '../../admin/status-report.ts';

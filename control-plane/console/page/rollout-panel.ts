@@ -1,4 +1,4 @@
-// A revision on its way to the workers: where it stands, and what people may do with it.
+// A revision on its way to the workers: its progress, and the actions of people.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RolloutJson, RolloutPlanJson } from '../../admin/rollout-json.ts';
@@ -66,7 +66,7 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
   taking_back: 'is taken back',
 };
 
-/** Where it stands, what both sides do, what changes, and what may be done with it. */
+/** The progress, the figures of both sides, the changes, and the actions. */
 export function RolloutPanel({ rollout, status }: RolloutProps) {
   const { revision, step, steps, phase, text, since, leader } = rollout;
   const [action, setAction] = useState<Action | undefined>(undefined);

@@ -1,5 +1,5 @@
-// The two sides of a rollout: the workers that get the revision and the others, with what each side does, and where that
-// takes the revision back.
+// The two sides of a rollout: the workers that get the revision and the others, with the figures of each side,
+// and the limits by which the revision is taken back.
 import { html } from 'htm/preact';
 import type { RolloutPlanJson } from '../../admin/rollout-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';

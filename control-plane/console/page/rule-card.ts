@@ -1,4 +1,4 @@
-// A rule: as its author wrote it, who changed it last, how to undo that, and its last quarter of an hour.
+// A rule in its author's words, with its last change, how to undo that, and its last quarter of an hour.
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RuleSourceJson } from '../../admin/controllers/sources.ts';

@@ -1,4 +1,4 @@
-// One rule: what it says, what it did, whom it limits now.
+// The page of one rule: its text, its counts, and the values that it limits now.
 import { html } from 'htm/preact';
 import type { TopJson } from '../../admin/top-json.ts';
 import { toLines, toPairs, toRateCell, toShown } from './format.ts';

@@ -89,7 +89,7 @@ export function RulesPage({ params, status }: PageProps) {
 interface DomainRulesProps {
   readonly domain: string;
   readonly search: string;
-  /** Whether any worker reports what the rules count. */
+  /** Whether any worker reports the counts of the rules. */
   readonly reports: boolean;
   go(next: { search?: string }): void;
 }

@@ -63,7 +63,7 @@ export function Table<Item>({ caption, columns, items, toRow, atOnce = 100 }: Ta
     </div>`;
 }
 
-/** On a phone each row is a card, whose cells say themselves what they are. */
+/** On a phone each row is a card, and each cell names its column. */
 function nameCells<Item>(
   body: HTMLTableSectionElement | null,
   columns: readonly Column<Item>[],

@@ -1,4 +1,4 @@
-// Why a value is limited: what happens to it now, by which rule, who made it so, and what can be done.
+// The page "why": why a value is limited now, by which rule, who made it so, and the possible actions.
 import { html } from 'htm/preact';
 import { type CountersQuestion, CountersTable } from './counters.ts';
 import { Descriptor, OutcomeNotice, toAsked, useExplanation } from './explained.ts';

@@ -1,4 +1,4 @@
-// One worker: which rules it has, what it decides, and what is wrong with it.
+// The page of one worker: its rules, its decisions, and its problems.
 import { html } from 'htm/preact';
 import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
 import { toAgo, toP99, toRate, toShown, toTime } from './format.ts';

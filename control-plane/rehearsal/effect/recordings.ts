@@ -41,7 +41,7 @@ export async function replayRecordings(input: RecordingsInput): Promise<ReplayRe
   });
 }
 
-/** Those written last; or why they are not known. */
+/** The files that were written last; or why they are not known. */
 async function listFiles(directory: string): Promise<readonly string[] | string> {
   const found: { readonly path: string; readonly atMs: number }[] = [];
   try {

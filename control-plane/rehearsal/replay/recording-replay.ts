@@ -1,5 +1,5 @@
-// A whole recording under other rules: what of it is replayed, what became of it, and what makes that less than all of
-// the truth.
+// Replays a whole recording under other rules: the part of it that counts, the result, and the reasons why that
+// may be less than all of the truth.
 import { toCountText } from '../../../shared/count-text.ts';
 import type { RecordHeader } from '../../../shared/decision-record.ts';
 import { type PlacedRule, placeRules } from '../../../shared/rules/lookup/placed-rule.ts';

@@ -1,5 +1,5 @@
-// Recorded decisions under other rules: who would be refused that was not, and who would no longer be. tally.ts
-// counts.
+// Replays recorded decisions under other rules: finds values that would be refused and were not, and those that
+// would no longer be. tally.ts counts.
 import type { RecordedDecision, RecordHeader } from '../../../shared/decision-record.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import { codes, type RateLimitRequest } from '../../../worker/decision/message.ts';
@@ -34,9 +34,9 @@ export interface ReplaySummary extends ReplayTally {
   readonly asRecorded: number;
   /** Answered with an error when they were recorded: what they counted is unknown, so they are left out. */
   readonly failed: number;
-  /** Answered without the store, so that the replay counts what was not counted. */
+  /** Decisions that were answered without the store, so that the replay counts hits which were not counted. */
   readonly withoutStore: number;
-  /** For which there was no room among the counters, or whose limit the request brought wrongly. */
+  /** Decisions for which there was no room among the counters, or whose limit the request brought wrongly. */
   readonly undecided: number;
 }
 

@@ -16,7 +16,7 @@ export interface CoveredLimit {
 }
 
 export interface Coverage {
-  /** Rules that are tested. The same ones may be added again. */
+  /** Adds rules that are tested, also ones that were added before. */
   add(documents: readonly RuleDocument[]): void;
   reached(rule: PlacedRule): void;
   /** All of them, in the order of their places. */

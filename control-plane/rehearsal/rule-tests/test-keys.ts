@@ -27,7 +27,7 @@ export const statisticNames = [
   'total_negative_hits',
 ] as const;
 
-/** The settings of a worker that change what is decided. */
+/** The settings of a worker that change its decisions. */
 export const settingNames: readonly string[] = [
   ...Object.values(workerTable.limits.settings),
   workerTable.config.settings.mergeDomains,

@@ -1,4 +1,4 @@
-// Reads a request of a rule test: what is asked, when, and what is expected of the answer.
+// Reads a request of a rule test: its descriptors, its time, and the expected answer.
 import { toCountText } from '../../../shared/count-text.ts';
 import { parseDuration } from '../../../shared/duration.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';

@@ -1,5 +1,5 @@
-// Writes what is in place of what is expected into the text of a test file. Only those values change: layout,
-// quotes and comments stay.
+// Writes actual values over expected ones in the text of a test file. Only those values change: layout, quotes
+// and comments stay.
 import { isScalar, parseDocument, Scalar, visit } from 'yaml';
 import { toScalarValue } from '../../../shared/rules/yaml/yaml-scalar.ts';
 import type { Failure } from './run-tests.ts';
@@ -56,7 +56,7 @@ function toEdit(text: string, actual: string, { range, type }: Scalar): Edit {
   return { from, to, written: before + written + after };
 }
 
-/** Quoted as it was; what was plain is quoted where it would be read as something else. */
+/** Quotes a value as it was; a plain one is quoted where YAML would read it as something else. */
 function quote(value: string, type: string | undefined): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped
   if (type === Scalar.QUOTE_DOUBLE || /[\0-\x1f\x7f]/.test(value)) return JSON.stringify(value);

@@ -10,7 +10,7 @@ const common = [
 ] as const;
 
 export const messageHeaders = encodeHeaderBlock(common);
-/** The same, with a header that makes Envoy use other servers without waiting for its health check. */
+/** The common headers, and one that makes Envoy use other servers without waiting for its health check. */
 export const farewellHeaders = encodeHeaderBlock([
   ...common,
   ['x-envoy-immediate-health-check-fail', 'true'],

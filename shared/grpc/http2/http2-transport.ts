@@ -201,7 +201,7 @@ export function createHttp2Transport(
     if (connections.size > 0) scheduleSweep(hasDeadlines);
   }
 
-  /** Cuts a peer that reads nothing of what was written to it. */
+  /** Cuts a peer that reads none of the bytes that were written to it. */
   function cutWhenStalled(connection: Connection, nowMs: number): void {
     const unsentBytes = connection.socket.writableLength;
     if (unsentBytes === 0) connection.unsentSinceMs = undefined;
@@ -212,8 +212,8 @@ export function createHttp2Transport(
   }
 
   /**
-   * Called when connections within their own limits together hold too much. The one stalled longest is cut
-   * first, then the one that holds most; never one that only waits for our answer.
+   * Called when connections within their own limits together hold too much. The connection that is stalled
+   * longest is cut first, then the one that holds most; never one that only waits for our answer.
    */
   function relieve(): void {
     const nowMs = clock.monotonicMs();
@@ -295,7 +295,7 @@ function heldBytes({ socket, session }: Connection): number {
   return socket.writableLength + session.heldBytes;
 }
 
-/** Others get their turn before this peer's next requests are processed. */
+/** Other peers get their turn before this peer's next requests are processed. */
 function goOn(session: Session): void {
   if (session.sender.isHeldUp) setImmediate(() => session.sender.goOn());
 }

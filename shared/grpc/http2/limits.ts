@@ -64,13 +64,15 @@ export const unfinishedMs = 10_000;
 export const overheadBurst = 10_000;
 export const overheadPerSecond = 200;
 
-/** Streams that the peer resets in the same read that opened them: this many at once, and per second;
- * nghttp2 has the same numbers. Callers whose deadlines expired while we were busy look the same, so there
- * is room for what such a moment leaves in the socket. */
+/**
+ * Streams that the peer resets in the same read that opened them: this many at once, and per second; nghttp2 has
+ * the same numbers. Callers whose deadlines expired while we were busy look the same, so there is room for as
+ * many as such a moment leaves in the socket.
+ */
 export const rapidResetBurst = 1000;
 export const rapidResetsPerSecond = 33;
 
-/** Streams that we had to reset because of what the peer sent on them. */
+/** Streams that we had to reset because of the peer's frames. */
 export const faultBurst = 200;
 export const faultsPerSecond = 20;
 

@@ -536,7 +536,7 @@ export class Session implements StreamHost, FrameHandler {
         if (value < defaultHeaderTableBytes) this.output.oweTableSize();
         return;
       default:
-        // The others concern push and opening streams, which we never do.
+        // The other settings concern push and opening streams, which we never do.
         return;
     }
   }

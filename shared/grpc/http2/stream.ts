@@ -75,7 +75,7 @@ export class Stream implements UnaryCall {
   /** Reset by either side, or its connection is closed: nobody waits for an answer. */
   isGone = false;
 
-  /** Windows: what the caller may send, and what we may. */
+  /** Windows: the bytes that the caller may send, and those that we may. */
   receiveWindow: number;
   sendWindow: number;
   /** Bytes of DATA without padding, compared with content-length. */

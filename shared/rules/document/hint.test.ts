@@ -1,5 +1,5 @@
-// Hints that show what to write are taken at their word: what they show is put in the place of what is
-// wrong, and the document is accepted then.
+// Hints are taken at their word: the text that a hint shows replaces the mistake, and the document is accepted
+// then.
 import test from 'ava';
 import { parseRuleDocument } from './document.ts';
 
@@ -9,7 +9,7 @@ const named = 'rate_limit: {unit: minute, requests_per_unit: 3, name: base';
 interface Row {
   readonly mistake: string;
   readonly yaml: string;
-  /** The part of `yaml` that what the hint shows takes the place of. */
+  /** The part of `yaml` that the hint's text replaces. */
   readonly wrong: string;
 }
 

@@ -92,8 +92,7 @@ function toFlowMap({ entries }: TreeMap): string {
 
 const mostShown = 6;
 
-/** A hint that shows what to write in place of a limit that is no mapping, with the numbers of a text such as
- * `10/minute`. */
+/** The hint for a limit that is no mapping: a mapping with the numbers of a text such as `10/minute`. */
 export function describeLimit(node: TreeNode): string {
   const listed = node.kind === 'list' ? node.items.filter((item) => item.kind === 'map') : [];
   const [only] = listed;

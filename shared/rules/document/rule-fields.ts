@@ -138,8 +138,10 @@ function reportFloat(source: string, offset: number, path: string, reporter: Rep
   reporter.error('value-type', offset, path, message, `for text, write it in quotes: '${shown}'`);
 }
 
-/** '' when it is absent or null, undefined for what has been reported. Integers and booleans keep their
- * source. */
+/**
+ * The text; '' when it is absent or null, undefined when a problem has been reported. Integers and booleans keep
+ * their source.
+ */
 export function readText(fields: MapReader, name: string): string | undefined {
   const node = fields.find(name);
   if (node === undefined) return '';

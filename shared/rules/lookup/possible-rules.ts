@@ -23,7 +23,7 @@ export interface PossibleRules {
   readonly depth: number;
   /** The rules that match the last of these; none when `depth` is 0. */
   readonly reached: readonly NamedRule[];
-  /** Those of them with a limit, or without anything below them, when all entries are taken. */
+  /** The rules among them with a limit, or without anything below them, when all entries are taken. */
   readonly matched: readonly NamedRule[];
 }
 

@@ -15,7 +15,7 @@ export interface RuleNode {
   readonly fullKey: string;
   /** The first one of a list. */
   readonly limit: Limit | undefined;
-  /** Those of a list, else undefined. */
+  /** The limits of a list, else undefined. */
   readonly list: readonly ListedLimit[] | undefined;
   readonly children: readonly RuleNode[];
 }

@@ -1,5 +1,5 @@
-// Finds characters that are not what they look like: typographic quotes, special spaces, invisible
-// characters, and letters of other alphabets that look like Latin ones.
+// Finds characters that look like others: typographic quotes, special spaces, invisible characters, and letters
+// of other alphabets that look like Latin ones.
 import { toExcerpt } from '../../text-excerpt.ts';
 
 export interface OddCharacter {

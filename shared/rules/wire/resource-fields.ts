@@ -39,7 +39,7 @@ export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
   [...extensionFields.map(({ name }) => name), ...extensionKeys, 'rate_limits'].join(' '),
 ];
 
-/** Of what a node announces under the reserved key, whether it can end rules by itself. */
+/** Whether a node that announces this under the reserved key can end rules by itself. */
 export function announcesEnds(announced: string): boolean {
   return announced.split(' ').includes(endField);
 }
@@ -55,7 +55,7 @@ export function listOurFields(descriptor: RuleDescriptor): string[] {
   ];
 }
 
-/** The same with their values: fields of the limit together, a list of limits whole. */
+/** The extensions that a descriptor has, with their values: fields of the limit together, a list of limits whole. */
 export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
   const { rateLimit, furtherLimits } = descriptor;
   const fields: [string, JsonValue][] = extensionFields
@@ -93,7 +93,7 @@ export interface UnpackedMetadata {
   readonly fields: readonly (readonly [string, ValueMessage])[];
 }
 
-/** The reverse of `packMetadata`; reports what that cannot have written. `path` is the descriptor's. */
+/** The reverse of `packMetadata`; reports metadata that it cannot have written. `path` is the descriptor's. */
 export function unpackMetadata(
   message: StructMessage | null | undefined,
   path: string,

@@ -125,7 +125,7 @@ export function createResourceTree(message: RateLimitConfigMessage, name: string
   return { root, reporter };
 }
 
-/** Unknown numbers are kept, so that the readers' messages name what was sent. */
+/** Unknown numbers are kept, so that the readers' messages name them as they were sent. */
 function toUnitText(unit: number): string {
   return unit === 0 ? 'UNKNOWN' : (unitFromNumber(unit) ?? String(unit));
 }

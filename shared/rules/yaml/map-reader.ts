@@ -18,7 +18,7 @@ export interface PlacedNode {
 
 type Describe = (node: TreeNode) => string | undefined;
 
-/** Methods return undefined for what they have reported, so that one mistake makes one problem. */
+/** A method that has reported a problem returns undefined, so that one mistake makes one problem. */
 export class MapReader {
   readonly node: TreeMap;
   readonly path: string;

@@ -1,7 +1,7 @@
 // Splits the bytes of a memcached server into lines and values. connection.ts assigns answers to commands.
 
 export interface ReplyReader {
-  /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
+  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
   feed(chunk: Buffer): string | undefined;
 }
 

@@ -265,7 +265,7 @@ export class Batch {
     return undefined;
   }
 
-  /** Those of the operations that are not answered, to be sent in one piece. */
+  /** The commands of the operations that are not answered, to be sent in one piece. */
   toCommands(): CommandText[] {
     const now = this.#deps.clock.monotonicMs();
     const commands: CommandText[] = [];

@@ -184,7 +184,7 @@ function toBytes(text: string): string {
 
 /** Splits the bytes of a server into replies. */
 export interface ReplyReader {
-  /** Takes the next bytes. Returns what is wrong with them, after which nothing more may be fed. */
+  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
   feed(chunk: Buffer): string | undefined;
 }
 

@@ -67,7 +67,7 @@ interface WayBack {
   readonly clock: Clock;
   readonly log: Log;
   readonly responseTime: Timer;
-  /** The same time, not rounded. */
+  /** The response time, not rounded. */
   readonly duration: Duration;
   readonly tracing: RpcTracing | undefined;
 }

@@ -99,7 +99,7 @@ function encodeCheckResponse(status: number): Buffer {
   return written(writer);
 }
 
-/** The same status for each service: on the wire a map is a list of entries. */
+/** Encodes one status for every service: on the wire a map is a list of entries. */
 function encodeListResponse(status: number): Buffer {
   const writer = new WireWriter();
   for (const name of services) {

@@ -175,7 +175,7 @@ test('the same octets mean the same for as long as the generation is the same', 
   t.true(repetitions > 0);
 });
 
-/** The same each time; xorshift, see Marsaglia (2003). */
+/** Gives the same numbers each time; xorshift, see Marsaglia (2003). */
 function createRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

@@ -1,5 +1,5 @@
-// Against the HPACK of Node's own HTTP/2: what its client sends decodes to what it was told to
-// send, and it understands what is encoded here.
+// Our HPACK against that of Node's own HTTP/2: the headers that its client sends decode to those it was given,
+// and it understands the ones that are encoded here.
 import { once } from 'node:events';
 import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import net, { type AddressInfo, type Socket } from 'node:net';
@@ -145,13 +145,13 @@ for (const tableBytes of [4096, 65_536, 512, 0]) {
 test('every name of the static table and every octet Node sends arrive', async (t) => {
   const names = staticTable
     .map(({ name }) => name)
-    // Those of the connection are not for HTTP/2.
+    // Headers of the connection are not for HTTP/2.
     .filter((name) => !name.startsWith(':') && name !== 'transfer-encoding' && name !== 'host');
   const octets = Array.from({ length: 256 }, (_, octet) => String.fromCharCode(octet)).filter(
     (character) => character === '\t' || (character >= ' ' && character !== '\x7f'),
   );
   await exchange(t, 4096, [
-    // One of them alone is sent as it is; among many short codes the Huffman code pays.
+    // An octet alone is sent as it is; among many short codes the Huffman code pays.
     ...octets.map((character) => ({ 'x-octet': `${'a'.repeat(40)}${character}${'0'.repeat(40)}` })),
     ...names.map((name) => ({ [name]: 'value' })),
     ...names.map((name) => ({ [name]: '' })),
