@@ -6,8 +6,8 @@ import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
+import { findRemoval } from '../snapshot/admission.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { findRemoval } from '../snapshot/removal-guard.ts';
 import { applyChange } from '../store/changed-files.ts';
 import type { Revision } from '../store/revision.ts';
 import {

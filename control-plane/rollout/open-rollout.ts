@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import type { Audit } from '../activity/audit.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
-import type { RevisionMemory } from '../snapshot/revision-memory.ts';
+import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';

@@ -5,7 +5,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import type { RevisionMemory } from '../snapshot/revision-memory.ts';
+import type { RevisionMemory } from '../snapshot/admission.ts';
 import { toDigest } from '../snapshot/snapshot.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';

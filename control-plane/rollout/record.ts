@@ -2,7 +2,7 @@
 // in force before, and what was held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
-import { heldBackBy, takenBackBy } from '../snapshot/revision-memory.ts';
+import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { mergeOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';

@@ -7,10 +7,10 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRevisionStore, type RevisionStore } from '../../test/support/revision-store.ts';
 import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
 import type { Revision } from '../store/revision.ts';
+import type { RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
 import { createSnapshotCache, type SnapshotCache } from './cache.ts';
 import { nodeGroupsFile } from './node-groups.ts';
-import type { RevisionMemory } from './revision-memory.ts';
 import type { NodeIdentity } from './snapshot.ts';
 
 /** One group of nodes gets what no revision changes. */

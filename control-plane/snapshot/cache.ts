@@ -5,23 +5,22 @@
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
+import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
-import { type GovernedRules, judgeByPolicy } from '../policy/policy-guard.ts';
+import type { GovernedRules } from '../policy/policy-guard.ts';
 import {
-  allowRemovalTrailer,
   nowTrailer,
   type Revision,
-  type RevisionInfo,
   saysTrailer,
   stepsTrailer,
   supersedeTrailer,
   toRevisionInfo,
   toShortId,
 } from '../store/revision.ts';
-import type { ConfigStore, StoreStatus } from '../store/store.ts';
+import type { ConfigStore } from '../store/store.ts';
+import { Admission, type RevisionMemory, type RulesBefore, toTakenBack } from './admission.ts';
 import {
   type BuildOptions,
   type BuildOutcome,
@@ -29,13 +28,11 @@ import {
   buildSnapshots,
   createRememberingParser,
 } from './build.ts';
-import { createLastGood } from './last-good.ts';
-import { findRemoval } from './removal-guard.ts';
+import { createLastGood, type Kept, readKept } from './last-good.ts';
 import { createRevisionLog } from './revision-log.ts';
-import { heldBackBy, type RevisionMemory, type Said, takenBackBy } from './revision-memory.ts';
-import { createServed, type InForce, type Served, type Serving, type Trial } from './served.ts';
+import { createServed, type InForce, type Served, type Serving } from './served.ts';
 import type { NodeIdentity } from './snapshot.ts';
-import type { InForceState, SnapshotState, Staleness, TrialState } from './snapshot-state.ts';
+import { type NewestRevision, type SnapshotState, toSnapshotState } from './snapshot-state.ts';
 
 export interface SnapshotCache
   extends Pick<Served, 'current' | 'groupOf' | 'compare' | 'onChange'> {
@@ -91,31 +88,6 @@ export interface SnapshotCacheDeps {
   readonly clock: Clock;
 }
 
-/** A revision to begin with, or why it cannot be read. */
-type Kept =
-  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
-  | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
-
-interface Newest {
-  readonly whole: Revision;
-  /** Undefined when it is invalid. */
-  readonly content: string | undefined;
-  readonly problems: readonly Problem[];
-  /**
-   * Wall time since which the newest revision, whichever it was, has been invalid; undefined when it is
-   * valid.
-   */
-  readonly invalidSinceMs: number | undefined;
-  /** Valid, but it waits for an approval. */
-  readonly isHeldBack: boolean;
-  /** Good, and waits for the end of a trial before it. */
-  readonly isWaiting: boolean;
-  /** Of it or its content before it came after another one: that is about an earlier try, and does not count. */
-  readonly saidBefore: Said | undefined;
-}
-
-/** Revisions and contents that are remembered. */
-const maxSeen = 1_000;
 const firstReadMs = 5_000;
 /** Silence of more than two seconds looks like a program that hangs. */
 const firstReadSaidMs = 2_000;
@@ -126,21 +98,16 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   const say = createRevisionLog(store.description, log);
   const nextParse = createRememberingParser();
   const served = createServed();
+  const admission = new Admission(memory, deps.allowsRemoval);
   /** Served by an earlier process; used until this one serves something. */
-  let servedBefore: { readonly id: string; readonly built: BuiltSnapshots } | undefined;
-  let newest: Newest | undefined;
+  let servedBefore: RulesBefore | undefined;
+  let newest: NewestRevision | undefined;
   /** The newest one, while it is not known what was said of it. */
   let unexamined: Revision | undefined;
-  /** Ids of revisions that have been the newest one, the oldest first. */
-  const seen = new Set<string>();
-  /** Contents that this control plane has had in force, the oldest first. */
-  const servedContents = new Set<string>();
   const newestListeners = new Set<() => void>();
   let withdrawn: SnapshotState['withdrawn'];
   let stopWatching = () => {};
-  let accepted = 0;
-  let refused = 0;
-  let takenBack = 0;
+  const counts = { accepted: 0, refused: 0, takenBack: 0 };
 
   function apply(revision: Revision): void {
     unexamined = rollsOut && !memory.isKnown ? revision : undefined;
@@ -154,45 +121,35 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const outcome = build(whole);
     const content = outcome.ok ? outcome.built.content : undefined;
     const before = newest;
-    const now: Newest = {
-      whole,
-      content,
+    const now: NewestRevision = {
+      ...admission.toCandidate(whole, content, before),
       problems: outcome.ok ? outcome.warnings : outcome.problems,
       invalidSinceMs: undefined,
       isHeldBack: false,
       isWaiting: false,
-      saidBefore: findSaidBefore(whole, content, before),
     };
     newest = now;
-    addBounded(seen, whole.id);
     if (!outcome.ok) {
       refuse(now, outcome.problems, before);
       return;
     }
     const { built } = outcome;
     const goesBack = isBack(whole, built);
-    const takenBack = findTakenBack(now);
-    const problem = takenBack ?? findGuarded(now, built);
-    const policy = judgeByPolicy(findBefore()?.built, built, {
-      author: whole.author,
-      message: whole.message,
-      isUndo: wasInForce(built.content),
-    });
-    const warnings = [...outcome.warnings, ...policy.tolerated];
-    const stopping = problem === undefined ? policy.refused : [problem, ...policy.refused];
-    if (stopping.length > 0) {
+    const judgement = admission.judge(now, built, findBefore());
+    const warnings = [...outcome.warnings, ...judgement.warnings];
+    if (judgement.refused.length > 0) {
       // Its author wants the revision on trial no more all the same.
       if (goesBack) noteWithdrawn(whole);
       if (goesBack || served.now.trial?.revision.id === whole.id) {
         served.change({ trial: undefined });
       }
-      const isHeldBack = takenBack === undefined && policy.refused.length === 0;
-      refuse({ ...now, isHeldBack }, [...warnings, ...stopping], before);
+      const { isHeldBack } = judgement;
+      refuse({ ...now, isHeldBack }, [...warnings, ...judgement.refused], before);
       return;
     }
     newest = { ...now, problems: warnings };
     say.warnings(warnings);
-    if (policy.exception !== undefined) say.excused(whole, policy.exception);
+    if (judgement.exception !== undefined) say.excused(whole, judgement.exception);
     if (goesBack || !needsTrial(whole, built)) {
       noteWithdrawn(whole);
       const isAnswer = before?.invalidSinceMs !== undefined || served.now.inForce === undefined;
@@ -208,9 +165,13 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     say.withdrawn(trial.revision, by);
   }
 
-  function refuse(now: Newest, problems: readonly Problem[], before: Newest | undefined): void {
+  function refuse(
+    now: NewestRevision,
+    problems: readonly Problem[],
+    before: NewestRevision | undefined,
+  ): void {
     newest = { ...now, problems, invalidSinceMs: before?.invalidSinceMs ?? clock.wallMs() };
-    refused++;
+    counts.refused++;
     say.refused(now.whole, problems, served.now.inForce?.revision.id);
   }
 
@@ -220,74 +181,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return !isTried && memory.wasInForce(content);
   }
 
-  function wasInForce(content: string): boolean {
-    return servedContents.has(content) || memory.wasInForce(content);
-  }
-
-  function findSaidBefore(
-    { id }: Revision,
-    content: string | undefined,
-    before: Newest | undefined,
-  ): Said | undefined {
-    if (before === undefined || content === undefined) return undefined;
-    if (before.content === content) return before.saidBefore;
-    const said = memory.verdictOf(id, content);
-    // Others knew it earlier: what they say is about this try.
-    return said?.revision === id && !seen.has(id) ? undefined : said;
-  }
-
-  function findTakenBack({ whole, content, saidBefore }: Newest): Problem | undefined {
-    if (content === undefined) return undefined;
-    const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore);
-    return word && toTakenBack(word.reason);
-  }
-
-  /** What the workers have, as far as it is known. */
-  function findBefore(): { readonly id: string; readonly built: BuiltSnapshots } | undefined {
+  function findBefore(): RulesBefore | undefined {
     const { inForce } = served.now;
     return inForce ? { id: inForce.revision.id, built: inForce.built } : servedBefore;
-  }
-
-  function findGuarded(now: Newest, { content, ruleSet }: BuiltSnapshots): Problem | undefined {
-    const { whole } = now;
-    if (mayRemove(whole) || isApproved(whole, content)) return undefined;
-    const heldBack = findHeldBack(now);
-    if (heldBack !== undefined) {
-      return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
-    }
-    const before = findBefore();
-    if (before === undefined || before.id === whole.id) return undefined;
-    return findRemoval(before.built.ruleSet, ruleSet);
-  }
-
-  function isApproved({ id }: Revision, content: string): boolean {
-    return memory.verdictOf(id, content)?.outcome === 'approved';
-  }
-
-  function mayRemove(revision: RevisionInfo): boolean {
-    return deps.allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
-  }
-
-  /** By those that know what it would remove, also where that is not known here, or not any more. */
-  function findHeldBack({ whole, content, saidBefore }: Newest): Said | undefined {
-    const inForce = memory.inForce?.content;
-    if (content === undefined || inForce === content) return undefined;
-    return heldBackBy(memory.verdictOf(whole.id, content), saidBefore, inForce);
-  }
-
-  /** Whether other words count of it now than those by which it was judged. Those about what is on trial are for
-   * whoever follows the rollout. */
-  function isToBeJudgedAgain(now: Newest): boolean {
-    const { whole, content, isHeldBack, invalidSinceMs } = now;
-    const { inForce, trial } = served.now;
-    if (content === undefined) return false;
-    // A rollout that has begun has no such word on record any more.
-    const isHeldNow = !mayRemove(whole) && findHeldBack(now) !== undefined;
-    if (whole.id === trial?.revision.id) return isHeldNow;
-    if (isHeldBack) return isApproved(whole, content);
-    if (invalidSinceMs !== undefined) return false;
-    const isTakenBack = whole.id !== inForce?.revision.id && findTakenBack(now) !== undefined;
-    return isTakenBack || isHeldNow;
   }
 
   /** What changes nothing for anybody has nothing to try. */
@@ -297,7 +193,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return before !== undefined && before !== content;
   }
 
-  function tryOut(now: Newest, built: BuiltSnapshots): void {
+  function tryOut(now: NewestRevision, built: BuiltSnapshots): void {
     const { whole } = now;
     const { trial } = served.now;
     if (trial?.whole.id === whole.id) return;
@@ -336,10 +232,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     isAnswer = true,
   ): void {
     const before = served.now;
-    accepted++;
+    counts.accepted++;
     const revision = toRevisionInfo(whole);
     served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
-    addBounded(servedContents, built.content);
+    admission.noteServed(built.content);
     lastGood.keep(whole);
     // For control planes without a state.
     if (rollsOut) void store.keepInForce?.(whole);
@@ -361,32 +257,6 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   function build(revision: Revision): BuildOutcome {
     const nowMs = clock.wallMs();
     return buildSnapshots(revision, options, { encode, nowMs, parse: nextParse() });
-  }
-
-  /** Undefined where there is none. */
-  async function readKept(
-    read: () => Promise<Revision | undefined>,
-    trouble: string,
-  ): Promise<Kept | undefined> {
-    try {
-      const revision = await read();
-      return revision && { revision, outcome: build(revision) };
-    } catch (error) {
-      return { trouble: `${trouble}: ${errorText(error)}` };
-    }
-  }
-
-  /** What an earlier process kept, or else what is remembered to be in force. */
-  async function readBase(): Promise<Kept | undefined> {
-    const kept = await readKept(lastGood.read, 'The last good revision cannot be restored');
-    const wanted = memory.inForce;
-    const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
-    if (wanted === undefined || content === wanted.content) return kept;
-    const found = await readKept(
-      () => store.readRevision(wanted.revision),
-      'The revision in force before cannot be read',
-    );
-    return found?.revision === undefined ? (kept ?? found) : found;
   }
 
   /** `why`: the reason for serving an earlier revision. */
@@ -439,19 +309,10 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     }
   }
 
-  function toStaleness(status: StoreStatus): Staleness | undefined {
-    if (newest?.invalidSinceMs !== undefined) {
-      return { reason: 'newest_invalid', sinceMs: newest.invalidSinceMs };
-    }
-    return status.failingSinceMs === undefined
-      ? undefined
-      : { reason: 'store_unreachable', sinceMs: status.failingSinceMs };
-  }
-
   return {
     async start() {
       const found = await readStore();
-      const kept = await readBase();
+      const kept = await readKept({ lastGood, store, memory, build });
       if (kept?.outcome?.ok) {
         servedBefore = { id: kept.revision.id, built: kept.outcome.built };
       }
@@ -476,43 +337,29 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
         newestListeners.delete(listener);
       };
     },
+    wasInForce: (content) => admission.wasInForce(content),
     get ruleSet() {
       return served.now.inForce?.built.ruleSet;
     },
-    wasInForce,
     get governed() {
       return served.now.inForce?.built;
     },
     get documents() {
       return served.now.inForce?.built.documents ?? [];
     },
-    state() {
-      const status = store.status();
-      const { inForce, trial } = served.now;
-      return {
-        store: status,
-        newest: newest && {
-          revision: toRevisionInfo(newest.whole),
-          content: newest.content,
-          valid: newest.invalidSinceMs === undefined,
-          isHeldBack: newest.isHeldBack,
-          isWaiting: newest.isWaiting,
-          saidBefore: newest.saidBefore,
-          problems: newest.problems,
-        },
-        inForce: inForce && toInForceState(inForce, mayRemove(inForce.revision)),
-        trial: trial && toTrialState(trial, mayRemove(trial.whole)),
-        withdrawn,
-        stale: toStaleness(status),
-        counts: { accepted, refused, takenBack },
-      };
-    },
+    state: () =>
+      toSnapshotState({
+        ...{ newest, withdrawn, counts, serving: served.now, store: store.status() },
+        mayRemove: (revision) => admission.mayRemove(revision),
+      }),
     reconsider() {
       if (unexamined !== undefined) {
         apply(unexamined);
         return;
       }
-      if (newest !== undefined && isToBeJudgedAgain(newest)) take(newest.whole);
+      const { inForce, trial } = served.now;
+      const ids = { inForceId: inForce?.revision.id, trialId: trial?.revision.id };
+      if (newest !== undefined && admission.isOutdated(newest, ids)) take(newest.whole);
     },
     followTrial(revision) {
       const outcome = build(revision);
@@ -545,7 +392,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const { trial, inForce } = served.now;
       if (trial === undefined) return;
       const { revision } = trial;
-      takenBack++;
+      counts.takenBack++;
       served.change({ trial: undefined });
       const problem = toTakenBack(reason);
       say.refused(revision, [problem], inForce?.revision.id);
@@ -559,48 +406,5 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       stopWatching();
       await lastGood.settled();
     },
-  };
-}
-
-/** The oldest one goes. */
-function addBounded(texts: Set<string>, text: string): void {
-  texts.add(text);
-  const [oldest = ''] = texts;
-  if (texts.size > maxSeen) texts.delete(oldest);
-}
-
-function toTakenBack(reason: string): Problem {
-  return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
-}
-
-function toTrialState(
-  { whole, revision, sinceMs, built, saidBefore }: Trial,
-  mayRemove: boolean,
-): TrialState {
-  return {
-    revision,
-    sinceMs,
-    content: built.content,
-    supersedes: saysTrailer(whole, supersedeTrailer),
-    mayRemove,
-    saidBefore,
-    groups: built.groups.map(({ group }) => group),
-  };
-}
-
-function toInForceState(
-  { revision, sinceMs, built, isAtOnce }: InForce,
-  mayRemove: boolean,
-): InForceState {
-  return {
-    revision,
-    sinceMs,
-    content: built.content,
-    isAtOnce,
-    mayRemove,
-    domains: built.domains,
-    limitCount: built.ruleSet.limitCount,
-    groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),
-    leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),
   };
 }

@@ -1,10 +1,13 @@
-// The last good revision on disk, for a start when the store has none.
+// The last good revision on disk, and what a start has of it before the newest revision of the store.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Revision } from '../store/revision.ts';
 import { readRevisionFile, writeRevisionFile } from '../store/revision-file.ts';
+import type { ConfigStore } from '../store/store.ts';
+import type { RevisionMemory } from './admission.ts';
+import type { BuildOutcome } from './build.ts';
 
 export interface LastGood {
   /** From the same store; undefined when there is none. Rejects with an AppError `store` when the file is
@@ -56,4 +59,42 @@ export function createLastGood({ stateDirectory, store, log }: LastGoodDeps): La
     },
     settled: () => writing,
   };
+}
+
+/** A revision to begin with, or why it cannot be read. */
+export type Kept =
+  | { readonly revision: Revision; readonly outcome: BuildOutcome; readonly trouble?: undefined }
+  | { readonly trouble: string; readonly revision?: undefined; readonly outcome?: undefined };
+
+export interface KeptSources {
+  readonly lastGood: Pick<LastGood, 'read'>;
+  readonly store: Pick<ConfigStore, 'readRevision'>;
+  readonly memory: Pick<RevisionMemory, 'inForce'>;
+  readonly build: (revision: Revision) => BuildOutcome;
+}
+
+/** What an earlier process kept, or else what is remembered to be in force; undefined where there is neither. */
+export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
+  const { lastGood, store, memory, build } = sources;
+  const kept = await tryToRead(lastGood.read, 'The last good revision cannot be restored');
+  const { inForce } = memory;
+  const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
+  if (inForce === undefined || content === inForce.content) return kept;
+  const found = await tryToRead(
+    () => store.readRevision(inForce.revision),
+    'The revision in force before cannot be read',
+  );
+  return found?.revision === undefined ? (kept ?? found) : found;
+
+  async function tryToRead(
+    read: () => Promise<Revision | undefined>,
+    trouble: string,
+  ): Promise<Kept | undefined> {
+    try {
+      const revision = await read();
+      return revision && { revision, outcome: build(revision) };
+    } catch (error) {
+      return { trouble: `${trouble}: ${errorText(error)}` };
+    }
+  }
 }

@@ -2,9 +2,9 @@
 // change, and compares what a node got before with what it gets now (xds/session.ts sends nothing twice).
 import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
+import type { Said } from './admission.ts';
 import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
 import { matchesNode } from './node-groups.ts';
-import type { Said } from './revision-memory.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
 
 export interface InForce {

@@ -1,9 +1,15 @@
-// The state of the snapshots in force, for API, commands and metrics.
+// The state of the snapshots in force, for API, commands and metrics, from what cache.ts has.
 import type { Problem } from '../../shared/rules/problem/problem.ts';
-import type { RevisionInfo } from '../store/revision.ts';
+import {
+  type RevisionInfo,
+  saysTrailer,
+  supersedeTrailer,
+  toRevisionInfo,
+} from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
+import type { Judged, Said } from './admission.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { Said } from './revision-memory.ts';
+import type { InForce, Serving, Trial } from './served.ts';
 
 /** Plain data. */
 export interface SnapshotState {
@@ -77,4 +83,83 @@ export interface Staleness {
   readonly reason: 'newest_invalid' | 'store_unreachable';
   /** Wall time. */
   readonly sinceMs: number;
+}
+
+/** The newest revision of the store, and what was decided of it. */
+export interface NewestRevision extends Judged {
+  readonly problems: readonly Problem[];
+  /** Good, and waits for the end of a trial before it. */
+  readonly isWaiting: boolean;
+}
+
+export interface StateSources extends Pick<SnapshotState, 'store' | 'withdrawn' | 'counts'> {
+  readonly newest: NewestRevision | undefined;
+  readonly serving: Serving;
+  readonly mayRemove: (revision: RevisionInfo) => boolean;
+}
+
+export function toSnapshotState(sources: StateSources): SnapshotState {
+  const { store, newest, serving, withdrawn, counts, mayRemove } = sources;
+  const { inForce, trial } = serving;
+  return {
+    store,
+    newest: newest && {
+      revision: toRevisionInfo(newest.whole),
+      content: newest.content,
+      valid: newest.invalidSinceMs === undefined,
+      isHeldBack: newest.isHeldBack,
+      isWaiting: newest.isWaiting,
+      saidBefore: newest.saidBefore,
+      problems: newest.problems,
+    },
+    inForce: inForce && toInForceState(inForce, mayRemove(inForce.revision)),
+    trial: trial && toTrialState(trial, mayRemove(trial.whole)),
+    withdrawn,
+    stale: toStaleness(newest, store),
+    counts: { ...counts },
+  };
+}
+
+function toStaleness(
+  newest: NewestRevision | undefined,
+  { failingSinceMs }: StoreStatus,
+): Staleness | undefined {
+  if (newest?.invalidSinceMs !== undefined) {
+    return { reason: 'newest_invalid', sinceMs: newest.invalidSinceMs };
+  }
+  return failingSinceMs === undefined
+    ? undefined
+    : { reason: 'store_unreachable', sinceMs: failingSinceMs };
+}
+
+function toTrialState(
+  { whole, revision, sinceMs, built, saidBefore }: Trial,
+  mayRemove: boolean,
+): TrialState {
+  return {
+    revision,
+    sinceMs,
+    content: built.content,
+    supersedes: saysTrailer(whole, supersedeTrailer),
+    mayRemove,
+    saidBefore,
+    groups: built.groups.map(({ group }) => group),
+  };
+}
+
+function toInForceState(
+  { revision, sinceMs, built, isAtOnce }: InForce,
+  mayRemove: boolean,
+): InForceState {
+  return {
+    revision,
+    sinceMs,
+    content: built.content,
+    isAtOnce,
+    mayRemove,
+    domains: built.domains,
+    limitCount: built.ruleSet.limitCount,
+    groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),
+    leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),
+  };
 }

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { findRemoval } from './removal-guard.ts';
+import { findRemoval } from './admission.ts';
 
 /** `a: 3` is a domain with three limits. */
 function rulesOf(
