@@ -5,12 +5,12 @@ import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat, type Format } from './answer/format.ts';
 import { toHeaderList, withHeaders } from './answer/header-list.ts';
+import { answerServer, answerWithoutRoute, toNoContent } from './answer/no-route.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
-import type { BodyArguments } from './arguments/bind.ts';
+import { type BodyArguments, noBody } from './arguments/bind.ts';
 import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
 import {
-  BadRequest,
   HttpError,
   NotImplemented,
   notFound,
@@ -20,25 +20,20 @@ import {
 } from './errors.ts';
 import { runAfter, runBefore, runOnError } from './folder.ts';
 import type { Limits } from './limits.ts';
-import { openEventStream } from './live/event-stream.ts';
+import { eventStream, isEventGenerator, openEventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket, type SocketClass } from './live/open-socket.ts';
 import { refuseForeignOrigin } from './live/origin.ts';
 import type { OpenApiDocument } from './openapi/openapi-document.ts';
-import { type BodyReader, noBody } from './request/body.ts';
+import type { BodyReader } from './request/body.ts';
 import { withinTime } from './request/deadline.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
-import {
-  type HeaderList,
-  isWhole,
-  type RequestLike,
-  type ResponseLike,
-} from './request/request.ts';
-import { createIds, LazyDraft, Routing } from './request/routed-request.ts';
+import { isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
+import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { resolvePath } from './table/resolve.ts';
-import type { ClassNode, ModuleNode, Route } from './table/table.ts';
-import { allowedMethods, anyVerbs, isKnownMethod } from './table/verb.ts';
+import type { ModuleNode, Route } from './table/table.ts';
+import { isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
@@ -60,31 +55,20 @@ export interface DispatchDeps {
   readonly live: LiveConnections;
 }
 
-const eventStream = 'text/event-stream';
-const noHeaders: HeaderList = [];
-
 /** Not thrown: the most frequent answer to those who try paths. */
 const nothingHere = prepareErrorResponse(notFound());
 
-/** What is known so far of a request, for its answer and the log. */
-interface Progress {
-  readonly given: RequestLike;
-  readonly request: Routing;
-  /** Headers of every answer to it. */
-  headers: HeaderList;
-}
-
-/** A method on its way to be called. */
+/** A method that is about to be called. */
 interface Call {
   readonly route: Route;
   readonly given: RequestLike;
-  readonly request: Routing;
+  readonly request: LazyRequest;
+  readonly response: LazyDraft;
   readonly query: string;
   readonly positionals: readonly string[];
   readonly cors: Cors | undefined;
   /** What the answer is to be written in; undefined where the client takes neither. */
   readonly format: Format | undefined;
-  readonly draft: LazyDraft;
 }
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
@@ -93,65 +77,36 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   const createId = createIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
 
-  function answer(progress: Progress): MaybePromise<ResponseLike> {
-    const { given, request } = progress;
+  function answer(given: RequestLike, request: LazyRequest): MaybePromise<ResponseLike> {
     const { method, headers } = given;
-    const target = parseTarget(given.target, limits);
-    request.setParts(target.parts);
-    if (target.isServer) return answerServer(method, request.id);
-    const match = resolvePath(table, target.parts, { strict: strictNames });
-    if (match === undefined && isKnownMethod(method)) {
-      return nothingHere(request.id);
+    const { parts, query, isServer } = parseTarget(given.target, limits);
+    request.setParts(parts);
+    if (isServer) return answerServer(method, request.id);
+    const match = resolvePath(table, parts, { strict: strictNames });
+    if (match === undefined) {
+      if (isKnownMethod(method)) return nothingHere(request.id);
+      throw new NotImplemented();
     }
-    if (match === undefined) throw new NotImplemented();
     const { node, positionals } = match;
-    if (node.cors !== undefined && node.verbs.size > 0) {
-      progress.headers = corsHeaders(node.cors, headers);
-      if (isPreflight(method, headers)) return noContent(preflightHeaders(headers), request.id);
+    const { cors } = node;
+    if (cors !== undefined && node.verbs.size > 0) {
+      request.answerHeaders = corsHeaders(cors, headers);
+      if (isPreflight(method, headers)) return toNoContent(preflightHeaders(headers), request.id);
     }
     const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : node.answers.get(method);
     if (route === undefined) {
-      return answerWithoutRoute(node, { method, partCount: positionals.length, id: request.id });
+      const partCount = positionals.length;
+      return answerWithoutRoute(node, { method, partCount, missingVerb, requestId: request.id });
     }
-    if (route.negotiated) progress.headers = [...progress.headers, 'vary', 'Accept'];
-    const call: Call = {
-      route,
-      given,
-      request,
-      query: target.query,
-      positionals,
-      cors: node.cors,
-      format: route.negotiated ? chooseFormat(headers.get('accept')) : 'json',
-      draft: new LazyDraft(route.mediaType),
-    };
+    let format: Format | undefined = 'json';
+    if (route.negotiated) {
+      request.answerHeaders = [...request.answerHeaders, 'vary', 'Accept'];
+      format = chooseFormat(headers.get('accept'));
+    }
+    const response = new LazyDraft(route.mediaType);
+    const call: Call = { route, given, request, response, query, positionals, cors, format };
     if (route.folders.length > 0) return callInFolders(call);
     return route.waits || given.body !== undefined ? callInTurn(call) : callAtOnce(call);
-  }
-
-  function answerWithoutRoute(
-    node: ClassNode,
-    {
-      method,
-      partCount,
-      id,
-    }: { readonly method: string; readonly partCount: number; readonly id: string },
-  ): ResponseLike {
-    if (!isKnownMethod(method)) throw new NotImplemented();
-    const fitting = [...node.verbs].filter(
-      ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
-    );
-    if (fitting.length === 0 && node.verbs.get('CONNECT')?.binder.fits(partCount) === true) {
-      const headers = { upgrade: 'websocket', connection: 'Upgrade' };
-      throw new HttpError(426, { headers, detail: 'this is a WebSocket' });
-    }
-    const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
-    if (method === 'OPTIONS' && fitting.length > 0) {
-      if (node.cors === undefined) return noContent(['allow', allow], id);
-      throw new BadRequest('a preflight needs Origin and Access-Control-Request-Method');
-    }
-    if (missingVerb === 501 && node.verbs.size > 0 && partCount === 0) throw new NotImplemented();
-    if (missingVerb === 501 || fitting.length === 0) throw notFound();
-    throw new HttpError(405, { headers: { allow } });
   }
 
   /** A method without anything to wait for before it. */
@@ -165,34 +120,6 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
-  async function callInTurn(call: Call): Promise<ResponseLike> {
-    const { route, given, request } = call;
-    const { binder, folders, socket } = route;
-    try {
-      if (socket !== undefined) refuseForeignOrigin(given.headers, call.cors);
-      for (const guard of route.guards) {
-        const passing = guard.check(request);
-        if (passing !== undefined) await passing;
-      }
-      refuseMisfit(call);
-      if (folders.length > 0) await runBefore(folders, request);
-      const body =
-        given.body === undefined
-          ? noBody
-          : await bodies.readBody(given, {
-              taken: binder.takesBody,
-              raw: route.op?.spec.raw === true,
-              xml: route.xml ? deps.xml : undefined,
-              limits: route.limits,
-            });
-      if (socket !== undefined) return await openSession(socket, call, body);
-      const value = callMethod(call, body);
-      return await encode(call, isThenable(value) ? await value : value);
-    } catch (error) {
-      return answerEarly(call, error);
-    }
-  }
-
   async function answerLater(call: Call, value: PromiseLike<unknown>): Promise<ResponseLike> {
     try {
       return await encode(call, await value);
@@ -201,25 +128,66 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
   }
 
-  /** What is wrong before anything of the body is known. */
+  async function callInTurn(call: Call): Promise<ResponseLike> {
+    const { route, given, request } = call;
+    const { folders, socket } = route;
+    try {
+      if (socket !== undefined) refuseForeignOrigin(given.headers, call.cors);
+      for (const guard of route.guards) {
+        const passing = guard.check(request);
+        if (passing !== undefined) await passing;
+      }
+      refuseMisfit(call);
+      if (folders.length > 0) await runBefore(folders, request);
+      const body = given.body === undefined ? noBody : await readBody(call);
+      if (socket !== undefined) return await openSession(socket, call, body);
+      const value = callMethod(call, body);
+      return await encode(call, isThenable(value) ? await value : value);
+    } catch (error) {
+      return answerEarly(call, error);
+    }
+  }
+
+  async function callInFolders(call: Call): Promise<ResponseLike> {
+    const { request } = call;
+    const { folders } = call.route;
+    let answered: ResponseLike;
+    try {
+      answered = checkStatus(await callInTurn(call));
+    } catch (error) {
+      answered = fail(await runOnError(folders, error, request), request);
+    }
+    return answered.session === undefined ? runAfter(folders, answered, request) : answered;
+  }
+
+  /** Refuses what is wrong before anything of the body is known. */
   function refuseMisfit({ route, positionals, format }: Call): void {
     route.binder.refuseSurplus(positionals.length);
     if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
   }
 
+  function readBody({ route, given }: Call): Promise<BodyArguments> {
+    return bodies.readBody(given, {
+      taken: route.binder.takesBody,
+      raw: route.op?.spec.raw === true,
+      xml: route.xml ? deps.xml : undefined,
+      limits: route.limits,
+    });
+  }
+
   function bind({ route, query, positionals }: Call, body: BodyArguments): unknown[] {
-    const { binder, limits } = route;
+    const { binder } = route;
     const keywords =
-      query === '' ? noKeywords : parseUrlencoded(query, 'query', limits, binder.names);
+      query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits, binder.names);
     return binder.bind(positionals, keywords, body);
   }
 
   function callMethod(call: Call, body: BodyArguments): unknown {
-    const { route, request, draft } = call;
+    const { route, request, response } = call;
     const { methodTimeoutMs } = route.limits;
     const args = bind(call, body);
-    const instance = new route.controller({ request, response: draft, describe });
-    const value = route.handler.apply(instance, args);
+    const controller = new route.controller({ request, response, describe });
+    const value = route.handler.apply(controller, args);
     if (methodTimeoutMs === Number.POSITIVE_INFINITY || !isThenable(value)) return value;
     return withinTime(value, methodTimeoutMs, () => request.end());
   }
@@ -229,61 +197,28 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     call: Call,
     body: BodyArguments,
   ): Promise<ResponseLike> {
-    const { request, draft } = call;
+    const { request, response } = call;
     const report = (status: number, error: unknown) => reportError({ request, status, error });
-    const context = { request, response: draft, describe };
+    const context = { request, response, describe };
     const session = await openSocket(socket, context, bind(call, body), { live, limits, report });
-    const headers = toHeaderList([], draft.setHeaders, request.id);
+    const headers = toHeaderList([], response.setHeaders, request.id);
     return { status: 101, headers, body: undefined, session };
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
-    const { route, given, request, draft } = call;
-    if (route.op?.spec.produces === eventStream && isAsyncGenerator(value)) {
-      return sendEvents(value, request, draft);
+    const { route, given, request, response } = call;
+    const spec = route.op?.spec;
+    if (spec?.produces === eventStream && isEventGenerator(value)) {
+      return sendEvents(value, request, response);
     }
-    const encoded = encodeResult(value, draft, request.id, writingOf(call));
-    if (route.op?.spec.etag !== true) return encoded;
+    const encoded = encodeResult(value, response, request.id, writingOf(call));
+    if (spec?.etag !== true) return encoded;
     return tagEntity(encoded, given.headers.get('if-none-match'));
   }
 
-  function writingOf({ route, format }: Call): Writing {
-    if (!route.xml || deps.xml === undefined) return jsonAlone;
-    return { stringReturn, xml: { ...deps.xml, asked: format === 'xml' } };
-  }
-
-  /** For what ends a method early; any other error goes on. */
-  function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
-    const { request, draft } = call;
-    if (error instanceof Redirect) return toRedirect(error, draft, request.id);
-    if (!(error instanceof Stop)) throw error;
-    draft.status = error.status;
-    return encodeResult(error.value, draft, request.id, writingOf(call));
-  }
-
-  async function callInFolders(call: Call): Promise<ResponseLike> {
-    const { route, request } = call;
-    let answer: ResponseLike;
-    try {
-      answer = checkStatus(await callInTurn(call));
-    } catch (error) {
-      answer = fail(await runOnError(route.folders, error, request), request);
-    }
-    return answer.session === undefined ? runAfter(route.folders, answer, request) : answer;
-  }
-
-  /** The answer for what was thrown, which is reported if it is a failure of ours. */
-  function fail(error: unknown, request: Routing): ResponseLike {
-    const response = toErrorResponse(error, request.id);
-    const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
-    const isOurs = response.status >= 500 || (error instanceof Error && error.cause !== undefined);
-    if (isOurs && !isExpected) reportError({ request, status: response.status, error });
-    return response;
-  }
-
   async function sendEvents(
-    values: AsyncIterable<unknown>,
-    request: Routing,
+    values: AsyncGenerator,
+    request: LazyRequest,
     { status, setHeaders }: LazyDraft,
   ): Promise<ResponseLike> {
     let stop = () => {};
@@ -302,57 +237,74 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { status: status ?? 200, headers, body: stream };
   }
 
+  function writingOf({ route, format }: Call): Writing {
+    if (!route.xml || deps.xml === undefined) return jsonAlone;
+    return { stringReturn, xml: { ...deps.xml, asked: format === 'xml' } };
+  }
+
+  /** Answers a method that was ended by `Stop` or `Redirect`; any other error goes on. */
+  function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
+    const { request, response } = call;
+    if (error instanceof Redirect) return toRedirect(error, response, request.id);
+    if (!(error instanceof Stop)) throw error;
+    response.status = error.status;
+    return encodeResult(error.value, response, request.id, writingOf(call));
+  }
+
+  /** The answer to what was thrown, which is reported where the failure is ours. */
+  function fail(error: unknown, request: LazyRequest): ResponseLike {
+    const response = toErrorResponse(error, request.id);
+    const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
+    const isOurs = response.status >= 500 || (error instanceof Error && error.cause !== undefined);
+    if (isOurs && !isExpected) reportError({ request, status: response.status, error });
+    return response;
+  }
+
+  /** Adds the headers of every answer, and leaves the body out for HEAD. */
   function finish(
-    { given, request, headers: more }: Progress,
+    given: RequestLike,
+    request: LazyRequest,
     response: ResponseLike,
   ): MaybePromise<ResponseLike> {
-    const { status, body, session } = response;
-    if (given.method === 'HEAD') return withoutBody(response, more);
-    if (isWhole(body)) {
-      return more.length === 0
-        ? response
-        : { ...response, headers: withHeaders(response.headers, more) };
-    }
-    const headers = withHeaders(response.headers, more);
-    if (session !== undefined) return { status, headers, body, session };
+    const { status, body } = response;
+    const headers = withHeaders(response.headers, request.answerHeaders);
+    if (given.method === 'HEAD') return withoutBody({ status, headers, body });
+    if (isWhole(body)) return headers === response.headers ? response : { ...response, headers };
     const onError = (error: unknown) => reportError({ request, status, error });
     return { status, headers, body: watchStream(body, onError) };
   }
 
   async function finishLater(
-    progress: Progress,
+    given: RequestLike,
+    request: LazyRequest,
     answered: Promise<ResponseLike>,
   ): Promise<ResponseLike> {
     let response: ResponseLike;
     try {
       response = checkStatus(await answered);
     } catch (error) {
-      response = fail(error, progress.request);
+      response = fail(error, request);
     }
-    return finish(progress, response);
+    return finish(given, request, response);
   }
 
-  return (given) => {
-    const request = new Routing(given, createId);
-    const progress: Progress = { given, request, headers: noHeaders };
+  return function dispatch(given) {
+    const request = new LazyRequest(given, createId);
     let response: ResponseLike;
     try {
-      const answered = answer(progress);
-      if (answered instanceof Promise) return finishLater(progress, answered);
+      const answered = answer(given, request);
+      if (answered instanceof Promise) return finishLater(given, request, answered);
       response = checkStatus(answered);
     } catch (error) {
       response = fail(error, request);
     }
-    return finish(progress, response);
+    return finish(given, request, response);
   };
 }
 
-async function withoutBody(
-  { status, headers, body }: ResponseLike,
-  more: HeaderList,
-): Promise<ResponseLike> {
+async function withoutBody({ status, headers, body }: ResponseLike): Promise<ResponseLike> {
   await cancelStream(body);
-  return { status, headers: withHeaders(headers, more), body: undefined };
+  return { status, headers, body: undefined };
 }
 
 async function tagEntity(
@@ -360,23 +312,6 @@ async function tagEntity(
   ifNoneMatch: string | null,
 ): Promise<ResponseLike> {
   return withEntityTag(await encoded, ifNoneMatch);
-}
-
-/** Not a stream, whose chunks are events already. */
-function isAsyncGenerator(value: unknown): value is AsyncGenerator {
-  return (
-    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
-  );
-}
-
-/** `OPTIONS *` asks what the server supports; no other method has this target. */
-function answerServer(method: string, requestId: string): ResponseLike {
-  if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
-  return noContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);
-}
-
-function noContent(headers: HeaderList, requestId: string): ResponseLike {
-  return { status: 204, headers: toHeaderList(headers, undefined, requestId), body: undefined };
 }
 
 /** With the headers that the method has set: a login sets its cookie, and then leads on. */

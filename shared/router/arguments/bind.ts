@@ -23,6 +23,13 @@ export interface BodyArguments {
   readonly raw?: Uint8Array;
 }
 
+export const noBody: BodyArguments = {
+  keywords: noKeywords,
+  positionals: [],
+  from: 'json',
+  bytes: 0,
+};
+
 export interface Binder {
   /** Whether the method takes that many path parts, if its keywords are right. */
   fits(partCount: number): boolean;
@@ -77,6 +84,13 @@ export function compileBinder(
   const minParts =
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
+
+  const takesNothing =
+    path.length === 0 &&
+    rest === undefined &&
+    known.size === 0 &&
+    others === undefined &&
+    !takesRaw;
 
   /** A list of more than `listItems` items takes at least two bytes for each. */
   function optionsOf({ from, bytes }: BodyArguments): CastOptions {
@@ -200,6 +214,7 @@ export function compileBinder(
       if (partCount > maxParts) throw notFound();
     },
     bind(parts, query, body) {
+      if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
       if (rest === undefined && body.positionals.length > 0) throw notFound();
       const problems: FieldProblem[] = [];
       const ofBody = optionsOf(body);

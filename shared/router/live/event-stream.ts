@@ -14,6 +14,15 @@ export interface EventStream extends AsyncIterable<Uint8Array> {
   end(): void;
 }
 
+export const eventStream = 'text/event-stream';
+
+/** A stream is none: its chunks are events already. */
+export function isEventGenerator(value: unknown): value is AsyncGenerator {
+  return (
+    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
+  );
+}
+
 type Outcome =
   | { readonly result: IteratorResult<unknown> | undefined }
   | { readonly error: unknown };

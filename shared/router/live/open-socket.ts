@@ -6,7 +6,7 @@ import type { Limits } from '../limits.ts';
 import { fromValue } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
 import { noKeywords } from '../request/keywords.ts';
-import type { Routing } from '../request/routed-request.ts';
+import type { LazyRequest } from '../request/routed-request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { Session } from './socket.ts';
 
@@ -33,7 +33,7 @@ export interface SocketDeps {
 /** Rejects with what CONNECT throws, or with 503 where too many connections are open. */
 export async function openSocket(
   { message, create }: SocketClass,
-  context: Omit<ControllerContext, 'socket' | 'request'> & { readonly request: Routing },
+  context: Omit<ControllerContext, 'socket' | 'request'> & { readonly request: LazyRequest },
   args: readonly unknown[],
   { live, limits, report }: SocketDeps,
 ): Promise<Session> {

@@ -1,5 +1,5 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
-import type { BodyArguments } from '../arguments/bind.ts';
+import { type BodyArguments, noBody } from '../arguments/bind.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Xml } from '../xml/xml.ts';
@@ -31,13 +31,6 @@ export interface BodyReading {
   /** Where XML is allowed. */
   readonly xml: Xml | undefined;
 }
-
-export const noBody: BodyArguments = {
-  keywords: noKeywords,
-  positionals: [],
-  from: 'json',
-  bytes: 0,
-};
 
 /** Bytes of a body that the method does not take: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;

@@ -1,7 +1,7 @@
 // What a controller sees of its request and may set of its answer. Most look at little of it, so what costs is
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
-import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
+import type { HeaderList, RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
 import { toPath } from './target.ts';
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
@@ -9,6 +9,8 @@ const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 /** Of an id, as of a trace: 16 random bytes. */
 const idDigits = 32;
 const idsAtOnce = 256;
+
+const noHeaders: HeaderList = [];
 
 /** Ids for requests that bring none. Random bytes for many at once cost a tenth of what they cost one by one. */
 export function createIds(): () => string {
@@ -24,9 +26,11 @@ export function createIds(): () => string {
   };
 }
 
-export class Routing implements RoutedRequest {
+export class LazyRequest implements RoutedRequest {
   readonly id: string;
   readonly method: string;
+  /** Those that every answer has, whatever becomes of the request: of CORS and Vary. */
+  answerHeaders: HeaderList = noHeaders;
   readonly #given: RequestLike;
   #parts: readonly string[] = [];
   #headers: Headers | undefined;

@@ -42,6 +42,7 @@ function parsePlain(raw: string, { pathParts }: Limits): Target | undefined {
   }
   if (at === from || raw.charCodeAt(0) !== 0x2f || parts.length >= pathParts) return undefined;
   parts.push(raw.slice(from, at));
+  if (at === raw.length) return { parts, query: '', isServer: false };
   const query = raw.slice(at + 1);
   return plainQuery.test(query) ? { parts, query, isServer: false } : undefined;
 }

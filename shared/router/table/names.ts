@@ -1,9 +1,6 @@
-// Names of modules and classes as path parts, and which spellings of a path part are accepted
-// (behaviour: names-in-paths).
+// Names of modules and classes as path parts (behaviour: names-in-paths). resolve.ts says how clients may spell
+// them.
 
-const lower = /^[a-z0-9._-]+$/;
-const canonical = /^[a-z0-9.-]+$/;
-const upper = /^[A-Z0-9._-]+$/;
 const className = /^[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9_]+)?$/;
 
 /**
@@ -33,14 +30,6 @@ export function toClassPathName(name: string): ClassPathName | undefined {
   const base = name.slice(0, at);
   const extension = toPathName(name.slice(at + 1));
   return { part: `${base === 'Default' ? 'index' : toPathName(base)}.${extension}`, extension };
-}
-
-/** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
- * snake, all lower or all upper case, ASCII only. */
-export function canonicalPart(part: string): string | undefined {
-  if (canonical.test(part)) return part;
-  if (!lower.test(part) && !upper.test(part)) return undefined;
-  return part.replaceAll('_', '-').toLowerCase();
 }
 
 /** A class with such a name does not exist for routing. */

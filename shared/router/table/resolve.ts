@@ -1,6 +1,5 @@
 // From path parts to the node of the table that they name: the longest module, then the longest class in
 // it, else its Default (behaviour: longest-module-wins). The remaining parts are positional.
-import { canonicalPart } from './names.ts';
 import type { ClassNode, ModuleNode } from './table.ts';
 
 export interface Match {
@@ -8,59 +7,89 @@ export interface Match {
   readonly positionals: readonly string[];
 }
 
+const lower = /^[a-z0-9._-]+$/;
+const canonical = /^[a-z0-9.-]+$/;
+const upper = /^[A-Z0-9._-]+$/;
+
+const noParts: readonly string[] = [];
+const noIds: readonly number[] = [];
+
 /** Undefined where nothing is served. `strict`: only the canonical spelling matches. */
 export function resolvePath(
   root: ModuleNode,
   parts: readonly string[],
   { strict }: { readonly strict: boolean },
 ): Match | undefined {
-  let used = 0;
-  let misspelt = false;
-  function step<Node>(children: ReadonlyMap<string, Node> | undefined): Node | undefined {
-    const part = parts[used];
-    if (part === undefined || children === undefined || children.size === 0) return undefined;
-    // Names of the table are canonical, so that a part which is one needs no look at its spelling.
-    let next = children.get(part);
-    if (next === undefined) {
-      const name = canonicalPart(part);
-      next = name === undefined ? undefined : children.get(name);
-      if (next === undefined) return undefined;
-      misspelt ||= strict;
-    }
-    used += 1;
-    return next;
-  }
-  const taken: string[] = [];
-  /** A part that names nothing here is taken where the next one names something below it; else all stays as it is
-   * without such a folder (behaviour: below-an-id). */
-  function stepBelowPart({ parameter, classes, fallback }: ModuleNode): ModuleNode | undefined {
-    const part = parts[used];
-    const next = parts[used + 1];
-    if (parameter === undefined || part === undefined || next === undefined) return undefined;
-    if (isNamed(classes, part) || (fallback !== undefined && isNamed(fallback.children, part))) {
-      return undefined;
-    }
-    const { node } = parameter;
-    if (!isNamed(node.modules, next) && !isNamed(node.classes, next)) return undefined;
-    used += 1;
-    taken.push(part);
-    return node;
-  }
+  let at = 0;
   let module = root;
+  let idsAt: readonly number[] = noIds;
   while (true) {
-    const next = step(module.modules) ?? stepBelowPart(module);
-    if (next === undefined) break;
+    let next = childOf(module.modules, parts[at]);
+    if (next === undefined) {
+      next = moduleBelowId(module, parts[at], parts[at + 1]);
+      if (next === undefined) break;
+      idsAt = [...idsAt, at];
+    }
     module = next;
+    at += 1;
   }
-  let node = step(module.classes) ?? module.fallback;
-  for (let next = step(node?.children); next !== undefined; next = step(node?.children)) {
+  let node = childOf(module.classes, parts[at]);
+  if (node === undefined) node = module.fallback;
+  else at += 1;
+  while (node !== undefined) {
+    const next = childOf(node.children, parts[at]);
+    if (next === undefined) break;
     node = next;
+    at += 1;
   }
-  if (node === undefined || misspelt) return undefined;
-  const rest = parts.slice(used);
-  return { node, positionals: taken.length === 0 ? rest : [...taken, ...rest] };
+  if (node === undefined) return undefined;
+  if (strict && !areCanonical(parts.slice(0, at), idsAt)) return undefined;
+  const rest = at === parts.length ? noParts : parts.slice(at);
+  if (idsAt.length === 0) return { node, positionals: rest };
+  return { node, positionals: [...parts.filter((_, index) => idsAt.includes(index)), ...rest] };
 }
 
-function isNamed(children: ReadonlyMap<string, unknown>, part: string): boolean {
-  return children.has(canonicalPart(part) ?? part);
+function areCanonical(parts: readonly string[], idsAt: readonly number[]): boolean {
+  return parts.every((part, at) => idsAt.includes(at) || isCanonical(part));
+}
+
+/**
+ * A part that names nothing here is an id where the next one names something below it; else all stays as it is without
+ * such a folder (behaviour: below-an-id).
+ */
+function moduleBelowId(
+  { parameter, classes, fallback }: ModuleNode,
+  part: string | undefined,
+  next: string | undefined,
+): ModuleNode | undefined {
+  if (parameter === undefined || next === undefined) return undefined;
+  if (childOf(classes, part) !== undefined) return undefined;
+  if (fallback !== undefined && childOf(fallback.children, part) !== undefined) return undefined;
+  const { node } = parameter;
+  const isNamed = childOf(node.modules, next) ?? childOf(node.classes, next);
+  return isNamed === undefined ? undefined : node;
+}
+
+/** Names of the table are canonical, so that a part which is one needs no look at its spelling. */
+function childOf<Node>(
+  children: ReadonlyMap<string, Node>,
+  part: string | undefined,
+): Node | undefined {
+  if (part === undefined || children.size === 0) return undefined;
+  const child = children.get(part);
+  if (child !== undefined) return child;
+  const name = canonicalPart(part);
+  return name === undefined ? undefined : children.get(name);
+}
+
+/** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
+ * snake, all lower or all upper case, ASCII only. */
+export function canonicalPart(part: string): string | undefined {
+  if (isCanonical(part)) return part;
+  if (!lower.test(part) && !upper.test(part)) return undefined;
+  return part.replaceAll('_', '-').toLowerCase();
+}
+
+function isCanonical(part: string): boolean {
+  return canonical.test(part);
 }
