@@ -139,7 +139,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       }
       refuseMisfit(call);
       if (folders.length > 0) await runBefore(folders, request);
-      const body = given.body === undefined ? noBody : await readBody(call);
+      const body = await readBody(call);
       if (socket !== undefined) return await openSession(socket, call, body);
       const value = callMethod(call, body);
       return await encode(call, isThenable(value) ? await value : value);
@@ -166,10 +166,12 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
   }
 
-  function readBody({ route, given }: Call): Promise<BodyArguments> {
+  function readBody({ route, given }: Call): MaybePromise<BodyArguments> {
+    const { unparsed } = route;
+    if (given.body === undefined && unparsed === undefined) return noBody;
     return bodies.readBody(given, {
       taken: route.binder.takesBody,
-      raw: route.op?.spec.raw === true,
+      unparsed,
       xml: route.xml ? deps.xml : undefined,
       limits: route.limits,
     });

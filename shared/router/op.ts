@@ -5,6 +5,7 @@ import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { type PathPart, toPathPart } from './path-part.ts';
+import type { BodyStream } from './request/body-stream.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
 import { nearestName } from './table/misspelt.ts';
 
@@ -23,6 +24,9 @@ export interface OpSpec {
   /** The body is not parsed, whatever its type: its bytes as they came, such as a signature covers, are the method's
    * argument behind the fields, a `Uint8Array` of at most `limits.bodyBytes`. Not beside `body`. */
   readonly raw?: true;
+  /** The body is not read before the method is called: it is the method's argument behind the fields, a `BodyStream`
+   * of at most `limits.bodyBytes`, which arrives as fast as the method reads. Not beside `body` and `raw`. */
+  readonly stream?: true;
   /** Aliases of keywords: from the parameter's name to its other names. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   /** Schemas by status; for descriptions. */
@@ -106,6 +110,9 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (spec.raw && spec.body !== undefined) {
     throw new TypeError('op: a raw body is not parsed, and has no fields');
   }
+  if (spec.stream && (spec.body !== undefined || spec.raw)) {
+    throw new TypeError('op: a streamed body is not parsed, and has no fields');
+  }
   const fields: { query?: Type.TObject; body?: Type.TObject } = {};
   const standard: StandardFields[] = [];
   for (const where of ['query', 'body'] as const) {
@@ -126,6 +133,7 @@ const specKeys: Readonly<Record<keyof OpSpec, true>> = {
   query: true,
   body: true,
   raw: true,
+  stream: true,
   aliases: true,
   returns: true,
   produces: true,
@@ -188,6 +196,7 @@ export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecAr
 type SpecArgs<Spec extends OpSpec> = [
   fields: NoInfer<Fields<Op<Spec>>>,
   ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
+  ...(Spec extends { stream: true } ? [body: BodyStream] : []),
   ...Positionals<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];

@@ -5,6 +5,7 @@
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
+import type { BodyStream } from '../request/body-stream.ts';
 import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
 import { validateFields } from '../standard-schema.ts';
 import type { CastOptions, Origin } from './cast.ts';
@@ -19,8 +20,8 @@ export interface BodyArguments {
   readonly from: Origin;
   /** Of the whole body. */
   readonly bytes: number;
-  /** The body as it came, of a method that takes it so. */
-  readonly raw?: Uint8Array;
+  /** The body as it came, or while it arrives, of a method that takes it so. */
+  readonly unparsed?: Uint8Array | BodyStream;
 }
 
 export const noBody: BodyArguments = {
@@ -77,7 +78,7 @@ export function compileBinder(
     makeDefault: toDefault({ ...keyword.schema }),
   }));
   const standard = declared?.standard ?? [];
-  const takesRaw = declared?.spec.raw === true;
+  const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
   const known = new Set(byName.keys());
   for (const { keyword } of path) if (keyword !== undefined) known.add(keyword);
   // A part that cannot come by keyword must be present, with all before it.
@@ -90,7 +91,7 @@ export function compileBinder(
     rest === undefined &&
     known.size === 0 &&
     others === undefined &&
-    !takesRaw;
+    !takesUnparsed;
 
   /** A list of more than `listItems` items takes at least two bytes for each. */
   function optionsOf({ from, bytes }: BodyArguments): CastOptions {
@@ -209,7 +210,7 @@ export function compileBinder(
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
     names: [...known, ...aliases.keys()],
-    takesBody: takesRaw || rest !== undefined || known.size > 0 || others !== undefined,
+    takesBody: takesUnparsed || rest !== undefined || known.size > 0 || others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
@@ -221,7 +222,7 @@ export function compileBinder(
       const sent: Given = { query, body: body.keywords, ofBody };
       const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
       const args: unknown[] = [undefined];
-      if (takesRaw) args.push(body.raw ?? new Uint8Array());
+      if (takesUnparsed) args.push(body.unparsed);
       bindPath(args, parts, given, problems);
       bindRest(args, { parts, values: body.positionals, ofBody }, problems);
       const fields = bindKeywords(given, problems);

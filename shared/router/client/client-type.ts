@@ -186,6 +186,7 @@ type HasDefault<Schema> = 'default' extends keyof Schema
 
 type Positionals<Spec> = [
   ...(Spec extends { raw: true } ? [body: Blob | Uint8Array<ArrayBuffer>] : []),
+  ...(Spec extends { stream: true } ? [body: Blob | FormData | Uint8Array<ArrayBuffer>] : []),
   ...PathArgs<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
 ];

@@ -72,11 +72,11 @@ function toPart(name: string): string {
   return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
 }
 
-/** What a method with `raw` takes before its positions, which are never bytes. */
-type RawBody = Blob | Uint8Array<ArrayBuffer>;
+/** What a method with `raw` or `stream` takes before its positions, which are none of these. */
+type RawBody = Blob | FormData | Uint8Array<ArrayBuffer>;
 
 function isRaw(value: unknown): value is RawBody {
-  return value instanceof Blob || value instanceof Uint8Array;
+  return value instanceof Blob || value instanceof FormData || value instanceof Uint8Array;
 }
 
 /** The first positions where folders `[id]` stand for a part, the others behind. */

@@ -45,11 +45,13 @@ export function createListener(dispatch: Dispatch): Listener {
 }
 
 /** A server that is not listening yet. Unknown methods are 501, as everywhere. */
-export function createNodeServer(app: Pick<App, 'dispatch' | 'upgrade'>): Server {
+export function createNodeServer(
+  app: Pick<App, 'dispatch' | 'upgrade'> & Partial<Pick<App, 'routes'>>,
+): Server {
   const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
+      requestTimeout: longestBodyMs(app.routes ?? []),
       // What asks for another protocol than we speak is answered as if it had not.
       shouldUpgradeCallback: isWebSocket,
     },
@@ -61,6 +63,15 @@ export function createNodeServer(app: Pick<App, 'dispatch' | 'upgrade'>): Server
     answerConnect(app.dispatch, request, socket).catch(() => socket.destroy());
   });
   return server;
+}
+
+/** A method that lets its body take longer than the server would has that time; 0 is none at all. */
+function longestBodyMs(routes: App['routes']): number {
+  const longest = Math.max(
+    requestTimeoutMs,
+    ...routes.map(({ route }) => route.limits.bodyTimeoutMs),
+  );
+  return Number.isFinite(longest) ? longest : 0;
 }
 
 export function isWebSocket({ headers }: IncomingMessage): boolean {

@@ -132,7 +132,7 @@ function toOperation(
     takesBody && taken !== undefined
       ? toRequestBody(taken, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
       : undefined;
-  const body = spec.raw
+  const body = route.unparsed
     ? // Without a body the method is given no bytes.
       { required: false, content: toContent(spec.otherBodies ?? { '*/*': {} }) }
     : parsed;

@@ -3,6 +3,7 @@ import { type BodyArguments, noBody } from '../arguments/bind.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Xml } from '../xml/xml.ts';
+import { BodyStream } from './body-stream.ts';
 import { parseJson } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
 import { listenTo, takeArrived } from './listened-body.ts';
@@ -24,8 +25,8 @@ export interface BodyReader {
 export interface BodyReading {
   /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
   readonly taken: boolean;
-  /** Whether it takes the bytes as they came. */
-  readonly raw: boolean;
+  /** How it takes a body that is not parsed: its bytes, or while they arrive. */
+  readonly unparsed: 'raw' | 'stream' | undefined;
   /** Of the method. */
   readonly limits: Limits;
   /** Where XML is allowed. */
@@ -38,17 +39,20 @@ const maxUntakenBytes = 8 * 1024;
 export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
   const withXml = [...accepted, 'xml'];
   return {
-    async readBody({ headers, body }, { taken, raw, xml, limits }) {
+    async readBody({ headers, body }, { taken, unparsed, xml, limits }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw tooLarge(maxBytes);
-      if (body === undefined) return noBody;
+      const type = parseMediaType(headers.get('content-type') ?? '');
+      if (unparsed === 'stream') {
+        return { ...noBody, unparsed: new BodyStream(body, { type, limits }) };
+      }
+      if (body === undefined) return unparsed === 'raw' ? rawOf(new Uint8Array()) : noBody;
       const bytes =
         (await takeArrived(body, maxBytes)) ?? (await readBytes(body, { maxBytes, timeoutMs }));
+      if (unparsed === 'raw') return rawOf(bytes);
       if (bytes.length === 0) return noBody;
-      if (raw) return { ...noBody, raw: bytes, bytes: bytes.length };
-      const type = parseMediaType(headers.get('content-type') ?? '');
       const kind = type && kindOf(type);
       const encoding = headers.get('content-encoding') ?? 'identity';
       const kinds: readonly string[] = xml === undefined ? accepted : withXml;
@@ -68,6 +72,10 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       return fromValue(value, { from: kind, bytes: bytes.length }, limits);
     },
   };
+}
+
+function rawOf(bytes: Uint8Array): BodyArguments {
+  return { ...noBody, unparsed: bytes, bytes: bytes.length };
 }
 
 function fromForm(keywords: Keywords, bytes: number): BodyArguments {

@@ -1,13 +1,29 @@
-// `multipart/form-data` to keywords: fields as texts, file parts as Files. The body is already in memory,
-// within its limit.
-import { Busboy } from '@fastify/busboy';
-import { BadRequest } from '../errors.ts';
+// `multipart/form-data`: as keywords, fields as texts and file parts as Files, of a body that is in memory within its
+// limit; or part by part while it arrives.
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
+import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { addKeyword, createKeywords, type Keywords } from './keywords.ts';
 import type { MediaType } from './media-type.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
 const headerPairsPerPart = 16;
+
+/** Of a part that is read as a text: more belongs into a file. */
+const maxTextBytes = 64 * 1024;
+
+/** A field or a file of a streamed body: its bytes while they arrive. */
+export interface BodyPart extends AsyncIterable<Uint8Array> {
+  readonly name: string;
+  /** As the client says it, without folders; undefined for a field. Never a path to write to. */
+  readonly filename: string | undefined;
+  /** As the client says it; `text/plain` where it says nothing. */
+  readonly type: string;
+  /** The whole part as UTF-8. Throws 400 for other bytes, and 413 above 64 KiB. */
+  text(): Promise<string>;
+}
 
 /** Repeated names become lists. Throws 400. */
 export function parseMultipart(
@@ -16,44 +32,148 @@ export function parseMultipart(
   limits: Limits,
 ): Promise<Keywords> {
   return new Promise((resolve, reject) => {
-    const boundary = type.parameters.get('boundary') ?? '';
-    if (!/^[\x20-\x7e]{1,70}$/.test(boundary)) {
-      throw new BadRequest('the multipart body has no boundary');
-    }
     const keywords = createKeywords();
-    const refuse = (error: unknown) => {
-      reject(error instanceof BadRequest ? error : new BadRequest('the multipart body is broken'));
-    };
-    const parser = new Busboy({
-      headers: { 'content-type': `multipart/form-data; boundary="${escapeQuotes(boundary)}"` },
-      // Every part is read as bytes, so that a field that is not UTF-8 is refused instead of repaired.
-      isPartAFile: () => true,
-      limits: { parts: limits.multipartParts, headerPairs: headerPairsPerPart },
-    });
-    parser.on('file', (name: string | undefined, stream, filename, _encoding, contentType) => {
+    const refuse = (error: unknown) => reject(toRefusal(error));
+    const parser = createParser(type, limits, (part, stream) => {
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('error', refuse);
       stream.on('end', () => {
         try {
-          if (name === undefined) throw new BadRequest('a part of the body has no name');
-          // The parser repairs names.
-          refuseRepaired(name);
-          refuseRepaired((filename as string | undefined) ?? '');
-          const value = toValue(Buffer.concat(chunks), filename as string | undefined, contentType);
+          const { name, filename, type: partType } = checkNames(part);
+          const value = toValue(Buffer.concat(chunks), filename, partType);
           addKeyword(keywords, name, value, { where: 'body', limits });
         } catch (error) {
           refuse(error);
         }
       });
     });
-    parser.on('partsLimit', () => {
-      refuse(new BadRequest(`the body has more than ${limits.multipartParts} parts`));
-    });
     parser.on('error', refuse);
     parser.on('finish', () => resolve(keywords));
     parser.end(bytes);
   });
+}
+
+/** Throws what reading the chunks throws, and 400 for what is no multipart body. */
+export async function* readParts(
+  type: MediaType,
+  chunks: AsyncIterable<Uint8Array>,
+  limits: Limits,
+): AsyncGenerator<BodyPart, void> {
+  /** Parts of a chunk that has been read, and what has ended them. */
+  const arrived: { readonly part: PartHead; readonly stream: BusboyFileStream }[] = [];
+  let end = undefined as { readonly error?: HttpError } | undefined;
+  let current: BusboyFileStream | undefined;
+  let wake = (): void => {};
+  const parser = createParser(type, limits, (part, stream) => {
+    // Errors are thrown to who reads it, if anybody does.
+    stream.on('error', () => {});
+    arrived.push({ part, stream });
+    wake();
+  });
+  const source = Readable.from(chunks);
+  pipeline(source, parser).then(
+    () => {
+      end = {};
+      wake();
+    },
+    (error: unknown) => {
+      end = { error: toRefusal(error) };
+      for (const stream of [current, ...arrived.map((entry) => entry.stream)]) {
+        if (stream?.readableEnded === false) stream.destroy(end.error);
+      }
+      wake();
+    },
+  );
+  try {
+    while (true) {
+      const next = arrived.shift();
+      if (next !== undefined) {
+        current = next.stream;
+        yield toPart(checkNames(next.part), next.stream);
+        current.resume();
+      } else if (end === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      } else {
+        if (end.error !== undefined) throw end.error;
+        return;
+      }
+    }
+  } finally {
+    source.destroy();
+  }
+}
+
+interface PartHead {
+  readonly name: string | undefined;
+  readonly filename: string | undefined;
+  readonly type: string;
+}
+
+/** Throws 400 without a boundary. An error of the parser may be any. */
+function createParser(
+  type: MediaType,
+  { multipartParts }: Limits,
+  onPart: (part: PartHead, stream: BusboyFileStream) => void,
+): BusboyInstance {
+  const boundary = type.parameters.get('boundary') ?? '';
+  if (!/^[\x20-\x7e]{1,70}$/.test(boundary)) {
+    throw new BadRequest('the multipart body has no boundary');
+  }
+  const parser = new Busboy({
+    headers: { 'content-type': `multipart/form-data; boundary="${escapeQuotes(boundary)}"` },
+    // Every part is read as bytes, so that a field that is not UTF-8 is refused instead of repaired.
+    isPartAFile: () => true,
+    limits: { parts: multipartParts, headerPairs: headerPairsPerPart },
+  });
+  parser.on('file', (name: string | undefined, stream, filename, _encoding, contentType) => {
+    onPart({ name, filename: filename as string | undefined, type: contentType }, stream);
+  });
+  parser.on('partsLimit', () => {
+    parser.destroy(new BadRequest(`the body has more than ${multipartParts} parts`));
+  });
+  return parser;
+}
+
+/** Throws 400 for a part without a name, and for names that the parser has repaired. */
+function checkNames({ name, filename, type }: PartHead): PartHead & { readonly name: string } {
+  if (name === undefined) throw new BadRequest('a part of the body has no name');
+  refuseRepaired(name);
+  refuseRepaired(filename ?? '');
+  return { name, filename, type };
+}
+
+function toPart(head: PartHead & { readonly name: string }, stream: BusboyFileStream): BodyPart {
+  return {
+    ...head,
+    [Symbol.asyncIterator]: () => chunksOf(stream),
+    async text() {
+      const chunks: Uint8Array[] = [];
+      let bytes = 0;
+      for await (const chunk of chunksOf(stream)) {
+        bytes += chunk.byteLength;
+        if (bytes > maxTextBytes) {
+          throw new HttpError(413, { detail: `${head.name} has at most ${maxTextBytes} bytes` });
+        }
+        chunks.push(chunk);
+      }
+      return decodeUtf8(Buffer.concat(chunks));
+    },
+  };
+}
+
+async function* chunksOf(stream: BusboyFileStream): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* stream as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw toRefusal(error);
+  }
+}
+
+function toRefusal(error: unknown): HttpError {
+  return error instanceof HttpError ? error : new BadRequest('the multipart body is broken');
 }
 
 function toValue(bytes: Buffer, filename: string | undefined, contentType: string): string | File {

@@ -65,6 +65,8 @@ export interface Route extends RouteGuards {
   readonly xml: boolean;
   /** Its answers are JSON or XML, as the client prefers. */
   readonly negotiated: boolean;
+  /** How it takes a body that is not parsed: its bytes, or while they arrive. */
+  readonly unparsed: 'raw' | 'stream' | undefined;
   /** Media type from the class's extension, where the method declares a result. */
   readonly mediaType: string | undefined;
   /** Those that hold here, the outermost first. */
@@ -322,6 +324,7 @@ function buildRoute(
     ...building.folders.map((folder) => folder.limits),
     declared?.spec.limits,
   ) as Limits;
+  const unparsed = declared?.spec.stream ? 'stream' : declared?.spec.raw ? 'raw' : undefined;
   try {
     const found = findGuards({
       controller,
@@ -343,7 +346,8 @@ function buildRoute(
         limits,
       }),
       ...found,
-      waits: found.guards.length > 0 || verb === 'CONNECT',
+      waits: found.guards.length > 0 || verb === 'CONNECT' || unparsed !== undefined,
+      unparsed,
       xml,
       negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
@@ -382,7 +386,9 @@ function warnOfDefaults(
 function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
-  if (isOp(declared) && declared.spec.raw) throw new TypeError('a message is never raw');
+  if (isOp(declared) && (declared.spec.raw || declared.spec.stream)) {
+    throw new TypeError('a message is never raw, and never a stream');
+  }
   return {
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, options)

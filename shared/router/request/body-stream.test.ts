@@ -1,0 +1,267 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { request as ask } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test from 'ava';
+import Type from 'typebox';
+import { createApp } from '../app.ts';
+import { client } from '../client/client.ts';
+import { Controller } from '../controller.ts';
+import { createNodeServer } from '../mounts/node-http.ts';
+import { op } from '../op.ts';
+import { createTestClient } from '../test-client.ts';
+import { type BodyPart, BodyStream } from './body-stream.ts';
+
+const large = 64 * 1024 * 1024;
+
+/** Told of what became of a method that reads to the end. */
+const outcomes: unknown[] = [];
+
+class Digests extends Controller {
+  static readonly PUT = op(
+    { path: [Type.String()], stream: true, limits: { bodyBytes: large } },
+    async function (this: Digests, _fields, body, name) {
+      const hash = createHash('sha256');
+      let bytes = 0;
+      for await (const chunk of body) {
+        hash.update(chunk);
+        bytes += chunk.byteLength;
+      }
+      return { name, bytes, sha256: hash.digest('hex') };
+    },
+  );
+}
+
+class Forms extends Controller {
+  static readonly POST = op({ stream: true }, async (_fields, body) => {
+    const seen: unknown[] = [];
+    for await (const part of body.parts()) seen.push(await describe(part));
+    return seen;
+  });
+}
+
+/** Of the method that a client leaves. */
+const reading = Promise.withResolvers<void>();
+const left = Promise.withResolvers<{ readonly error: unknown; readonly isAborted: boolean }>();
+
+class Firsts extends Controller {
+  static readonly PUT = op({ stream: true }, async function (this: Firsts, _fields, body) {
+    const { signal } = this.request;
+    try {
+      for await (const chunk of body) if (chunk.byteLength > 0) reading.resolve();
+    } catch (error) {
+      left.resolve({ error, isAborted: signal.aborted });
+      throw error;
+    }
+  });
+  static readonly POST = op({ stream: true }, async (_fields, body) => {
+    for await (const { name } of body.parts()) return name;
+    return 'nothing';
+  });
+}
+
+class Shorts extends Controller {
+  static readonly POST = op({ stream: true, limits: { bodyBytes: 10 } }, async (_fields, body) => {
+    try {
+      return (await Array.fromAsync(body)).length;
+    } catch (error) {
+      outcomes.push(error);
+      throw error;
+    }
+  });
+}
+
+class Slow extends Controller {
+  static readonly POST = op(
+    { stream: true, limits: { bodyTimeoutMs: 50 } },
+    async (_fields, body) => (await Array.fromAsync(body)).length,
+  );
+}
+
+async function describe(part: BodyPart): Promise<unknown> {
+  const { name, filename, type } = part;
+  if (filename === undefined) return { name, text: await part.text() };
+  let bytes = 0;
+  for await (const chunk of part) bytes += chunk.byteLength;
+  return { name, filename, type, bytes };
+}
+
+const modules = { '': { Digests, Forms, Firsts, Shorts, Slow } };
+
+function toStream(chunks: readonly Uint8Array[]): AsyncIterable<Uint8Array> {
+  return (async function* () {
+    yield* chunks;
+  })();
+}
+
+async function listen() {
+  const app = await createApp({ loadModules: () => new Map(Object.entries(modules)) });
+  const server = createNodeServer(app);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, server };
+}
+
+test('a body that is streamed is read by its method, and its size is nobody else’s concern', async (t) => {
+  const { url, server } = await listen();
+  t.teardown(() => server.close());
+  const chunk = new Uint8Array(1024 * 1024).fill(7);
+  const body = new Blob(Array.from({ length: 48 }, () => chunk));
+  const answer = await client<typeof modules>(url).Digests.PUT({}, body, 'a');
+  t.true(answer.ok);
+  const hash = createHash('sha256');
+  for (let at = 0; at < 48; at += 1) hash.update(chunk);
+  t.deepEqual(answer.ok && answer.value, {
+    name: 'a',
+    bytes: 48 * chunk.length,
+    sha256: hash.digest('hex'),
+  });
+});
+
+test('a client is read from as fast as the method reads', async (t) => {
+  let pulled = 0;
+  const body = new BodyStream(
+    (async function* () {
+      for (; pulled < 100; ) {
+        pulled += 1;
+        yield new Uint8Array(1);
+      }
+    })(),
+    { type: undefined, limits: { bodyBytes: 1000, bodyTimeoutMs: 1000 } as never },
+  );
+  const chunks = body[Symbol.asyncIterator]();
+  await chunks.next();
+  await chunks.next();
+  t.is(pulled, 2);
+});
+
+test('fields and files of a form come one by one, in their order', async (t) => {
+  const { send } = await createTestClient(modules);
+  const form = new FormData();
+  form.append('title', 'Größe');
+  form.append('file', new File(['x'.repeat(300_000)], '../../a.txt', { type: 'text/csv' }));
+  form.append('note', 'last');
+  const { status, json } = await send('POST', '/forms', { body: form });
+  t.is(status, 200);
+  t.deepEqual(json, [
+    { name: 'title', text: 'Größe' },
+    { name: 'file', filename: 'a.txt', type: 'text/csv', bytes: 300_000 },
+    { name: 'note', text: 'last' },
+  ]);
+});
+
+test('a part that is not read is dropped, and a method may leave the rest', async (t) => {
+  const { send } = await createTestClient(modules);
+  const form = new FormData();
+  form.append('a', new File(['x'.repeat(300_000)], 'a'));
+  form.append('b', 'b');
+  t.is((await send('POST', '/firsts', { body: form })).json, 'a');
+  const sent = new Response(form);
+  const names: string[] = [];
+  const body = new BodyStream(sent.body as AsyncIterable<Uint8Array>, {
+    type: {
+      essence: 'multipart/form-data',
+      parameters: new Map([
+        ['boundary', sent.headers.get('content-type')?.split('boundary=')[1] ?? ''],
+      ]),
+    },
+    limits: { bodyBytes: 1e6, bodyTimeoutMs: 10_000, multipartParts: 20 } as never,
+  });
+  for await (const { name } of body.parts()) names.push(name);
+  t.deepEqual(names, ['a', 'b']);
+});
+
+test('a form that breaks off, or is none, is refused', async (t) => {
+  const { send } = await createTestClient(modules);
+  const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+  const head = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
+  for (const body of [`${head}abc`, `${head}${'x'.repeat(200_000)}`, '--b', 'nothing']) {
+    const { status } = await send('POST', '/forms', { headers, body });
+    t.is(status, 400, body.slice(0, 90));
+  }
+  t.is((await send('POST', '/forms', { body: { a: 1 } })).status, 415);
+  const many = new FormData();
+  for (let at = 0; at < 21; at += 1) many.append('a', 'b');
+  const { status, text } = await send('POST', '/forms', { body: many });
+  t.is(status, 400);
+  t.regex(text, /more than 20 parts/);
+  const long = new FormData();
+  long.append('a', 'x'.repeat(64 * 1024 + 1));
+  t.is((await send('POST', '/forms', { body: long })).status, 413);
+});
+
+test('a streamed body above its limit is 413: at once where its length is told, else when too much has come', async (t) => {
+  const { app } = await createTestClient(modules);
+  const given = { method: 'POST', target: '/shorts', remoteAddress: undefined };
+  outcomes.length = 0;
+  const told = await app.dispatch({
+    ...given,
+    headers: new Headers({ 'content-length': '11' }),
+    body: toStream([new Uint8Array(11)]),
+  });
+  t.is(told.status, 413);
+  t.deepEqual(outcomes, []);
+  const chunks = [new Uint8Array(6), new Uint8Array(6)];
+  const found = await app.dispatch({ ...given, headers: new Headers(), body: toStream(chunks) });
+  t.is(found.status, 413);
+  t.is(outcomes.length, 1);
+});
+
+test('a client that lets its method wait for too long is 408', async (t) => {
+  const { app } = await createTestClient(modules);
+  const { status } = await app.dispatch({
+    method: 'POST',
+    target: '/slow',
+    headers: new Headers(),
+    remoteAddress: undefined,
+    body: (async function* () {
+      yield new Uint8Array(1);
+      await new Promise(() => {});
+    })(),
+  });
+  t.is(status, 408);
+});
+
+test('a method is told when its client goes away in the middle', async (t) => {
+  const { port, server } = await listen();
+  t.teardown(() => server.close());
+  const sending = ask({ port, method: 'PUT', path: '/firsts' });
+  sending.on('error', () => {});
+  sending.write('abc');
+  await reading.promise;
+  sending.destroy();
+  const { error, isAborted } = await left.promise;
+  t.like(error, { status: 400, message: 'the body broke off' });
+  t.true(isAborted);
+});
+
+test('an empty body is an empty stream, which is read once', async (t) => {
+  const { send } = await createTestClient(modules);
+  t.like((await send('PUT', '/digests/a')).json, { bytes: 0 });
+  const body = new BodyStream(undefined, { type: undefined, limits: {} as never });
+  t.deepEqual(await Array.fromAsync(body), []);
+  await t.throwsAsync(Array.fromAsync(body), { message: /read once/ });
+});
+
+test('a declaration that also parses the body is refused', (t) => {
+  t.throws(() => op({ stream: true, body: Type.Object({}) }), { message: /not parsed/ });
+  t.throws(() => op({ stream: true, raw: true }), { message: /not parsed/ });
+});
+
+test('a server lets a request take as long as the slowest body of its methods may', async (t) => {
+  class Films extends Controller {
+    static readonly PUT = op({ stream: true, limits: { bodyTimeoutMs: 600_000 } }, () => 'seen');
+  }
+  class Endless extends Controller {
+    static readonly PUT = op({ stream: true, limits: { bodyTimeoutMs: Infinity } }, () => 'seen');
+  }
+  for (const [controllers, expected] of [
+    [{ Forms }, 60_000],
+    [{ Forms, Films }, 600_000],
+    [{ Films, Endless }, 0],
+  ] as const) {
+    const app = await createApp({ loadModules: () => new Map([['', controllers]]) });
+    t.is(createNodeServer(app).requestTimeout, expected);
+  }
+});

@@ -1,0 +1,90 @@
+// A body that its method reads while it arrives, of a method with `stream`: never more of it is in memory than the
+// method has not taken yet, and a client is read from as fast as the method reads (behaviour: streamed-bodies).
+import { Readable } from 'node:stream';
+import { BadRequest, HttpError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import type { MediaType } from './media-type.ts';
+import { type BodyPart, readParts } from './multipart.ts';
+
+export type { BodyPart } from './multipart.ts';
+
+interface BodyStreamOptions {
+  /** Undefined where the request has no Content-Type, or none that can be read. */
+  readonly type: MediaType | undefined;
+  readonly limits: Limits;
+}
+
+/**
+ * Chunks of a body, once: `for await (const chunk of body)`, `pipeline(body, createWriteStream(path))`. Reading throws
+ * 413 above `bodyBytes`, 408 when the client lets wait for longer than `bodyTimeoutMs` in all, and 400 when it breaks off.
+ */
+export class BodyStream implements AsyncIterable<Uint8Array> {
+  readonly #body: AsyncIterable<Uint8Array> | undefined;
+  readonly #options: BodyStreamOptions;
+  #isTaken = false;
+
+  constructor(body: AsyncIterable<Uint8Array> | undefined, options: BodyStreamOptions) {
+    this.#body = body;
+    this.#options = options;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+    if (this.#isTaken) throw new TypeError('a streamed body is read once');
+    this.#isTaken = true;
+    if (this.#body === undefined) return;
+    const { bodyBytes, bodyTimeoutMs } = this.#options.limits;
+    const iterator = iterate(this.#body);
+    let bytes = 0;
+    let leftMs = bodyTimeoutMs;
+    while (true) {
+      const before = performance.now();
+      const { done, value } = await arrival(iterator.next(), leftMs);
+      // Only the time in which the client lets wait counts, not what the method does between two chunks.
+      leftMs -= performance.now() - before;
+      if (done === true) return;
+      bytes += value.byteLength;
+      if (bytes > bodyBytes) {
+        throw new HttpError(413, { detail: `a body has at most ${bodyBytes} bytes` });
+      }
+      yield value;
+    }
+  }
+
+  /**
+   * The parts of a `multipart/form-data` body, one after the other, each to be read before the next one is asked for:
+   * what is left of a part is dropped then. Throws 415 for another type of body.
+   */
+  parts(): AsyncGenerator<BodyPart, void> {
+    const { type, limits } = this.#options;
+    if (type?.essence !== 'multipart/form-data') {
+      throw new HttpError(415, { detail: 'a body must be multipart' });
+    }
+    return readParts(type, this, limits);
+  }
+}
+
+/** One that cuts nothing when it is left: the mount still has to answer. */
+function iterate(body: AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> {
+  return body instanceof Readable
+    ? body.iterator({ destroyOnReturn: false })
+    : body[Symbol.asyncIterator]();
+}
+
+/** Waits no longer than that: rejects with 408 then, and with 400 where nothing more will come. */
+function arrival<Value>(next: Promise<Value>, timeoutMs: number): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
+    const isBounded = timeoutMs !== Number.POSITIVE_INFINITY;
+    const timer = isBounded ? setTimeout(late, Math.max(0, timeoutMs)) : undefined;
+    next.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      () => {
+        clearTimeout(timer);
+        reject(new BadRequest('the body broke off'));
+      },
+    );
+  });
+}
