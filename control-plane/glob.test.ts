@@ -26,7 +26,7 @@ test('a star stands for any characters, a question mark for one', (t) => {
   }
 });
 
-test('it agrees with a regular expression', (t) => {
+test('a glob matches as the regular expression with the same meaning', (t) => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*', '?', '.'), maxLength: 8 });
   const texts = fc.string({ unit: fc.constantFrom('a', 'b', '.'), maxLength: 8 });
   fc.assert(

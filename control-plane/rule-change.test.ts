@@ -20,7 +20,7 @@ function kindsOf(before: string, after: string): string[] {
 
 const bucket = 'unit: minute, requests_per_unit: 100, algorithm: token_bucket';
 
-test('another burst is a change of its own', (t) => {
+test('a changed burst is a change of its own', (t) => {
   t.deepEqual(kindsOf(bucket, `${bucket}, burst: 150`), ['burst_changed']);
   t.deepEqual(kindsOf(`${bucket}, burst: 150`, `${bucket}, burst: 50`), ['burst_changed']);
 });

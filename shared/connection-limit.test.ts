@@ -83,7 +83,7 @@ async function listen(
   return (server.address() as AddressInfo).port;
 }
 
-test('at the bound the oldest connection that has asked nothing goes first', async (t) => {
+test('at the bound the oldest connection that has asked nothing is closed first', async (t) => {
   const { clock, uses, closed, open, gone } = await start(t, 3);
   for (let index = 0; index < 3; index++) {
     await open();

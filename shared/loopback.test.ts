@@ -22,5 +22,5 @@ for (const host of [
   '127.0.0.1.example',
   '::ffff:10.0.0.1',
 ]) {
-  test(`others may reach "${host}"`, (t) => t.false(isLoopback(host)));
+  test(`other machines may reach "${host}"`, (t) => t.false(isLoopback(host)));
 }

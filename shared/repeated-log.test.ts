@@ -67,7 +67,7 @@ test('a line for changes is not said again while the state is the same', (t) => 
   t.is(log.recover()?.times, 7);
 });
 
-test('in time: repetitions are said when the interval is over, with the latest text', (t) => {
+test('in time: repetitions are logged when the interval is over, with the latest text', (t) => {
   const { clock, lines, log } = setUp('in-time');
   for (let times = 0; times < 100; times++) log.report(`refusal ${times}`, 'refusal');
   log.report('alone', 'other');
@@ -80,7 +80,7 @@ test('in time: repetitions are said when the interval is over, with the latest t
   t.deepEqual(lines.splice(0), ['refusal 100']);
 });
 
-test('in time: what has stopped is new again, and no timer is left', (t) => {
+test('in time: a matter that has stopped is new again, and no timer is left', (t) => {
   const { clock, lines, log } = setUp('in-time');
   log.report('a');
   clock.advance(25_000);

@@ -47,7 +47,7 @@ test('rpc/dup goes before rpc/old, and opt-ins for other things change nothing',
   t.is(toRpcConventions(['http', 'database/dup', 'rpc']), 'stable');
 });
 
-test('in every form the status is a word under the stable name', (t) => {
+test('whatever its form, the status is a word under the stable name', (t) => {
   for (const conventions of ['stable', 'old', 'both'] as const) {
     const { toStatus } = createRpcSpanDescription(path, conventions);
     t.deepEqual(toStatus('UNKNOWN'), { 'rpc.response.status_code': 'UNKNOWN' });

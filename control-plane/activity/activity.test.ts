@@ -27,7 +27,7 @@ test('the newest is first, with its time, and what an earlier process knew comes
   t.is((newest?.atMs ?? 0) - (older?.atMs ?? 0), 1_000);
 });
 
-test('there is a bound for how many are kept, and for each text', (t) => {
+test('the number of entries is bounded, and so is each text', (t) => {
   const activity = createActivity(createManualClock());
   for (let count = 0; count < maxEntries + 5; count++) {
     activity.note({ ...change, what: `${count} ${'x'.repeat(5_000)}: the reason` });

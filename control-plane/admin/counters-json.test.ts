@@ -87,7 +87,7 @@ test('resets of two control planes confirm each other, whatever hits came betwee
   ]);
 });
 
-test('all that is not known to be reset is named', (t) => {
+test('each counter that is not known to be reset is named', (t) => {
   const none = toAnswer('', 0, { counters: [{ ...counter, problem: 'no rule' }] });
   const missing = [{ url: 'http://b', error: 'gone' }];
   t.deepEqual(findDoubts({ ...toCounters(none), notAsked: 2, missing }), [

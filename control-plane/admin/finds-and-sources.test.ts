@@ -57,7 +57,7 @@ test('rules, domains, workers and revisions are found by a part of their names, 
   t.is((await ask('/finds?text=')).status, 400);
 });
 
-test('of each kind no more than six are found', async (t) => {
+test('a search finds at most six of each kind', async (t) => {
   const files = Array.from({ length: 9 }, (_, index) => [
     `d${index}.yaml`,
     `domain: d${index}\ndescriptors:\n  - key: d\n  - key: e\n`,

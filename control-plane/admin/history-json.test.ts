@@ -50,7 +50,7 @@ test('a quarter of an hour has slots of 5 seconds, an hour those of 20, and both
   t.true(hour.slots.every(({ at }) => Date.parse(at) % 20_000 === 0));
 });
 
-test('of a slot of 20 seconds that is not known as a whole nothing is told', (t) => {
+test('a slot of 20 seconds that is known in part only is left out', (t) => {
   const slots = slotsOf(12, 0, 50).slots.filter((_, index) => index !== 5);
   t.deepEqual(
     toHistoryJson({ slots, marks: [] }, '1h', nowMs).slots.map(({ decisions }) => decisions),

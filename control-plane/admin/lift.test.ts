@@ -243,7 +243,7 @@ test('a lift that cannot be is refused, and says why', (t) => {
   t.regex(refusal(wide, 'user=ada'), /^409 .* has more than 200 rules below it/);
 });
 
-test('in merged files the lift goes where the rule is that it is an exception to', (t) => {
+test('in merged files a lift goes into the file of the rule that it lifts', (t) => {
   const other = {
     path: 'a.yaml',
     text: 'domain: shop\ndescriptors:\n  - {key: plan, rate_limit: {unit: hour, requests_per_unit: 7}}\n',

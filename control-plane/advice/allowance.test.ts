@@ -80,7 +80,7 @@ test('a comment before the first key is for the whole file, with several names',
   t.deepEqual(tell(...lines.map((line) => line && `${line}\r`)), { told: [], idle: [] });
 });
 
-test('for the whole file, more than a hundred of a kind are allowed as well', (t) => {
+test('a comment for the whole file also allows more than a hundred warnings of a kind', (t) => {
   const rules = Array.from({ length: 120 }, (_, index) => `  - {key: k${index}, ${zero}}`);
   const { told } = tell('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
   t.deepEqual(told, []);

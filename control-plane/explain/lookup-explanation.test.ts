@@ -114,7 +114,7 @@ test('a misspelled key leads to the nearest one', (t) => {
   t.is(level?.othersCount, 6);
 });
 
-test('of many rules for other values a few are listed and the rest is counted', (t) => {
+test('a few of many rules for other values are listed, and the rest is counted', (t) => {
   const values = Array.from({ length: 40 }, (_, index) => `  - {key: k, value: v${index}}`);
   const { rules } = rulesOf(['domain: d', 'descriptors:', ...values].join('\n'));
   const [level] = explainLookup(rules, entriesOf('k=v39')).levels;

@@ -191,7 +191,7 @@ test('where no rule counts, nothing is confirmed and the reason is shown', async
   t.is(answers[0]?.counters[0]?.problem, 'no rule');
 });
 
-test('nobody is told to forget what a worker could not reset', async (t) => {
+test('a counter that a worker could not reset is not dropped by the other workers', async (t) => {
   const failing = (_store: Store, reset: boolean): Answer =>
     reset ? { problem: 'the store is away' } : {};
   const { ask, asked } = startGroup({ failing, other: honest });
@@ -247,7 +247,7 @@ test('a worker that is silent, answers for another, or says too much keeps nobod
   t.is(clock.pending, 0);
 });
 
-test('of very many that count alone a hundred are asked, and the rest told', async (t) => {
+test('a hundred of very many workers that count alone are asked, and the others are named', async (t) => {
   const clock = createManualClock();
   const workers = Array.from({ length: 130 }, (_, index) =>
     toWorker(`w-${index}`, { countsAlone: true }),

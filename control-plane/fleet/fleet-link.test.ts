@@ -113,7 +113,7 @@ test('a worker that reads nothing is asked so many times, and then its link is e
   }
 });
 
-test('of a report of 10,000 domains a bounded part is kept', async (t) => {
+test('a bounded part of a report of 10,000 domains is kept', async (t) => {
   const { fleet, open } = await setUp(t);
   const domains = Array.from({ length: 10_000 }, (_, index) => `domain-${index}\u0000\u001b[2J`);
   const entries = [{ key: 'k', value: 'v' }];

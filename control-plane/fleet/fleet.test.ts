@@ -160,7 +160,7 @@ test('a second link of a connected instance is refused by name, and the first on
   await eventually('it has another link', () => fleet.list().length === 1);
 });
 
-test('of two workers that share a node id each counts for itself, also when one leaves', async (t) => {
+test('each of two workers that share a node id counts for itself, also when one leaves', async (t) => {
   const { fleet, connect } = await setUp(t);
   const old = connect({ hello }, { report: toReport({ decisions: 1_000_000 }) });
   const young = connect({ hello: { ...hello, instance: 'i-2' } }, { report: toReport({}) });

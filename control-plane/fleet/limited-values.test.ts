@@ -56,7 +56,7 @@ test('the period before is part of the count, and shows whether it grows', (t) =
   );
 });
 
-test('of what a worker sends, the largest that fit are kept, cut, and as numbers', (t) => {
+test('the largest values of a report that fit are kept, cut, and with numbers in every case', (t) => {
   const long = { ...value('x'.repeat(1_000), Number.NaN, -5), domain: 'd'.repeat(5_000) };
   const many = Array.from({ length: 500 }, (_, index) => value(`${index}`, index));
   const kept = toLimitedPeriod(

@@ -9,7 +9,7 @@ const names = (of: string, count: number) =>
 const keysOf = (table: ReturnType<typeof createSharedTable>, of: string) =>
   [...table.entries()].filter(([key]) => key.startsWith(of)).map(([key]) => key);
 
-test('one link alone may fill the table, and what it has more finds no room', (t) => {
+test('one link alone may fill the table, and its further entries find no room', (t) => {
   const table = createSharedTable<string>(10);
   fill(table, {}, names('a', 15));
   t.deepEqual(keysOf(table, 'a'), names('a', 10));

@@ -67,7 +67,7 @@ test('slots known before a restart are known after it, and the time between is n
   t.deepEqual([third.history.read(), third.marks.read()], [[], []]);
 });
 
-test('it is written every half minute while there is news, and never when there is nothing', async (t) => {
+test('the hour is written every half minute while there is news, and never when there is nothing', async (t) => {
   const { folder, file } = toFile(t);
   const clock = createManualClock();
   const { kept, report } = setUp(folder, clock);

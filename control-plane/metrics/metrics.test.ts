@@ -23,7 +23,7 @@ async function linesOf(metrics: ControlPlaneMetrics): Promise<string[]> {
   return lines.map((line) => line.slice('ratelane_control_plane_'.length));
 }
 
-test('each gauge shows its part of the state, and of that of the moment', async (t) => {
+test('each gauge shows its part of the state as it is when it is read', async (t) => {
   let overview: Overview = {
     revisionInForceAtMs: 1_500,
     isStale: true,

@@ -100,7 +100,7 @@ function overviewOf(
   );
 }
 
-test('each value is that of the state', (t) => {
+test('each figure of the overview is taken from the state', (t) => {
   const has = { version: snapshot.version, atMs: 1 };
   const nacked = { version: snapshot.version, text: 'no', atMs: 1 };
   const workers = [

@@ -187,7 +187,7 @@ test('a peer that left the list and comes back is asked as one that nobody knows
   t.deepEqual(await lasts(), [undefined, 1]);
 });
 
-test.serial('nothing is kept of the answers of thousands of addresses', async (t) => {
+test.serial('the answers of thousands of addresses leave nothing in memory', async (t) => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const body = JSON.stringify({
@@ -252,7 +252,7 @@ test('an answer of another version is none', async (t) => {
   t.is(answer?.error, 'what it answers is not of this version');
 });
 
-test('at most 32 addresses are asked, and a control plane that asks itself is none of the answers', async (t) => {
+test('at most 32 addresses are asked, and the answer of a control plane to itself is left out', async (t) => {
   const asked: string[] = [];
   const port = await listen(
     t,

@@ -154,7 +154,7 @@ function changePolicy(t: ExecutionContext, author: string, before: string, after
   return verdict.refused.map(({ message }) => message);
 }
 
-test('nobody makes room for a change by the change itself', (t) => {
+test('a change is judged by the policy that was in force before it', (t) => {
   const before = `owners: platform\n${policyOf('owners: ada, largest_factor: 2')}`;
   const after = policyOf('owners: eve');
   t.deepEqual(changePolicy(t, 'eve', before, after), [

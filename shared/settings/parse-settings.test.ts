@@ -83,7 +83,7 @@ test('two names with different values are a problem that names both', (t) => {
   t.is(reading.values.store.timing.timeoutMs, 10_000);
 });
 
-test('of two names only the one that cannot be read is told', (t) => {
+test('where a setting has two names, only the one that cannot be read is told', (t) => {
   t.deepEqual(parseSettings(table, { KV_TIMEOUT: '2s', RE_TIMEOUT: '3' }).problems, [
     'RE_TIMEOUT="3": the unit is missing (one of ns, us, ms, s, m, h); write a duration from 0s to 480h such as 10s',
   ]);

@@ -155,7 +155,7 @@ test('the development set satisfies who wants only production, not the other way
   t.regex(other.calls()[1] ?? '', /--include=dev/);
 });
 
-test('another version than the lock file names is replaced', async (t) => {
+test('a package whose version differs from the lock file is replaced', async (t) => {
   const project = createProject(t);
   project.plan({ installs: { 'node_modules/alpha': { version: '0.9.0', integrity: 'sha512-x' } } });
   const { code, output } = await project.run();

@@ -54,7 +54,7 @@ test('after a failure no further part begins, and the failure is told once', asy
   t.deepEqual(begunIndexes(), [0, 1]);
 });
 
-test('all parts are looked at before any counts, and only what is over counts then', async (t) => {
+test('all parts are read before any counts, and only hits that are over the limit count then', async (t) => {
   const { begun, parts, request, result, answer } = setUp(2, 'add-unless-over');
   countInParts(request, parts, { parallelism: 1, continuesOnError: false });
   answer(0, 3);

@@ -121,7 +121,7 @@ test('a lease is taken from 10 hits and 1 % of the limit on, and not below', asy
   t.is(await takenFrom(10_000, 9_901), 1);
 });
 
-test('of a request beyond the lease only what it lacks is taken, or the next lease', async (t) => {
+test('a request beyond the lease takes only the missing hits from the store, or the next lease', async (t) => {
   const { createWorker, memory } = setUp();
   const leases = createWorker();
   await ask(leases, hitOn(1_000));

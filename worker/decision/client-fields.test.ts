@@ -106,7 +106,7 @@ test('a bucket is told by what it holds, and by the time in which it fills', asy
   t.deepEqual(read(never['ratelimit-policy']), { 'shut-minute': { q: 5, w: 60 } });
 });
 
-test('of a list of limits the one that is closest is told', async (t) => {
+test('the closest limit of a list is told', async (t) => {
   const fields = await createAsked()(ask('several=x'));
   t.deepEqual(read(fields['ratelimit-policy']), { 'several-day': { q: 2, w: 86_400 } });
 });
@@ -124,7 +124,7 @@ test('characters that no structured field can have are replaced, and long names 
   ]);
 });
 
-test('of many limits those that are closest are told', async (t) => {
+test('the closest of many limits are told', async (t) => {
   const many = ask(
     ...Array.from({ length: 40 }, (_, index) => ({
       of: `k${index}=x`,

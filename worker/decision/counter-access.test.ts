@@ -45,7 +45,7 @@ function setUp({ hasRules = true, problem = '' } = {}) {
   return { worker, access, forgotten, ask };
 }
 
-test('each limit tells what is used of it, in the order of the descriptors', async (t) => {
+test('the used hits of each limit are told, in the order of the descriptors', async (t) => {
   const { worker, ask } = setUp();
   await worker.decide(toRequest({ of: 'k=x', hitsAddend: 4 }, 'watched=x', 'list=x'));
   t.deepEqual(await ask(['free', 'k', 'none', 'watched', 'list']), {

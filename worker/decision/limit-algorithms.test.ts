@@ -131,7 +131,7 @@ test('a list counts as over when one of its limits is known to be', async (t) =>
   t.is(worker.stat('rate_limit.d.k.over_limit'), 2);
 });
 
-test('of a list only the limits that are over count where an over-limit stops counting', async (t) => {
+test('where an over-limit stops counting, only those limits of a list count that are over', async (t) => {
   const worker = createWorker(list, { stopIncrementWhenOver: true });
   for (let index = 0; index < 5; index++) await worker.decide(ask('k=x'));
   worker.clock.advance(1_000);

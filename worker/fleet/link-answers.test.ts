@@ -36,7 +36,7 @@ function setUp(given: Partial<LinkAnswersDeps> = {}, answer = async () => answer
   return { take, question, settle, asked, forgotten, sent };
 }
 
-test('of many questions eight are open, also while their answers are not read', async (t) => {
+test('at most eight questions are open, also while their answers are not read', async (t) => {
   const { take, question, settle, asked, sent } = setUp();
   for (let id = 0; id < 1_000; id++) take({ counters: question(id) });
   await settle();

@@ -99,7 +99,7 @@ test('a provider that throws is an Internal Server Error, and the port lives on'
 });
 
 // Proof of differences.md: Profiles are V8's, in pprof's format; there is no execution trace
-test('there is no trace, and a sentence says what to take instead', async (t) => {
+test('there is no trace, and a sentence says which profile to take instead', async (t) => {
   const { url } = await start(t);
   const answer = await read(`${url}/debug/pprof/trace`);
   t.is(answer.status, 501);

@@ -49,7 +49,7 @@ test('where bodies are too many together, the one that was begun first is refuse
   for (const { body } of [slow, third, fourth]) t.like(await body, { kind: 'whole' });
 });
 
-test('of the pieces in which a body comes none is kept: one of a single byte takes a hundred', async (t) => {
+test('the pieces of a body are not kept as they come: one of a single byte takes a hundred', async (t) => {
   const read = createBodyReader({ maxBytes: 1000, maxAllBytes: 1000 });
   const one = request();
   const body = read(one);

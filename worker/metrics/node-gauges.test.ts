@@ -76,11 +76,11 @@ test('the memory and the age of the process are shown', (t) => {
   t.true(of('uptime_seconds') >= before && of('uptime_seconds') <= after);
 });
 
-test('before the first look the event loop was not late', (t) => {
+test('before the first sample the event loop was not late', (t) => {
   t.deepEqual(setUp().read(), { max: 0, p99: 0 });
 });
 
-test('each reader of a minute learns of a late event loop, also right after another one', (t) => {
+test('each reader of the gauges learns of a late event loop, also right after another reader', (t) => {
   const { clock, read } = setUp();
   clock.advance(10_000);
   t.deepEqual(read(), { max: 0, p99: 0 });
@@ -109,10 +109,10 @@ test('an event loop that was late right after a reading was late', (t) => {
   t.is(read().max, 400_000);
 });
 
-test('of 1,000 looks at the event loop, those that were late one time in a hundred are the p99', (t) => {
+test("the p99 of the event loop's delay is exceeded by one sample in a hundred", (t) => {
   const { clock, read } = setUp();
-  for (let look = 1; look <= 1000; look++) {
-    if (look % 50 === 0) clock.stall(60);
+  for (let sample = 1; sample <= 1000; sample++) {
+    if (sample % 50 === 0) clock.stall(60);
     else clock.advance(50);
   }
   t.deepEqual(read(), { max: 10_000, p99: 10_000 });

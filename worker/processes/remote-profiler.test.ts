@@ -11,7 +11,7 @@ function setUp({ hasProcess = true } = {}) {
   return { sent, profiler, asking: new AbortController() };
 }
 
-test('each answer reaches who asked', async (t) => {
+test('each profile reaches the caller who asked for it', async (t) => {
   const { sent, profiler, asking } = setUp();
   const first = profiler.cpu(1_000, asking.signal);
   const second = profiler.heap(2_000, asking.signal);

@@ -80,7 +80,7 @@ const many = Array.from({ length: 300 }, (_, at) =>
   ),
 );
 
-test('others have their turn while many files are loaded', async (t) => {
+test('other tasks have their turn while many files are loaded', async (t) => {
   let turns = 0;
   let isDone = false;
   const turn = () => {

@@ -51,7 +51,7 @@ test('a higher limit lets through what it has more', (t) => {
   t.deepEqual(estimate(before, limit(perUnit(5_000, 'minute'))), [0, 0]);
 });
 
-test('of a window that is longer than what was looked at, the counter may be used up already', (t) => {
+test('in a window longer than the time of the figures, the counter may be used up already', (t) => {
   const before = limit(perUnit(100, 'day'));
   t.deepEqual(estimate(before, limit(perUnit(50, 'day')), 30), [30, 80]);
   t.deepEqual(estimate(before, limit(perUnit(120, 'day')), 30), [10, 30]);
@@ -82,7 +82,7 @@ test('a value that the rules in force do not refuse is left out', (t) => {
   t.is(estimate(limit('unlimited: true'), rules), undefined);
 });
 
-test('nothing is estimated for somebody who waits no longer', (t) => {
+test('an estimate ends when nobody waits for it any longer', (t) => {
   const rules = limit(perUnit(20, 'minute'));
   t.is(estimate(rules, rules, 1_036, 'customer', AbortSignal.abort()), undefined);
 });

@@ -79,7 +79,7 @@ test('a misspelled key is told together with the one that was meant', (t) => {
   ]);
 });
 
-test('another value is told together with the values that there are', (t) => {
+test('an unknown value is told together with the known ones', (t) => {
   t.deepEqual(explain('generic_key=chekout'), [
     "no rule has the value 'chekout' for the key 'generic_key'",
     "did you mean 'checkout'?",

@@ -37,7 +37,7 @@ descriptors:
 `;
 
 for (const folder of ['good', 'warned', 'bad']) {
-  test(`all of ${folder} are the same documents and problems in the thread as here`, async (t) => {
+  test(`documents of ${folder} have the same problems in the thread as in this one`, async (t) => {
     const { parse, started } = createThread(t);
     const names = readdirSync(new URL(folder, fixtures)).filter((name) => name.endsWith('.yaml'));
     t.true(names.length > 3);

@@ -193,7 +193,7 @@ test('a document arrives through a resource as it is in its file, but for its li
   t.is(received?.file, 'shop.yaml');
 });
 
-test('for other workers our fields are left out and named, and the metadata is as the author has it', (t) => {
+test('for other workers extensions are left out and named, and the metadata is as the author has it', (t) => {
   const { document } = parseRuleDocument(
     'domain: d\ndescriptors: [{key: a, value_to_metric: true, metadata: {ratelane.fields: 1}, rate_limit: {unit: day, requests_per_unit: 1}, descriptors: [{key: b, value: c*, share_threshold: true, value_to_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}]}]',
     'd.yaml',

@@ -315,7 +315,7 @@ test('while the breaker is open, requests fail at once with the reason', async (
   t.deepEqual([...early.outcomes, ...late.outcomes], ['store: refused', 'store: refused']);
 });
 
-test('on trial one batch is sent, whose answer closes the breaker for those that wait', async (t) => {
+test('on trial one batch is sent, and its answer closes the breaker for the requests that wait', async (t) => {
   const { store, lane, deps } = setUp({ lanes: 3 });
   deps.breaker.openOnTimeout('silent');
   deps.breaker.halfOpen();
@@ -331,7 +331,7 @@ test('on trial one batch is sent, whose answer closes the breaker for those that
   t.is(lane.sent.length, 2);
 });
 
-test('on trial nobody waits long for the answer', async (t) => {
+test('on trial no request waits long for the answer', async (t) => {
   const { store, lane, deps, clock } = setUp({ lanes: 3 });
   deps.breaker.openOnTimeout('silent');
   deps.breaker.halfOpen();

@@ -116,7 +116,7 @@ test('a store that does not tell the time is said to be so, and asked again', as
   t.deepEqual(log.lines, []);
 });
 
-test('nothing is left after the close', async (t) => {
+test('no timer is left after the close', async (t) => {
   const { clock, comparison } = setUp();
   comparison.start();
   await settle();

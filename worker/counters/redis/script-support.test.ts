@@ -26,7 +26,7 @@ for (const said of [
   test(`a server without scripts: ${said}`, (t) => t.true(isRefused(said)));
 }
 
-test('that scripts are refused is said once, and once when it is over', (t) => {
+test('a refusal of scripts is logged once, and its end once', (t) => {
   const log = createRecordedLog();
   const support = createScriptSupport('redis a:1', 'KVSTORE_URL', log);
   support.worked();

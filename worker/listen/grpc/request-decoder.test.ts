@@ -163,7 +163,7 @@ test('a known field with another wire type is skipped like an unknown one', (t) 
   t.deepEqual(decoded, { ok: true, message: { domain: 'b', descriptors: [], hitsAddend: 0 } });
 });
 
-test('of a repeated scalar the last counts, and repeated sub-messages are merged', (t) => {
+test('the last of a repeated scalar counts, and repeated sub-messages are merged', (t) => {
   const limits = '12 02 0805 12 02 1003';
   const hits = '1a 02 0809 1a 00';
   const body = hex(`${limits} ${hits}`);
