@@ -3,11 +3,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { closeBrowser, look, type Page, tabTo } from '../support/browser.ts';
+import { closeBrowser, look, type Page, tabTo, testWithBrowser } from '../support/browser.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
 import {
   audited,
@@ -19,7 +18,7 @@ import {
   visit,
 } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 async function press(page: Page, name: string): Promise<void> {

@@ -3,11 +3,17 @@ import test, { type ExecutionContext } from 'ava';
 import type { TrafficSlot } from '../../control-plane/fleet/traffic-history.ts';
 import type { Mark } from '../../control-plane/last-hour/marks.ts';
 import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab, type Page, tabTo } from '../support/browser.ts';
-import { testWith } from '../support/installed-tool.ts';
+import {
+  closeBrowser,
+  look,
+  openTab,
+  type Page,
+  tabTo,
+  testWithBrowser,
+} from '../support/browser.ts';
 import { shows } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 const slotMs = 5_000;

@@ -6,11 +6,10 @@ import { readConsoleAssets } from '../../control-plane/console/assets.ts';
 import type { LinkedWorker } from '../../control-plane/fleet/fleet.ts';
 import type { ConnectedWorker } from '../../control-plane/xds/workers.ts';
 import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
+import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 const workerCount = 1_000;

@@ -4,9 +4,8 @@ import test from 'ava';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { FromWorkerMessage } from '../../shared/wire/fleet-messages.ts';
 import { callDiscovery } from '../support/ads-fixture.ts';
-import { closeBrowser, look, openTab } from '../support/browser.ts';
+import { closeBrowser, look, openTab, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import {
   consoleUrl,
   readPage,
@@ -17,7 +16,7 @@ import {
   visit,
 } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 const pages = ['fleet', 'rules', 'limited', 'unmatched', 'revisions', 'try'];

@@ -1,8 +1,7 @@
 // What the pages say in the middle of a rollout, with a worker that is dead, and without a control plane.
 import test from 'ava';
-import { closeBrowser, look, openTab } from '../support/browser.ts';
+import { closeBrowser, look, openTab, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import { connectStreamWorker } from '../support/stream-worker.ts';
 import {
   audited,
@@ -15,7 +14,7 @@ import {
   visit,
 } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 browserTest(

@@ -1,12 +1,11 @@
 // Six questions that somebody on call has half a minute for, each in four states of a fleet, answered with what is visible alone.
 import test from 'ava';
-import { closeBrowser, look, openTab, type Page } from '../support/browser.ts';
+import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import { consoleUrl, shows } from './console-fixture.ts';
 import { startFleetOfFive } from './fleet-of-five.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 async function open(page: Page, name: string): Promise<void> {

@@ -1,12 +1,11 @@
 // Where the answers of the console lead: from a refusal to its undo, from a name to its page, from a table to a file.
 import test from 'ava';
-import { closeBrowser, look, type Page } from '../support/browser.ts';
+import { closeBrowser, look, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import { connectStreamWorker } from '../support/stream-worker.ts';
 import { readPage, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 /** Types into the box that `/` opens, and takes the first thing that it finds. */

@@ -2,12 +2,11 @@
 // stands in its way.
 import test from 'ava';
 import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab } from '../support/browser.ts';
+import { closeBrowser, look, openTab, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { testWith } from '../support/installed-tool.ts';
 import { audited, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
-const browserTest = testWith(test.serial, 'chromium');
+const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
 
 browserTest(

