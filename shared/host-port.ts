@@ -1,4 +1,4 @@
-// Reads `host:port` as settings and addresses have it.
+// Reads and shows `host:port` as settings and addresses have it.
 
 export interface HostPort {
   /** Without the brackets of an IPv6 address; '' when the text has none. */
@@ -22,6 +22,11 @@ export function parseHostPort(text: string, lowestPort: 0 | 1): HostPortResult {
   const isPort = /^\d{1,5}$/.test(portText) && port >= lowestPort && port <= 65_535;
   if (!isPort) return bad(`the port is not a number from ${lowestPort} to 65535`);
   return { ok: true, value: { host, port } };
+}
+
+/** An IPv6 address in brackets. */
+export function showHostPort({ host, port }: HostPort): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function bad(reason: string): HostPortResult {

@@ -1,9 +1,7 @@
 // The settings that must be the same on all workers that share a store, as one short text. The debug port,
 // dashboards and the control plane compare it.
 import { createHash } from 'node:crypto';
-import { parseHostPort } from '../shared/host-port.ts';
-import { showNode } from './counters/memcached/memcached-node.ts';
-import { storeAbilities } from './counters/store-kinds.ts';
+import { storeKinds } from './counters/store-kinds.ts';
 import type { WorkerSettings } from './settings.ts';
 
 export interface Agreement {
@@ -45,11 +43,11 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  */
 export function toAgreement(settings: AgreementSettings): Agreement {
   const { counting, limits } = settings;
-  const { countsBeforeAnswer } = storeAbilities[counting.backend];
-  const spares = limits.stopIncrementWhenOverLimit && countsBeforeAnswer;
+  const kind = storeKinds[counting.backend];
+  const spares = limits.stopIncrementWhenOverLimit && kind.countsBeforeAnswer;
   const parts = [
     `backend: ${counting.backend}`,
-    ...listStores(settings),
+    ...kind.agreementParts(settings),
     `cache key prefix: ${JSON.stringify(counting.keyPrefix)}`,
     `weeks begin on: ${weekdays[limits.weekResetDay]}`,
     `months: ${limits.calendarMonth ? 'of the calendar' : '30 days'}`,
@@ -57,32 +55,4 @@ export function toAgreement(settings: AgreementSettings): Agreement {
   ];
   const hash = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 8);
   return { hash, number: Number.parseInt(hash, 16), parts };
-}
-
-function listStores({ counting, memcached, store, perSecondStore }: AgreementSettings): string[] {
-  switch (counting.backend) {
-    case 'memory':
-      return [];
-    case 'memcached':
-      return [`nodes: ${showNodes(memcached)}`];
-    case 'redis':
-      return [
-        `database: ${store.target?.database}`,
-        `limits per second: ${
-          perSecondStore.enabled
-            ? `in a store of their own, database ${perSecondStore.target?.database}`
-            : 'in the same store'
-        }`,
-      ];
-  }
-}
-
-/** The DNS ignores the case of names. */
-function showNodes({ srv, addresses }: AgreementSettings['memcached']): string {
-  if (srv !== '') return `those of ${srv.toLowerCase()}`;
-  const nodes = addresses.flatMap((address) => {
-    const parsed = parseHostPort(address, 1);
-    return parsed.ok ? [showNode(parsed.value).toLowerCase()] : [];
-  });
-  return nodes.length === 0 ? 'none' : nodes.join(', ');
 }

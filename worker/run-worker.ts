@@ -8,7 +8,7 @@ import { refuseSettings, runUntilStopped } from '../shared/lifecycle.ts';
 import { createLineOutput } from '../shared/line-output.ts';
 import { createProgramLog, logBeforeSettings } from '../shared/program-log.ts';
 import type { Environment } from '../shared/settings/setting.ts';
-import { storeAbilities } from './counters/store-kinds.ts';
+import { storeKinds } from './counters/store-kinds.ts';
 import { findTlsFileProblems, findTokenFileProblems, parseWorkerSettings } from './settings.ts';
 import { startWorkerTracer } from './tracing.ts';
 import { warmUp } from './warm-up.ts';
@@ -38,7 +38,7 @@ export async function runWorker(environment: Environment): Promise<never> {
   const clock = systemClock;
   const { settings } = result;
   // The normal state of a single worker, so it is no warning.
-  if (!storeAbilities[settings.counting.backend].isShared) {
+  if (!storeKinds[settings.counting.backend].isShared) {
     log.notice(
       'Counters are in memory: each worker counts by itself, N workers allow N times a limit',
     );

@@ -1,6 +1,5 @@
 // Composes what answers callers: the counter store, the decision, and the gRPC and HTTP ports. Composition
 // roots add rules, statistics and signals.
-import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../shared/clock.ts';
 import { LargeRequests } from '../shared/grpc/large-requests.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
@@ -11,10 +10,7 @@ import type { Tracer } from '../shared/tracing.ts';
 import { createFailurePolicy } from './counters/failure/failure-policy.ts';
 import { createOutages, type Outages } from './counters/failure/outages.ts';
 import { createLeases } from './counters/leases.ts';
-import { createMemoryStore } from './counters/memory-store.ts';
-import { createPerSecondStore } from './counters/per-second-store.ts';
-import type { CounterStore } from './counters/store.ts';
-import { storeAbilities } from './counters/store-kinds.ts';
+import { storeKinds } from './counters/store-kinds.ts';
 import { type CounterAccess, createCounterAccess } from './decision/counter-access.ts';
 import { createDecisionTrail } from './decision/decision-trail.ts';
 import { createOverLimitCache } from './decision/over-limit-cache.ts';
@@ -84,21 +80,17 @@ export interface ServingDeps {
 /** Time limit for callers that do not stop sending requests. */
 export const leaveLimitMs = 2_000;
 
-/** Timing of look-ups of memory-cache nodes. */
-const dnsTimeoutMs = 2_000;
-const dnsTries = 2;
-
 export async function createServing(deps: ServingDeps): Promise<Serving> {
   const { settings, health, metrics, log, clock, tracer } = deps;
   const { failureMode, backend } = settings.counting;
-  const { countsBeforeAnswer, needsServer } = storeAbilities[backend];
+  const kind = storeKinds[backend];
   const outages: Outages[] = [];
   const outagesAreOver = () => outages.every(({ areOver }) => areOver);
   const failurePolicy =
-    failureMode === 'error' || !needsServer
+    failureMode === 'error' || !kind.needsServer
       ? undefined
       : createFailurePolicy({ mode: failureMode, metrics, clock, log, outagesAreOver });
-  const store = await createStore(deps, (metricPrefix) => {
+  const addOutages = (metricPrefix: string): Outages => {
     const added = createOutages({
       metricPrefix,
       metrics,
@@ -109,9 +101,10 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     });
     outages.push(added);
     return added;
-  });
+  };
+  const store = await kind.create(settings, { health, metrics, log, clock, addOutages });
   const rules: { current: RuleSet | undefined } = { current: undefined };
-  const leases = countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
+  const leases = kind.countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
   const options = toDecisionOptions(settings);
   const shouldRateLimit = createShouldRateLimit({
@@ -125,12 +118,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     observer: deps.observer,
     recorder: deps.recorder,
     clock,
-    spans:
-      tracer &&
-      createDecisionSpans({
-        backend,
-        hasPerSecondStore: settings.perSecondStore.enabled,
-      }),
+    spans: tracer && createDecisionSpans((hits) => kind.describeCall(hits, settings)),
     trail: createDecisionTrail(log),
     options,
   });
@@ -226,56 +214,4 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       failurePolicy?.close();
     },
   };
-}
-
-/** Loads only the configured store: each takes memory and time at the start. */
-async function createStore(
-  { settings, health, metrics, log, clock }: ServingDeps,
-  addOutages: (metricPrefix: string) => Outages,
-): Promise<CounterStore> {
-  if (settings.counting.backend === 'memory') return createMemoryStore({ clock, log });
-  if (settings.counting.backend === 'memcached') {
-    const { createMemcachedStore } = await import('./counters/memcached/memcached-store.ts');
-    const { createMemcachedMetrics } = await import('./counters/memcached/memcached-metrics.ts');
-    const { toMemcachedOptions } = await import('./settings/memcached-options.ts');
-    const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
-    return createMemcachedStore(toMemcachedOptions(settings), {
-      clock,
-      log,
-      metrics: createMemcachedMetrics(metrics),
-      outages: addOutages('ratelimit.store'),
-      resolveSrv: (name) => resolver.resolveSrv(name),
-    });
-  }
-  const { createRedisStore } = await import('./counters/redis/redis-store.ts');
-  const { toRedisStoreOptions } = await import('./settings/redis-options.ts');
-  const isConnected = { store: true, perSecondStore: true };
-  const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
-    const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';
-    return createRedisStore(toRedisStoreOptions(settings, which, clock), {
-      clock,
-      log,
-      outages: addOutages(prefix),
-      callDuration: metrics.storeCallDuration,
-      clockOffset: metrics.gauge(`${prefix}.clock_offset_ms`),
-      connections: {
-        active: metrics.gauge(`ratelimit.${pool}.cx_active`),
-        total: metrics.counter(`ratelimit.${pool}.cx_total`),
-        localClose: metrics.counter(`ratelimit.${pool}.cx_local_close`),
-      },
-      onHealthChange: (isNowConnected) => {
-        isConnected[which] = isNowConnected;
-        if (!settings.health.needsStoreConnection) return;
-        health.set('store', isConnected.store && isConnected.perSecondStore);
-      },
-    });
-  };
-  const main = createOne('store', 'redis_pool');
-  if (!settings.perSecondStore.enabled) return main;
-  const perSecond = createOne('perSecondStore', 'redis_per_second_pool');
-  return createPerSecondStore({
-    main,
-    perSecond,
-    continuesOnError: settings.counting.failureMode !== 'error',
-  });
 }

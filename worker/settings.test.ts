@@ -326,7 +326,6 @@ test('a name of cloud IAM may have a product only in one of its words', (t) => {
 const values: [string, Environment, (settings: WorkerSettings) => unknown, unknown][] = [
   ['an empty backend type', { BACKEND_TYPE: '' }, (s) => s.counting.backend, 'redis'],
   ['the memory backend', { BACKEND_TYPE: 'memory' }, (s) => s.counting.backend, 'memory'],
-  ['no store in memory', { BACKEND_TYPE: 'memory' }, (s) => s.store.target, undefined],
   ['a week day', { WEEK_RATE_LIMIT_RESET_DAY: 'sUNDAY' }, (s) => s.limits.weekResetDay, 0],
   ['JSON logs', { LOG_FORMAT: 'Json' }, (s) => s.log.format, 'json'],
   ['other logs', { LOG_FORMAT: 'logfmt' }, (s) => s.log.format, 'text'],

@@ -8,10 +8,11 @@ import { type Environment, type TableValues, toRows } from '../shared/settings/s
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import { parseStoreTarget, type StoreTarget } from './counters/redis/address.ts';
 import { parseCredentials } from './counters/redis/credentials.ts';
+import { storeKinds } from './counters/store-kinds.ts';
 import { checkSettings, warnSettings } from './settings/checks.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
 import { nameOf, showSetting, type WorkerReading } from './settings/reading.ts';
-import { checkCloudIam, findRegion, usesStoreTls } from './settings/store-checks.ts';
+import { findRegion } from './settings/store-checks.ts';
 import { workerTable } from './settings/table.ts';
 import { readTokenFile } from './token-file.ts';
 
@@ -20,7 +21,7 @@ type Values = TableValues<typeof workerTable>;
 /** The settings of one key-value store, with address and credentials parsed. */
 export type StoreSettings = Values['store'] & {
   /**
-   * Undefined when no such store is used. The credentials are from the address, or else AUTH; those in a
+   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else AUTH; those in a
    * file are read at each attempt to connect.
    */
   readonly target: StoreTarget | undefined;
@@ -122,7 +123,6 @@ export function parseWorkerSettings(environment: Environment): WorkerSettingsRes
   const problems = [
     ...reading.problems,
     ...checkSettings(reading),
-    ...checkCloudIam(reading),
     ...(tagged.enabled && !disabled ? mogrifiers.problems : []),
   ];
   if (problems.length > 0) return { ok: false, problems, warnings };
@@ -145,7 +145,6 @@ function toSettings(
   environment: Environment,
 ): WorkerSettings {
   const { grpc, log, counting, store, perSecondStore, stats, ...others } = reading.values;
-  const usesStores = counting.backend === 'redis';
   return {
     ...others,
     givenNames: listGivenNames(reading),
@@ -162,12 +161,12 @@ function toSettings(
     store: {
       ...store,
       cloudIam: withRegion(store.cloudIam, environment),
-      target: usesStores ? toTarget(store) : undefined,
+      target: toTarget(store),
     },
     perSecondStore: {
       ...perSecondStore,
       cloudIam: withRegion(perSecondStore.cloudIam, environment),
-      target: usesStores && perSecondStore.enabled ? toTarget(perSecondStore) : undefined,
+      target: perSecondStore.enabled ? toTarget(perSecondStore) : undefined,
     },
     stats: {
       ...stats,
@@ -188,11 +187,6 @@ function listGivenNames(reading: WorkerReading): Record<string, string> {
       return given === undefined ? [] : [[setting.names[0], given.name]];
     }),
   );
-}
-
-/** The name of a setting for people: the one by which it was given, else its first. */
-export function givenName({ givenNames }: WorkerSettings, first: string): string {
-  return givenNames[first] ?? first;
 }
 
 function withRegion(
@@ -218,37 +212,22 @@ function listTokenFiles(reading: WorkerReading): NamedFile[] {
 }
 
 function listTlsFiles(reading: WorkerReading): NamedFile[] {
-  const { http, debug, grpc, config, xds, counting, memcached } = reading.values;
+  const { http, debug, grpc, config, xds, counting } = reading.values;
   const ofHttp = workerTable.http.settings.tls;
   const ofGrpc = workerTable.grpc.settings.tls;
   const ofXds = workerTable.xds.settings.tls;
-  const ofMemcached = workerTable.memcached.settings.tls;
   const hasPair = xds.tls.certFile !== '' && xds.tls.keyFile !== '';
-  const hasMemcachedPair = memcached.tls.certFile !== '' && memcached.tls.keyFile !== '';
   const rows = [
     ...(http.tls.enabled || debug.tls.enabled ? [ofHttp.certFile, ofHttp.keyFile] : []),
     ...(grpc.tls.enabled ? [ofGrpc.certFile, ofGrpc.keyFile, ofGrpc.clientCaFile] : []),
     ...(config.source === 'xds' && xds.tls.enabled
       ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]
       : []),
-    ...(usesStoreTls(reading) ? listStoreTlsRows(reading) : []),
-    ...(counting.backend === 'memcached' && memcached.tls.enabled
-      ? [
-          ofMemcached.caFile,
-          ...(hasMemcachedPair ? [ofMemcached.certFile, ofMemcached.keyFile] : []),
-        ]
-      : []),
+    ...storeKinds[counting.backend].tlsFiles(reading),
   ];
   return rows
     .map((row) => ({ shown: showSetting(reading, row), path: reading.of(row).value }))
     .filter(({ path }) => path !== '');
-}
-
-function listStoreTlsRows(reading: WorkerReading) {
-  const { certFile, keyFile } = reading.values.bothStores.tls;
-  const rows = workerTable.bothStores.settings.tls;
-  const hasPair = certFile !== '' && keyFile !== '';
-  return [rows.caFile, ...(hasPair ? [rows.certFile, rows.keyFile] : [])];
 }
 
 /** One sentence for each file that cannot be read; `readFile` rejects with the reason. */

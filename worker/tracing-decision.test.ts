@@ -1,10 +1,14 @@
 import test from 'ava';
 import type { Unit } from '../shared/rules/unit.ts';
+import type { Environment } from '../shared/settings/setting.ts';
 import type { SpanAttributes, SpanParent } from '../shared/tracing.ts';
 import type { Hit } from './counters/store.ts';
+import { storeKinds } from './counters/store-kinds.ts';
+import { parseWorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 
-type Options = Parameters<typeof createDecisionSpans>[0];
+const redis = { KVSTORE_URL: 'store:6379' };
+const perSecond = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_URL: 'second:6379' };
 
 const hitOf = (unit: Unit): Hit => ({
   key: unit,
@@ -24,7 +28,11 @@ const hitOf = (unit: Unit): Hit => ({
   windowLeftMs: -1,
 });
 
-function describeStoreCall(options: Options, units: readonly Unit[]) {
+function describeStoreCall(environment: Environment, units: readonly Unit[]) {
+  const read = parseWorkerSettings(environment);
+  if (!read.ok) throw new Error(read.problems.join('\n'));
+  const { settings } = read;
+  const kind = storeKinds[settings.counting.backend];
   const started: [string, string, SpanAttributes | undefined][] = [];
   const parent: SpanParent = {
     startSpan(scope, name, attributes) {
@@ -32,20 +40,21 @@ function describeStoreCall(options: Options, units: readonly Unit[]) {
       return { set: () => {}, end: () => {} };
     },
   };
-  createDecisionSpans(options).startStoreCall(parent, units.map(hitOf));
+  const spans = createDecisionSpans((hits) => kind.describeCall(hits, settings));
+  spans.startStoreCall(parent, units.map(hitOf));
   return started;
 }
 
 test('a call of the key-value store tells how many counters each of the two stores has', (t) => {
   const units = ['second', 'minute', 'second'] as const;
-  t.deepEqual(describeStoreCall({ backend: 'redis', hasPerSecondStore: true }, units), [
+  t.deepEqual(describeStoreCall({ ...redis, ...perSecond }, units), [
     [
       'redis.fixedCacheImpl',
       'Redis Pipeline Execution',
       { 'pipeline length': 1, 'perSecondPipeline length': 2 },
     ],
   ]);
-  t.deepEqual(describeStoreCall({ backend: 'redis', hasPerSecondStore: false }, units), [
+  t.deepEqual(describeStoreCall(redis, units), [
     [
       'redis.fixedCacheImpl',
       'Redis Pipeline Execution',
@@ -55,12 +64,11 @@ test('a call of the key-value store tells how many counters each of the two stor
 });
 
 test('a call of the memory cache tells how many keys it gets', (t) => {
-  const options = { backend: 'memcached', hasPerSecondStore: false } as const;
-  t.deepEqual(describeStoreCall(options, ['hour', 'day']), [
+  t.deepEqual(describeStoreCall({ BACKEND_TYPE: 'memcache' }, ['hour', 'day']), [
     ['memcached.cacheImpl', 'Memcached Fetch Execution', { 'keysToGet length': 2 }],
   ]);
 });
 
 test('counters of this process are no call', (t) => {
-  t.deepEqual(describeStoreCall({ backend: 'memory', hasPerSecondStore: false }, ['hour']), []);
+  t.deepEqual(describeStoreCall({ BACKEND_TYPE: 'memory' }, ['hour']), []);
 });

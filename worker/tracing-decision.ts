@@ -1,17 +1,14 @@
 // The spans of a decision and of its call of the store, named as in the reference
 // (behaviour: spans).
 import type { Hit } from './counters/store.ts';
-import { type StoreKind, storeAbilities } from './counters/store-kinds.ts';
+import type { StoreCall } from './counters/store-kinds.ts';
 import { toRequestText } from './decision/message-text.ts';
 import type { DecisionSpans } from './decision/should-rate-limit.ts';
 
-export function createDecisionSpans({
-  backend,
-  hasPerSecondStore,
-}: {
-  readonly backend: StoreKind;
-  readonly hasPerSecondStore: boolean;
-}): DecisionSpans {
+/** `describeCall`: how the store's span is named; undefined for no span. */
+export function createDecisionSpans(
+  describeCall: (hits: readonly Hit[]) => StoreCall | undefined,
+): DecisionSpans {
   return {
     startDecision: (parent, request) =>
       parent.startSpan('ratelimit', 'ShouldRateLimit Execution', {
@@ -19,21 +16,8 @@ export function createDecisionSpans({
         'request string': toRequestText(request),
       }),
     startStoreCall(parent, hits) {
-      if (!storeAbilities[backend].needsServer) return undefined;
-      if (backend === 'memcached') {
-        return parent.startSpan('memcached.cacheImpl', 'Memcached Fetch Execution', {
-          'keysToGet length': hits.length,
-        });
-      }
-      const perSecond = hasPerSecondStore ? hits.filter(isPerSecond).length : 0;
-      return parent.startSpan('redis.fixedCacheImpl', 'Redis Pipeline Execution', {
-        'pipeline length': hits.length - perSecond,
-        'perSecondPipeline length': perSecond,
-      });
+      const call = describeCall(hits);
+      return call && parent.startSpan(call.scope, call.name, call.attributes);
     },
   };
-}
-
-function isPerSecond({ unit }: Hit): boolean {
-  return unit === 'second';
 }

@@ -3,6 +3,7 @@ import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
+import { countsAllAlgorithms } from '../rehearsal/counting-backend.ts';
 import {
   addCheckOptions,
   type CheckOptions,
@@ -57,7 +58,7 @@ async function checkRules(
   if (!read.ok) return fail(read.message);
   const envoyRead = await readPathInput(envoy);
   if (!envoyRead.ok) return fail(`--envoy ${envoyRead.message}`);
-  const loaded = loadRules(read.input, mergeDomains, options.backend === 'memcache');
+  const loaded = loadRules(read.input, mergeDomains, !countsAllAlgorithms(options.backend));
   const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
   const { files, problems } = envoyRead.input;
   // With errors it is unknown what the rules match.

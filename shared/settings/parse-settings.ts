@@ -24,6 +24,7 @@ export interface SettingReading<T> {
 
 /** All settings of a table as an environment has them. */
 export interface TableReading<T extends SettingsTable> {
+  readonly table: T;
   readonly values: TableValues<T>;
   readonly problems: readonly string[];
   /** Lines about settings that were given and have no effect. */
@@ -95,6 +96,7 @@ export function parseSettings<T extends SettingsTable>(
   const valuesOf = (group: SettingGroup): object =>
     mapValues(group, (node) => (isSetting(node) ? of(node).value : valuesOf(node)));
   return {
+    table,
     values: mapValues(table, ({ settings }) => valuesOf(settings)) as TableValues<T>,
     problems: [...readings.values()].flatMap((reading) => reading.problems),
     warnings: [...readings].flatMap(([setting, reading]) => warningsOf(setting, reading)),

@@ -1,5 +1,5 @@
 // Plants mistakes and sees that lint finds them: rules that infer types, or that are new in the
-// linter, might stop firing without anybody noticing. The last tests are for a rule that the linter does not have.
+// linter, might stop firing without anybody noticing. The last tests are for rules that the linter does not have.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
 import { findFolderCircles } from './folder-circles.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -105,4 +106,38 @@ test('no folders of the control plane import each other in a circle', (t) => {
   const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
   t.true(texts.has('server.ts'));
   t.deepEqual(findFolderCircles(texts), []);
+});
+
+/** Lines that compare something with the name of a kind of counter stores, or with a word that BACKEND_TYPE has for it. */
+function findKindComparisons(files: ReadonlyMap<string, string>): string[] {
+  const names = [...Object.keys(storeKinds), ...Object.keys(storeKindNames)].join('|');
+  const compared = new RegExp(`(?:[!=]==?\\s*|\\bcase\\s+)['"](?:${names})['"]`);
+  const reversed = new RegExp(`['"](?:${names})['"]\\s*[!=]==?`);
+  return [...files].flatMap(([file, text]) =>
+    text
+      .split('\n')
+      .flatMap((line, index) =>
+        compared.test(line) || reversed.test(line) ? [`${file}:${index + 1}`] : [],
+      ),
+  );
+}
+
+test('a comparison with the name of a counter store is found', (t) => {
+  const files = {
+    'a.ts': "if (backend === 'redis') work();\n",
+    'b.ts': "work();\nif ('memcache' !== options.backend) work();\n",
+    'c.ts': "switch (kind) {\n  case 'memory':\n}\n",
+    'd.ts': "const backend = 'redis';\n",
+  };
+  const found = findKindComparisons(new Map(Object.entries(files)));
+  t.deepEqual(found, ['a.ts:1', 'b.ts:2', 'c.ts:2']);
+});
+
+test('no file compares the name of a counter store: it asks store-kinds.ts', (t) => {
+  const files = globSync('{worker,control-plane,shared}/**/*.ts', { cwd: root }).filter(
+    (file) => !file.endsWith('.test.ts'),
+  );
+  const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]));
+  t.true(texts.has('worker/serving.ts'));
+  t.deepEqual(findKindComparisons(texts), []);
 });

@@ -1,9 +1,23 @@
-// The kinds of counter stores, and the abilities of each. Other files ask for an ability; only the code that
-// makes or names a store, or reads its own settings, asks for the kind.
+// The kinds of counter stores: each is a row here, and the file that the row names says what it can and does.
+// Other files ask the kind in use, and never compare its name (test/setup/lint-rules.test.ts).
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Setting } from '../../shared/settings/setting.ts';
+import type { SpanAttributes } from '../../shared/tracing.ts';
+import type { AgreementSettings } from '../agreement.ts';
+import type { Health } from '../health.ts';
+import type { Metrics } from '../metrics.ts';
+import type { WorkerReading } from '../settings/reading.ts';
+import type { WorkerSettings } from '../settings.ts';
+import type { Outages } from './failure/outages.ts';
+import { memcachedKind } from './memcached/memcached-kind.ts';
+import { memoryKind } from './memory-kind.ts';
+import { redisKind } from './redis/redis-kind.ts';
+import type { CounterStore, Hit } from './store.ts';
 
-export type StoreKind = 'redis' | 'memcached' | 'memory';
-
-export interface StoreAbilities {
+export interface StoreKind {
+  /** What BACKEND_TYPE calls it, the word for documents first. */
+  readonly words: readonly [string, ...string[]];
   /** It counts limits of every algorithm, not only fixed windows. A server needs scripts for it (behaviour:
    * limiter-scripts). */
   readonly limiters: boolean;
@@ -14,10 +28,47 @@ export interface StoreAbilities {
   readonly isShared: boolean;
   /** It is a server, or several, which may be away. */
   readonly needsServer: boolean;
+  /** Sentences about mistakes in its settings that prevent its use. */
+  check(reading: WorkerReading): string[];
+  /** Sentences about settings without effect. */
+  warn(reading: WorkerReading): string[];
+  /** The rows of files that its TLS needs; those that are not given may be among them. */
+  tlsFiles(reading: WorkerReading): Setting<string>[];
+  /** One line for each of its settings that workers which count together must have in common (agreement.ts). */
+  agreementParts(settings: AgreementSettings): string[];
+  /** How traces show a decision's wait for it; undefined for none. */
+  describeCall(hits: readonly Hit[], settings: WorkerSettings): StoreCall | undefined;
+  /** Loads its code only now: each store takes memory and time at the start. */
+  create(settings: WorkerSettings, deps: StoreKindDeps): Promise<CounterStore>;
 }
 
-export const storeAbilities: Readonly<Record<StoreKind, StoreAbilities>> = {
-  redis: { limiters: true, countsBeforeAnswer: true, isShared: true, needsServer: true },
-  memcached: { limiters: false, countsBeforeAnswer: false, isShared: true, needsServer: true },
-  memory: { limiters: true, countsBeforeAnswer: true, isShared: false, needsServer: false },
-};
+export interface StoreKindDeps {
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** For the breakers of its servers; the prefix is that of their statistics. */
+  addOutages(metricPrefix: string): Outages;
+}
+
+/** A span. */
+export interface StoreCall {
+  readonly scope: string;
+  readonly name: string;
+  readonly attributes: SpanAttributes;
+}
+
+export const storeKinds = {
+  redis: redisKind,
+  memcached: memcachedKind,
+  memory: memoryKind,
+} satisfies Readonly<Record<string, StoreKind>>;
+
+export type StoreKindName = keyof typeof storeKinds;
+
+/** By the words of BACKEND_TYPE. */
+export const storeKindNames: Readonly<Record<string, StoreKindName>> = Object.fromEntries(
+  (Object.keys(storeKinds) as StoreKindName[]).flatMap((name) =>
+    storeKinds[name].words.map((word) => [word, name]),
+  ),
+);

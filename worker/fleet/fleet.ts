@@ -2,7 +2,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { toAgreement } from '../agreement.ts';
-import { storeAbilities } from '../counters/store-kinds.ts';
+import { storeKinds } from '../counters/store-kinds.ts';
 import type { CounterAccess } from '../decision/counter-access.ts';
 import type { UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import type { MetricsRegistry } from '../metrics/registry.ts';
@@ -65,7 +65,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
       nodeId: xds.nodeId,
       instance,
       agreement: toAgreement(settings).hash,
-      countsAlone: !storeAbilities[counting.backend].isShared,
+      countsAlone: !storeKinds[counting.backend].isShared,
       allowsReset: xds.link.allowsReset,
       values: { none: 0, hashed: 1, plain: 2 }[xds.link.values],
     },

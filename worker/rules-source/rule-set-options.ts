@@ -1,6 +1,6 @@
 // How a worker builds its rules, by its settings.
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
-import { storeAbilities } from '../counters/store-kinds.ts';
+import { storeKinds } from '../counters/store-kinds.ts';
 import type { WorkerSettings } from '../settings.ts';
 
 export function toRuleSetOptions({
@@ -11,6 +11,6 @@ export function toRuleSetOptions({
   return {
     mergeDomains: config.mergeDomains,
     sanitizeMetricDots: stats.sanitizeDots,
-    fixedWindowsOnly: !storeAbilities[counting.backend].limiters,
+    fixedWindowsOnly: !storeKinds[counting.backend].limiters,
   };
 }

@@ -4,11 +4,10 @@ import { dirname, normalize } from 'node:path';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
-import { isSrvName } from '../counters/memcached/srv-record.ts';
-import { storeAbilities } from '../counters/store-kinds.ts';
+import { storeKinds } from '../counters/store-kinds.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
 import { parseServerAddresses } from './server-addresses.ts';
-import { checkStores, warnStores } from './store-checks.ts';
+import { warnIdleStoreSettings } from './store-checks.ts';
 import { workerTable } from './table.ts';
 
 export function checkSettings(reading: WorkerReading): string[] {
@@ -19,8 +18,7 @@ export function checkSettings(reading: WorkerReading): string[] {
     ...checkHttpTls(reading),
     ...checkListeners(reading),
     ...checkHeaders(reading),
-    ...checkStores(reading),
-    ...checkMemcached(reading),
+    ...storeKinds[reading.values.counting.backend].check(reading),
     ...checkPull(reading),
     ...checkRecording(reading),
   ];
@@ -49,7 +47,7 @@ export function warnSettings(reading: WorkerReading): string[] {
     const shown = showSetting(reading, workerTable.limits.settings.shadowMode);
     warnings.push(`${shown}: nobody is ever refused, whatever the limits say`);
   }
-  if (!storeAbilities[counting.backend].needsServer) {
+  if (!storeKinds[counting.backend].needsServer) {
     const shown = showSetting(reading, workerTable.counting.settings.backend);
     const { failureMode } = workerTable.counting.settings;
     if (counting.failureMode !== 'error') {
@@ -59,9 +57,9 @@ export function warnSettings(reading: WorkerReading): string[] {
   return [
     ...warnings,
     ...warnDebugPort(reading),
-    ...warnStores(reading),
+    ...warnIdleStoreSettings(reading),
+    ...storeKinds[counting.backend].warn(reading),
     ...warnXds(reading),
-    ...warnMemcached(reading),
   ];
 }
 
@@ -80,7 +78,7 @@ function warnDebugPort(reading: WorkerReading): string[] {
 
 function checkProcesses(reading: WorkerReading): string[] {
   const { processes, counting } = reading.values;
-  if (processes.count === 1 || storeAbilities[counting.backend].isShared) return [];
+  if (processes.count === 1 || storeKinds[counting.backend].isShared) return [];
   const count = showSetting(reading, workerTable.processes.settings.count);
   const backend = showSetting(reading, workerTable.counting.settings.backend);
   return [
@@ -163,30 +161,6 @@ function warnXdsTls(reading: WorkerReading): string[] {
     ...withoutEffect(certFile, `without ${joinNames(keyFile)}`),
     ...withoutEffect(keyFile, `without ${joinNames(certFile)}`),
   ];
-}
-
-/** Settings that a memory cache does not support, or that have no effect with it. */
-function warnMemcached(reading: WorkerReading): string[] {
-  const { counting, limits, memcached } = reading.values;
-  if (counting.backend !== 'memcached') return [];
-  const backend = showSetting(reading, workerTable.counting.settings.backend);
-  const { addresses, srv, tls } = workerTable.memcached.settings;
-  const warnings: string[] = [];
-  if (memcached.addresses.length === 0 && memcached.srv === '') {
-    warnings.push(
-      `${joinNames(addresses)} and ${joinNames(srv)} are not set: ${backend} counts nothing without a node, so that nothing is limited`,
-    );
-  }
-  if (limits.stopIncrementWhenOverLimit) {
-    const row = workerTable.limits.settings.stopIncrementWhenOverLimit;
-    warnings.push(`${showSetting(reading, row)} has no effect with ${backend}`);
-  }
-  if ((memcached.tls.certFile === '') !== (memcached.tls.keyFile === '')) {
-    const isCert = memcached.tls.certFile !== '';
-    const [given, missing] = isCert ? [tls.certFile, tls.keyFile] : [tls.keyFile, tls.certFile];
-    warnings.push(`${showSetting(reading, given)} has no effect without ${joinNames(missing)}`);
-  }
-  return warnings;
 }
 
 function checkGrpcTls(reading: WorkerReading): string[] {
@@ -280,32 +254,6 @@ function checkHeaders(reading: WorkerReading): string[] {
       (row) =>
         `${showSetting(reading, row)}: not the name of a header; write a name such as ${row.default}`,
     );
-}
-
-function checkMemcached(reading: WorkerReading): string[] {
-  const { counting, memcached } = reading.values;
-  if (counting.backend !== 'memcached') return [];
-  const { addresses, srv } = memcached;
-  const rows = workerTable.memcached.settings;
-  const problems: string[] = [];
-  if (addresses.length > 0 && srv !== '') {
-    const names = `${nameOf(reading, rows.addresses)} and ${nameOf(reading, rows.srv)}`;
-    problems.push(`${names} are both given; remove one of them`);
-  }
-  if (srv !== '' && !isSrvName(srv)) {
-    const shown = showSetting(reading, rows.srv);
-    problems.push(
-      `${shown}: not the name of an SRV record; write such as _memcache._tcp.cache.example.com`,
-    );
-  }
-  for (const [index, address] of addresses.entries()) {
-    const result = parseHostPort(address, 1);
-    if (result.ok && result.value.host !== '') continue;
-    const reason = result.ok ? 'the host is missing' : result.reason;
-    const shown = showSetting(reading, rows.addresses);
-    problems.push(`${shown}: address ${index + 1}: ${reason}; write ${rows.addresses.accepts}`);
-  }
-  return problems;
 }
 
 function checkPull(reading: WorkerReading): string[] {

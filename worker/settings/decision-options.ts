@@ -1,5 +1,5 @@
 // How decisions are made, by the worker's settings.
-import { storeAbilities } from '../counters/store-kinds.ts';
+import { storeKinds } from '../counters/store-kinds.ts';
 import type { ClientFieldOptions } from '../decision/client-fields.ts';
 import type { HeaderOptions } from '../decision/response-headers.ts';
 import type { DecisionOptions } from '../decision/should-rate-limit.ts';
@@ -17,7 +17,7 @@ export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
     quotaMode: limits.quotaMode,
     // The start logs where it has no effect.
     stopIncrementWhenOver:
-      limits.stopIncrementWhenOverLimit && storeAbilities[counting.backend].countsBeforeAnswer,
+      limits.stopIncrementWhenOverLimit && storeKinds[counting.backend].countsBeforeAnswer,
     sanitizeMetricDots: stats.sanitizeDots,
     dynamicMetadata: limits.responseDynamicMetadata,
     headers: toHeaderOptions(settings.headers),

@@ -1,7 +1,8 @@
 // Converts the settings of a memory cache to the options of its store.
 import { parseHostPort } from '../../shared/host-port.ts';
 import type { MemcachedNodesOptions } from '../counters/memcached/memcached-nodes.ts';
-import { givenName, type WorkerSettings } from '../settings.ts';
+import type { WorkerSettings } from '../settings.ts';
+import { givenName } from './names.ts';
 
 export function toMemcachedOptions(settings: WorkerSettings): MemcachedNodesOptions {
   const { memcached, counting } = settings;

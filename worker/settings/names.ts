@@ -1,6 +1,7 @@
 // The two families of setting names: where one has a neutral word, the reference's has a product's name
 // (behaviour: two-names). Both are read; the neutral one comes first in documents.
 import type { SettingNames } from '../../shared/settings/setting.ts';
+import type { WorkerSettings } from '../settings.ts';
 
 const productWords: readonly (readonly [neutral: string, established: string])[] = [
   ['KVSTORE', 'REDIS'],
@@ -30,6 +31,11 @@ export function mixedNames(neutral: string): readonly string[] {
   );
   const pure = bothNames(neutral);
   return [...new Set(all)].filter((name) => !pure.includes(name));
+}
+
+/** The name of a setting for people: the one by which it was given, else its first. */
+export function givenName({ givenNames }: WorkerSettings, first: string): string {
+  return givenNames[first] ?? first;
 }
 
 function toEstablished(neutral: string): string {

@@ -13,7 +13,8 @@ import {
   type ReadCredentials,
 } from '../counters/redis/credentials.ts';
 import type { RedisStoreOptions } from '../counters/redis/store-deps.ts';
-import { givenName, type StoreSettings, type WorkerSettings } from '../settings.ts';
+import type { StoreSettings, WorkerSettings } from '../settings.ts';
+import { givenName } from './names.ts';
 
 /** The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are
  * replaced before that, while no decision uses them. */

@@ -1,46 +1,47 @@
-// Checks between the settings of the key-value stores, and of their addresses.
+// Checks between the settings of the key-value stores, and of their addresses. They run where hits are counted in such
+// stores, but for warnIdleStoreSettings.
 import { joinNames } from '../../shared/settings/parse-settings.ts';
 import type { Environment, Setting } from '../../shared/settings/setting.ts';
 import { parseStoreTarget } from '../counters/redis/address.ts';
 import { nameOf, showSetting, type WorkerReading } from './reading.ts';
-import { workerTable } from './table.ts';
 
 /** Sentences about mistakes that prevent the use of the stores. */
-export function checkStores(reading: WorkerReading): string[] {
-  return [...checkBackend(reading), ...checkCredentials(reading)];
+export function checkKeyValueStores(reading: WorkerReading): string[] {
+  return [...checkAddresses(reading), ...checkCredentials(reading), ...checkCloudIam(reading)];
 }
 
 /** Sentences about settings without effect. */
-export function warnStores(reading: WorkerReading): string[] {
-  return [
-    ...warnCredentials(reading),
-    ...warnSentinels(reading),
-    ...warnTls(reading),
-    ...warnCloudIam(reading),
-  ];
+export function warnKeyValueStores(reading: WorkerReading): string[] {
+  return [...warnTls(reading), ...warnCloudIam(reading)];
+}
+
+/** Sentences about settings that have no effect wherever hits are counted. */
+export function warnIdleStoreSettings(reading: WorkerReading): string[] {
+  return [...warnCredentials(reading), ...warnSentinels(reading)];
 }
 
 function warnSentinels(reading: WorkerReading): string[] {
   return (['store', 'perSecondStore'] as const).flatMap((which) => {
     const { type, sentinelAuth } = reading.values[which];
     if (type === 'sentinel' || sentinelAuth === '') return [];
-    const rows = workerTable[which].settings;
+    const rows = reading.table[which].settings;
     const shown = showSetting(reading, rows.sentinelAuth);
     return [`${shown} has no effect without ${joinNames(rows.type)}=sentinel`];
   });
 }
 
-function checkBackend(reading: WorkerReading): string[] {
-  const { counting, perSecondStore } = reading.values;
-  const { backend } = workerTable.counting.settings;
-  if (counting.backend !== 'redis' || reading.of(backend).problems.length > 0) return [];
+function checkAddresses(reading: WorkerReading): string[] {
+  const { perSecondStore } = reading.values;
+  const { backend } = reading.table.counting.settings;
+  // Then it is not known where hits are to be counted.
+  if (reading.of(backend).problems.length > 0) return [];
   const main = checkStore(
     reading,
     'store',
     `write the address of the store such as localhost:6379, or ${joinNames(backend)}=memory to count inside this process`,
   );
   if (!perSecondStore.enabled) return main;
-  const { enabled } = workerTable.perSecondStore.settings;
+  const { enabled } = reading.table.perSecondStore.settings;
   const why = `${showSetting(reading, enabled)} needs the address of a second store such as localhost:6380`;
   return [...main, ...checkStore(reading, 'perSecondStore', why)];
 }
@@ -51,7 +52,7 @@ function checkStore(
   withoutUrl: string,
 ): string[] {
   const store = reading.values[which];
-  const rows = workerTable[which].settings;
+  const rows = reading.table[which].settings;
   const problems: string[] = [];
 
   const typeIsKnown = reading.of(rows.type).problems.length === 0;
@@ -74,11 +75,10 @@ const addressForms = {
   cluster: 'such as node-1:6379,node-2:6379',
 } as const;
 
-export function checkCloudIam(reading: WorkerReading): string[] {
-  if (reading.values.counting.backend !== 'redis') return [];
+function checkCloudIam(reading: WorkerReading): string[] {
   return listStores(reading).flatMap((which) => {
     const store = reading.values[which];
-    const rows = workerTable[which].settings;
+    const rows = reading.table[which].settings;
     const { cacheName, userId, enabled } = rows.cloudIam;
     if (!store.cloudIam.enabled) return [];
     const why = `${showSetting(reading, enabled)} needs`;
@@ -113,11 +113,10 @@ export function findRegion(region: string, environment: Environment): string {
 
 /** Tokens are sent in clear text without TLS. */
 function warnCloudIam(reading: WorkerReading): string[] {
-  if (reading.values.counting.backend !== 'redis') return [];
   return listStores(reading).flatMap((which) => {
     const { cloudIam, tls, url } = reading.values[which];
     if (!cloudIam.enabled || tls || /(^|,)rediss:/i.test(url)) return [];
-    const rows = workerTable[which].settings;
+    const rows = reading.table[which].settings;
     const shown = showSetting(reading, rows.cloudIam.enabled);
     return [
       `${shown}: tokens travel unencrypted without ${joinNames(rows.tls)}=true, unless something in between speaks TLS`,
@@ -131,9 +130,8 @@ function listStores({ values }: WorkerReading): ('store' | 'perSecondStore')[] {
 }
 
 function checkCredentials(reading: WorkerReading): string[] {
-  if (reading.values.counting.backend !== 'redis') return [];
   return listStores(reading).flatMap((which) => {
-    const rows = workerTable[which].settings;
+    const rows = reading.table[which].settings;
     if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
     const names = `${nameOf(reading, rows.auth)} and ${nameOf(reading, rows.authFile)}`;
     return [`${names} are both given; remove one of them`];
@@ -142,7 +140,7 @@ function checkCredentials(reading: WorkerReading): string[] {
 
 function warnCredentials(reading: WorkerReading): string[] {
   return (['store', 'perSecondStore'] as const).flatMap((which) => {
-    const rows = workerTable[which].settings;
+    const rows = reading.table[which].settings;
     const { url, type, socketType } = reading.values[which];
     const target = parseStoreTarget(url, type, socketType);
     if (!target.ok || target.value.credentials === undefined) return [];
@@ -156,9 +154,8 @@ function warnCredentials(reading: WorkerReading): string[] {
 }
 
 /** Whether TLS is spoken with one of the key-value stores. */
-export function usesStoreTls(reading: WorkerReading): boolean {
+function usesTls(reading: WorkerReading): boolean {
   const { values } = reading;
-  if (values.counting.backend !== 'redis') return false;
   return listStores(reading).some(
     (which) => values[which].tls || /(^|,)rediss:/i.test(values[which].url),
   );
@@ -166,13 +163,11 @@ export function usesStoreTls(reading: WorkerReading): boolean {
 
 /** TLS files without effect. */
 function warnTls(reading: WorkerReading): string[] {
-  const { counting } = reading.values;
-  if (counting.backend !== 'redis') return [];
-  const { certFile, keyFile, caFile } = workerTable.bothStores.settings.tls;
+  const { certFile, keyFile, caFile } = reading.table.bothStores.settings.tls;
   const withoutEffect = (row: Setting<string>, reason: string) =>
     reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
-  if (!usesStoreTls(reading)) {
-    const reason = `without ${joinNames(workerTable.store.settings.tls)}=true: the connection is not encrypted`;
+  if (!usesTls(reading)) {
+    const reason = `without ${joinNames(reading.table.store.settings.tls)}=true: the connection is not encrypted`;
     return [certFile, keyFile, caFile].flatMap((row) => withoutEffect(row, reason));
   }
   return [
@@ -183,4 +178,13 @@ function warnTls(reading: WorkerReading): string[] {
       ? withoutEffect(keyFile, `without ${joinNames(certFile)}`)
       : []),
   ];
+}
+
+/** The rows of files that TLS with the stores needs. */
+export function listStoreTlsFiles(reading: WorkerReading): Setting<string>[] {
+  if (!usesTls(reading)) return [];
+  const { certFile, keyFile } = reading.values.bothStores.tls;
+  const rows = reading.table.bothStores.settings.tls;
+  const hasPair = certFile !== '' && keyFile !== '';
+  return [rows.caFile, ...(hasPair ? [rows.certFile, rows.keyFile] : [])];
 }

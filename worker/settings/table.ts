@@ -2,6 +2,7 @@
 // between settings are in checks.ts.
 import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
 import { section } from '../../shared/settings/setting.ts';
+import { storeKindNames } from '../counters/store-kinds.ts';
 import { defaultRequestBounds } from '../decision/request-bounds.ts';
 import { memcachedSettings } from './memcached-settings.ts';
 import { bothNames } from './names.ts';
@@ -327,14 +328,7 @@ export const workerTable = {
   counting: section('Counting', {
     backend: choice({
       names: ['BACKEND_TYPE'],
-      words: {
-        kvstore: 'redis',
-        redis: 'redis',
-        memstore: 'memcached',
-        memcache: 'memcached',
-        memory: 'memory',
-        '': 'redis',
-      },
+      words: { ...storeKindNames, '': 'redis' },
       default: 'redis',
       doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
     }),

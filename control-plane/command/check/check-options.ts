@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import { didYouMean, nearestWord } from '../../../shared/nearest-word.ts';
 import { advisoryRules } from '../../../shared/rules/problem/problem-rule.ts';
+import { countingBackends } from '../../rehearsal/counting-backend.ts';
 import { defaultMaxResponseBytes } from '../../snapshot/build.ts';
 import { describeExitCodes, exitCodes } from '../command-frame.ts';
 import {
@@ -47,8 +48,8 @@ export function addCheckOptions(command: Command): void {
     .addOption(
       new Option(
         '--backend <backend>',
-        'BACKEND_TYPE of the workers: memcache refuses what it cannot count',
-      ).choices(['redis', 'memcache', 'memory']),
+        'BACKEND_TYPE of the workers: a memory cache refuses what it cannot count',
+      ).choices(countingBackends),
     )
     .addOption(
       new Option(

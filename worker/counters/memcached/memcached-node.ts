@@ -1,6 +1,6 @@
 // One memcached server: its lanes, and the log of its failures and recoveries.
 import type { Clock } from '../../../shared/clock.ts';
-import type { HostPort } from '../../../shared/host-port.ts';
+import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
@@ -50,13 +50,9 @@ export interface MemcachedNode {
   close(): number;
 }
 
-export function showNode({ host, port }: HostPort): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
 export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
   const { address, clock, log } = deps;
-  const name = showNode(address);
+  const name = showHostPort(address);
   const lanes = new Map<number, MemcachedLane>();
   const callDuration = deps.metrics.callDuration(name);
   const open = (onEnd: ConnectionDeps['onEnd']) =>

@@ -3,7 +3,7 @@
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
-import type { HostPort } from '../../../shared/host-port.ts';
+import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import {
@@ -20,7 +20,7 @@ import type { Outages } from '../failure/outages.ts';
 import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
-import { createMemcachedNode, type MemcachedNode, showNode } from './memcached-node.ts';
+import { createMemcachedNode, type MemcachedNode } from './memcached-node.ts';
 import { chooseNode } from './node-choice.ts';
 import { type ResolveSrv, resolveNodes } from './srv-record.ts';
 
@@ -178,7 +178,7 @@ export function createMemcachedNodes(
   function setNodes(addresses: readonly HostPort[]): void {
     const known = new Map(nodes.map((node) => [node.name, node]));
     const next = addresses.map((address) => {
-      const name = showNode(address);
+      const name = showHostPort(address);
       const node = known.get(name) ?? createNode(address);
       known.set(name, node);
       return node;

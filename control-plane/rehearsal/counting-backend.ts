@@ -1,0 +1,11 @@
+// Where workers may count hits (BACKEND_TYPE), as far as rules depend on it.
+import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
+
+/** The words of BACKEND_TYPE. */
+export const countingBackends: readonly string[] = Object.keys(storeKindNames);
+
+/** Whether limits of every algorithm are counted there, not only fixed windows; true where nothing is said. */
+export function countsAllAlgorithms(backend: string | undefined): boolean {
+  const kind = backend === undefined ? undefined : storeKindNames[backend];
+  return kind === undefined || storeKinds[kind].limiters;
+}

@@ -1,0 +1,19 @@
+// The kind of store that counts in this process: what it can, and how it is made.
+import type { StoreKind } from './store-kinds.ts';
+
+export const memoryKind: StoreKind = {
+  words: ['memory'],
+  limiters: true,
+  countsBeforeAnswer: true,
+  isShared: false,
+  needsServer: false,
+  check: () => [],
+  warn: () => [],
+  tlsFiles: () => [],
+  agreementParts: () => [],
+  describeCall: () => undefined,
+  async create(_, { clock, log }) {
+    const { createMemoryStore } = await import('./memory-store.ts');
+    return createMemoryStore({ clock, log });
+  },
+};
