@@ -1,0 +1,142 @@
+// Which tests run a place in a source: by the imports that lead to it, and by the coverage of a run without a defect.
+// A program that a test starts as a process of its own is not seen.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Imports between a test and a source that still make it a near one; a contract is one from any distance. */
+const nearImports = 3;
+/** Of tests that are not near: many start servers and take seconds. */
+const maxFar = 10;
+const slowFolders = /^test\/(?:console|docs|e2e|faults|fuzz|http2|bench)\//;
+
+/** What a test file may be to a source. */
+export type Nearness = 'near' | 'far';
+
+export interface MutantTests {
+  /** Test files that may run one of the sources. */
+  candidates(sources: readonly string[], nearness: Nearness): string[];
+  /** Those that did run the place, in the order in which they are to be asked. */
+  stages(path: string, offset: number, nearness: Nearness): string[][];
+  /** Takes what V8 wrote of a run of the tests in the folder NODE_V8_COVERAGE. */
+  addCoverage(folder: string, isLeftOut: (test: string) => boolean): void;
+}
+
+interface Range {
+  readonly startOffset: number;
+  readonly endOffset: number;
+  readonly count: number;
+}
+
+interface Script {
+  readonly url: string;
+  readonly functions: readonly { readonly ranges: readonly Range[] }[];
+}
+
+/** `files` are paths below `root`, where the tests run. */
+export function createMutantTests(root: string, files: readonly string[]): MutantTests {
+  const importers = readImporters(root, files);
+  const rootUrl = `${pathToFileURL(root).href}/`;
+  /** By source and test; a list for each thread of its process. */
+  const covered = new Map<string, Map<string, Range[][]>>();
+
+  function isNear(path: string, test: string, distance: number): boolean {
+    if (test.startsWith('test/contract/') || dirname(test) === dirname(path)) return true;
+    return distance <= nearImports && !test.startsWith('test/feature/');
+  }
+
+  function find(path: string, nearness: Nearness): string[] {
+    return [...distancesFrom(path, importers)]
+      .filter(([test]) => test.endsWith('.test.ts') && !slowFolders.test(test))
+      .filter(([test, distance]) => isNear(path, test, distance) === (nearness === 'near'))
+      .map(([test]) => test);
+  }
+
+  function stages(path: string, offset: number, nearness: Nearness): string[][] {
+    const tests = find(path, nearness).filter((test) =>
+      covered
+        .get(path)
+        ?.get(test)
+        ?.some((ranges) => isRun(ranges, offset)),
+    );
+    const own = tests.filter((test) => test === path.replace(/\.ts$/, '.test.ts'));
+    const inFolder = tests.filter((test) => dirname(test) === dirname(path));
+    const others = tests.filter((test) => dirname(test) !== dirname(path));
+    const all =
+      nearness === 'far'
+        ? [tests.slice(0, maxFar)]
+        : [own, inFolder.filter((test) => !own.includes(test)), others];
+    return all.filter((some) => some.length > 0);
+  }
+
+  function addCoverage(folder: string, isLeftOut: (test: string) => boolean): void {
+    const byProcess = new Map<string, Script[]>();
+    for (const name of readdirSync(folder)) {
+      const [, pid = ''] = name.split('-');
+      const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+      byProcess.set(pid, [...(byProcess.get(pid) ?? []), ...result]);
+    }
+    for (const scripts of byProcess.values()) {
+      const ours = scripts
+        .filter(({ url }) => url.startsWith(rootUrl) && !url.includes('/node_modules/'))
+        .map(({ url, functions }) => ({ path: url.slice(rootUrl.length), functions }));
+      const test = ours.find(({ path }) => path.endsWith('.test.ts'))?.path;
+      if (test === undefined || isLeftOut(test)) continue;
+      for (const { path, functions } of ours) {
+        const byTest = covered.get(path) ?? new Map<string, Range[][]>();
+        const lists = byTest.get(test) ?? [];
+        lists.push(functions.flatMap(({ ranges }) => ranges));
+        covered.set(path, byTest.set(test, lists));
+      }
+    }
+  }
+
+  return {
+    candidates: (sources, nearness) => [
+      ...new Set(sources.flatMap((path) => find(path, nearness))),
+    ],
+    stages,
+    addCoverage,
+  };
+}
+
+/** The smallest range around the place counts. */
+function isRun(ranges: readonly Range[], offset: number): boolean {
+  let found: Range | undefined;
+  for (const each of ranges) {
+    if (each.startOffset > offset || each.endOffset <= offset) continue;
+    if (found === undefined || sizeOf(each) < sizeOf(found)) found = each;
+  }
+  return found !== undefined && found.count > 0;
+}
+
+function sizeOf({ startOffset, endOffset }: Range): number {
+  return endOffset - startOffset;
+}
+
+/** Imports between the source and each file that uses it, the nearest first. */
+function distancesFrom(
+  path: string,
+  importers: ReadonlyMap<string, readonly string[]>,
+): Map<string, number> {
+  const distances = new Map([[path, 0]]);
+  for (const [each, distance] of distances) {
+    for (const importer of importers.get(each) ?? []) {
+      if (!distances.has(importer)) distances.set(importer, distance + 1);
+    }
+  }
+  return distances;
+}
+
+/** By what is imported. */
+function readImporters(root: string, files: readonly string[]): Map<string, string[]> {
+  const importers = new Map<string, string[]>();
+  for (const path of files.filter((each) => each.endsWith('.ts'))) {
+    const text = readFileSync(join(root, path), 'utf8');
+    for (const [, name = ''] of text.matchAll(/(?: from |import\(|import )'(\.[^']+)'/g)) {
+      const target = normalize(join(dirname(path), name));
+      importers.set(target, [...(importers.get(target) ?? []), path]);
+    }
+  }
+  return importers;
+}
