@@ -70,6 +70,31 @@ test('metadata of the rules that let the request pass is merged, the first write
   t.is(JSON.stringify(rules[0]?.metadata), '{"plan":"gold","deep":{"a":1}}', 'rules are untouched');
 });
 
+test('metadata of a single key is told', (t) => {
+  const rules = [limit({ plan: 'gold' })];
+  const answer = toDynamicMetadata(ask([descriptor()]), rules, [status(codes.ok)]);
+  t.is(JSON.stringify(answer['metadata']), '{"plan":"gold"}');
+});
+
+test('of two writers of a key the first wins, unless both have objects', (t) => {
+  const rules = [
+    limit({ list: [1], object: { a: 1 }, empty: null }),
+    limit({ list: { b: 2 }, object: [2], empty: { b: 2 } }),
+  ];
+  const statuses = [status(codes.ok), status(codes.ok)];
+  const answer = toDynamicMetadata(ask([descriptor(), descriptor()]), rules, statuses);
+  t.is(JSON.stringify(answer['metadata']), '{"list":[1],"object":{"a":1},"empty":null}');
+});
+
+test('each unit of an own limit has its name, and one that is unknown its number', (t) => {
+  const texts = [1, 2, 3, 4, 5, 6, 9].map((unit) => {
+    const request = ask([descriptor({ limit: { requestsPerUnit: 1, unit } })]);
+    const { descriptors } = toDynamicMetadata(request, [undefined], [status(codes.ok)]);
+    return JSON.stringify(descriptors).replace(/.*unit:(\w+)"}]$/, '$1');
+  });
+  t.deepEqual(texts, ['SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', '9']);
+});
+
 test('a metadata key named __proto__ is a key like any other', (t) => {
   const hostile: JsonObject = JSON.parse('{"__proto__": {"polluted": true}}');
   toDynamicMetadata(ask([descriptor()]), [limit(hostile)], [status(codes.ok)]);

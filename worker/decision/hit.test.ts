@@ -105,4 +105,6 @@ test('entries with the same hash have each a key of their own', (t) => {
   ] as const) {
     t.is(of(key, value), `d_${key}_${value}_1795219200`);
   }
+  for (let time = 1; time <= 3; time++) of('a', 'bc');
+  t.is(of('ab', 'c'), 'd_ab_c_1795219200', 'as long, and cut elsewhere');
 });

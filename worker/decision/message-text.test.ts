@@ -40,3 +40,24 @@ test('every field that a response gives is in its text, and no other', (t) => {
     'overall_code:OVER_LIMIT statuses:{code:OVER_LIMIT current_limit:{name:"n" requests_per_unit:5 unit:WEEK} limit_remaining:0 duration_until_reset:{seconds:9}} response_headers_to_add:{key:"RateLimit-Limit" value:"5"} request_headers_to_add:{key:"RateLimit-Limit" value:"5"} dynamic_metadata:{"domain":"d"}',
   );
 });
+
+test('a long text is cut at its bound, and items after it are counted', (t) => {
+  const request = (domain: string, items: readonly string[] = []) =>
+    toRequestText({
+      domain,
+      hitsAddend: 0,
+      descriptors: items.map((value) => ({
+        entries: [{ key: 'k', value }],
+        limit: undefined,
+        hitsAddend: undefined,
+        isNegativeHits: false,
+      })),
+    });
+  const longest = 'x'.repeat(16_384);
+  t.is(request(longest), `domain:"${longest}"`);
+  t.is(request(`${longest}y`), `domain:"${longest}..."`);
+  const [, tail] = request('', [longest, 'a', 'b', 'c']).split('xx"}}');
+  t.is(tail, ' ... (3 more)');
+  const around = request('', ['']).length - 'domain:"" '.length;
+  t.regex(request('', ['x'.repeat(16_384 - around), 'a', 'b']), /value:"a"}} \.\.\. \(1 more\)$/);
+});
