@@ -101,6 +101,19 @@ test('the outages are over when the last breaker is closed or removed', (t) => {
   t.true(outages.areOver);
 });
 
+test('a server that was not away and is removed ends no outage', (t) => {
+  const { outages, add, overs, stats } = setUp();
+  const [away, well] = [add('a'), add('b')];
+  well.remove();
+  t.is(overs(), 0);
+  away.open('x');
+  t.is(stats()['ratelimit.store.breaker.open'], 1);
+  away.remove();
+  t.is(stats()['ratelimit.store.breaker.open'], 0);
+  t.is(overs(), 1);
+  t.deepEqual(outages.describe(), []);
+});
+
 test('a server that is away is listed with its reason and since when', (t) => {
   const { outages, add, clock } = setUp();
   const breaker = add('key-value store h:1');

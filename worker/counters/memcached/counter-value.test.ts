@@ -28,11 +28,15 @@ test('sums are exact and stay below 2^63', (t) => {
   t.is(addHits(2 ** 53 - 1, 2), 2n ** 53n + 1n);
   t.is(addHits(2n ** 63n - 4n, 3), 2n ** 63n - 1n);
   t.is(addHits(2n ** 63n - 4n, 4), undefined);
+  t.is(addHits(2n ** 53n - 2n, 1), 2 ** 53 - 1, 'a number as long as it is exact');
+  t.is(addHits(1, 2n ** 53n - 1n), 2n ** 53n);
 });
 
 test('a refund stops at 0 and makes no counter', (t) => {
   t.is(takeBackHits(undefined, 3), undefined);
   t.is(takeBackHits(5, 3), 2);
   t.is(takeBackHits(5, 6), 0);
+  t.is(takeBackHits(2n ** 60n, 2n ** 60n), 0);
+  t.is(takeBackHits(2n ** 53n + 4n, 5), 2 ** 53 - 1);
   t.is(takeBackHits(2n ** 60n + 1n, 2n ** 60n), 1);
 });

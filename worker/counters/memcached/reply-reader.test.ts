@@ -47,6 +47,18 @@ test('a long value is not kept', (t) => {
   t.deepEqual(readAll([...chunks, Buffer.from('\r\nEND\r\n')]), ['value k=too long', 'line END']);
 });
 
+test('a line of 2,048 bytes and a value of 64 are the longest that are read', (t) => {
+  const line = 'x'.repeat(2_048);
+  t.deepEqual(readAll([Buffer.from(line), Buffer.from('\r\n')]), [`line ${line}`]);
+  t.deepEqual(readAll([Buffer.from(`VALUE k 0 64\r\n${'1'.repeat(64)}\r\n`)]), [
+    `value k=${'1'.repeat(64)}`,
+  ]);
+  t.deepEqual(readAll([Buffer.from(`VALUE k 0 65\r\n${'1'.repeat(65)}\r\nEND\r\n`)]), [
+    'value k=too long',
+    'line END',
+  ]);
+});
+
 test('a line that does not end is refused', (t) => {
   t.deepEqual(readAll([Buffer.from('x'.repeat(2_049))]), ['problem an endless line']);
 });

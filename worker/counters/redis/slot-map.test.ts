@@ -27,6 +27,13 @@ const wrong: unknown[] = [
   'OK',
   [['0', '99']],
   [['0', '99', ['h', '0']]],
+  [['0', '99', ['h', '65536']]],
+  [['0', '99', ['h', '1.5']]],
+  [['0', '99', [5, '1']]],
+  [['0', '99', 'h:1']],
+  [['0', '99', ['h', '1'], ['h', '0']]],
+  [['-1', '99', ['h', '1']]],
+  ['0 to 99'],
   [['5', '4', ['h', '1']]],
   [['0', String(slotCount), ['h', '1']]],
   [['x', '1', ['h', '1']]],
@@ -36,6 +43,12 @@ for (const reply of wrong) {
     t.is(parseSlotMap(reply, 'h'), undefined);
   });
 }
+
+test('the first and the last slot and the highest port belong to a map', (t) => {
+  const map = parseSlotMap([['0', String(slotCount - 1), ['h', '65535']]], 'asked');
+  t.deepEqual(map?.owners[0], tcp('h', 65_535));
+  t.deepEqual(map?.owners[slotCount - 1], tcp('h', 65_535));
+});
 
 test('a node that knows of no slot has an empty map', (t) => {
   t.deepEqual(parseSlotMap([], 'h')?.masters, []);
