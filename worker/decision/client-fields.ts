@@ -85,10 +85,7 @@ function findWait({ statuses, isQuota }: ClientFieldInput): number {
  * beyond the bound, the one with the fewest remaining is told. */
 function listPolicies(secret: string, { request, limited, statuses }: ClientFieldInput): Policy[] {
   const policies = new Map<string, Policy>();
-  let last = -1;
   for (const { descriptorIndex } of limited) {
-    if (descriptorIndex === last) continue;
-    last = descriptorIndex;
     const status = statuses[descriptorIndex];
     const hit = status && findHit(limited, descriptorIndex, status);
     if (hit === undefined || hit.match.limit.shadowMode) continue;
