@@ -103,6 +103,8 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
       policy.storeIsBack();
     },
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
+    askAll: async (...each: (readonly [key: string, hits: number | bigint])[]) =>
+      show(await ask(each.map(([key, hitsAddend]) => toDescriptor(key, { hitsAddend })))),
     askWith: async (key: string, more: Partial<RequestDescriptor>) =>
       show(await ask([toDescriptor(key, more)])),
     ask: async (...keys: string[]) => show(await ask(keys.map((key) => toDescriptor(key)))),
@@ -176,3 +178,16 @@ for (const [mode, expected] of [
     t.is(await ask('two', 'dead'), expected);
   });
 }
+
+test('deny: a counter that another node has looked at and found empty is judged by its answer', async (t) => {
+  const { askAll } = setUp('deny', { counts: (key) => key.includes('two') });
+  t.is(await askAll(['two', 0], ['dead', 0]), 'OVER: OK 2 OVER 0');
+});
+
+test('local: hits that no counter can hold are an error here as well', async (t) => {
+  const { askAll, stat } = setUp('local');
+  const most = 2n ** 63n - 1n;
+  await askAll(['two', most]);
+  t.regex(await askAll(['two', most]), /^failed: /);
+  t.is(stat('call.should_rate_limit.redis_error'), 1);
+});

@@ -2,7 +2,8 @@
 import test from 'ava';
 import { parseList, serializeItem } from 'structured-headers';
 import { ask, createWorker } from '../../test/support/decision-worker.ts';
-import type { RateLimitRequest } from './message.ts';
+import { toClientFields } from './client-fields.ts';
+import { codes, type RateLimitRequest } from './message.ts';
 
 const rules = `
 domain: d
@@ -84,6 +85,24 @@ test('a refused request is told when to come again: when the last limit that ref
     'bucket=x',
   );
   t.is((await asked(both))['retry-after'], '3585');
+});
+
+test('nobody is told to come again at once, also where the window has ended meanwhile', (t) => {
+  const fields = toClientFields(all, {
+    request: ask('user=ada'),
+    limited: [],
+    statuses: [
+      {
+        code: codes.overLimit,
+        currentLimit: undefined,
+        limitRemaining: 0,
+        secondsUntilReset: 0,
+      },
+    ],
+    isQuota: [false],
+    isRefused: true,
+  });
+  t.deepEqual(fields, [{ key: 'retry-after', value: '1' }]);
 });
 
 test('quotas that refuse together let pass when the first of them does', async (t) => {

@@ -27,8 +27,11 @@ test('a key is known until its window ends', (t) => {
   t.is(readGauge('expiredCount'), 1);
 });
 
-test('the access time is that of the last lookup, and 0 while there are no entries', (t) => {
+test('the access time is that of the last lookup, and 0 before it and while there are no entries', (t) => {
   const { cache, readGauge } = createCache(1);
+  cache.add('before', 1_700_000_000, 0);
+  t.is(readGauge('averageAccessTime'), 0);
+  cache.remove('before');
   cache.has('k', 1_700_000_000);
   t.is(readGauge('averageAccessTime'), 0);
   cache.add('k', 1_700_000_060, 0);
