@@ -1,4 +1,4 @@
-// What a change that was decided on, or an action of somebody, makes of the record. Pure.
+// Changes the record by a decision, or by somebody's action. Pure.
 import type { Change } from './decide.ts';
 import {
   openRolloutOf,
@@ -31,7 +31,7 @@ export function withBegun(
   return { ...kept, rollout: { ...rollout, ...none, outcome: 'running' }, after: '' };
 }
 
-/** Of the open rollout. */
+/** Changes the open rollout. */
 export function withChange(
   record: RolloutRecord,
   change: Extract<Change, { readonly kind: 'complete' | 'pause' | 'give' }>,
@@ -49,7 +49,7 @@ export function withChange(
   }
 }
 
-/** What somebody wants of the open rollout. */
+/** Applies somebody's action to the open rollout. */
 export function withAction(
   record: RolloutRecord,
   action: RolloutAction,

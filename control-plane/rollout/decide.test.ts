@@ -140,7 +140,7 @@ const fewShare = { plan: '20%:60s', open: { chosen: places(4) } };
 const second = { plan: '10%:30s,50%:60s', open: { step: 1, chosen: places(10) } };
 
 const views: readonly (readonly [string, Given, Decision])[] = [
-  // What is on trial is not on record.
+  // The revision on trial is not on record.
   [
     'nobody decides on the record: begins',
     { record: emptyRecord, view: { leads: false, isVacant: true } },

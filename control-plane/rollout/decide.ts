@@ -18,7 +18,7 @@ import type { Member, View } from './view.ts';
 export type Change =
   /** Nobody has it yet. */
   | { readonly kind: 'begin' }
-  /** In place of a leader that has stopped. */
+  /** Leads in place of a leader that has stopped. */
   | { readonly kind: 'lead' }
   | { readonly kind: 'take_back'; readonly reason: string }
   | { readonly kind: 'pause'; readonly reason: string }
@@ -83,7 +83,7 @@ function decideToBegin(view: View, other: RolloutOnRecord | undefined): Decision
 
 type Evidence = Extract<Change, { kind: 'take_back' | 'pause' }>;
 
-/** What is bad is bad at every moment: while workers still spread, are silent or unknown. */
+/** A bad revision is bad at every moment: while workers still spread, are silent or unknown. */
 function findEvidence(view: View, open: RolloutOnRecord): Evidence | undefined {
   const bad = findBad(view, open);
   const { newer, isLacked } = view;

@@ -1,4 +1,4 @@
-// What control planes tell each other of their own workers in a rollout.
+// The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import type { Counted } from '../fleet/fleet.ts';
@@ -14,7 +14,7 @@ const workerFactsJson = Type.Object({
   key: Type.String(),
   id: Type.String(),
   instance: orNull(Type.String()),
-  /** For people. */
+  /** The worker's name for people. */
   name: Type.String(),
   /** That it belongs to, in the rollout of the revision on trial. */
   pool: Type.Integer({ minimum: 0 }),
@@ -48,7 +48,7 @@ const goneFactsJson = Type.Object({
 });
 export type GoneFacts = Type.Static<typeof goneFactsJson>;
 
-/** Of the workers of one control plane. */
+/** The facts of the workers of one control plane. */
 export const factsJson = Type.Object(
   {
     /** Identifies the record that it knows. */
@@ -138,7 +138,7 @@ function toKey(instance: string | undefined, id: string, address: string): strin
   return instance === undefined ? JSON.stringify([id, address]) : instance;
 }
 
-/** What the peers say. */
+/** The facts that the peers tell. */
 export interface PeerFacts extends Pick<RolloutFacts, 'workers' | 'gone'> {
   /** Why not all is known, for people: a peer does not answer, or does not follow. */
   readonly unknown: string | undefined;

@@ -292,7 +292,7 @@ test('what a worker without it refuses is another version', (t) => {
 
 // Figures.
 
-/** What `judge` gets, told by its text. */
+/** The figures that `judge` gets, by the text that it gives. */
 function textOf({ judgement }: { readonly judgement: { readonly kind: string } }): string {
   return 'text' in judgement ? String(judgement.text) : judgement.kind;
 }

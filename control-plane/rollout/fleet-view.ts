@@ -45,20 +45,20 @@ const comesBackMs = 3_000;
 /** How much later one moment may seem by another answer of a peer. */
 const answerMs = 2_000;
 
-/** What a worker had counted when it was first seen in the step. */
+/** The counts of a worker when it was first seen in the step. */
 interface Base extends Traffic {
   readonly series: string;
 }
 
-/** Of one rollout. */
+/** A step of one rollout. */
 interface Step {
   readonly key: string;
   readonly sinceMs: number;
   heldMs: number;
   isHeldByAll: boolean;
-  /** By worker. */
+  /** The base of each worker. */
   readonly bases: Map<string, Base>;
-  /** In time watched. */
+  /** The time watched since which each worker refuses. */
   readonly refusedSinceMs: Map<string, number>;
   /** By worker that was missed at one control plane and was at another one: since when it was missed. */
   readonly cameBack: Map<string, number>;
@@ -98,7 +98,7 @@ export function createFleetView(clock: Clock): FleetView {
     };
   }
 
-  /** What it has counted since it was first seen in this step. */
+  /** The counts of a worker since it was first seen in this step. */
   function countedBy({ key, name, counted }: WorkerFacts): CountedWorker | undefined {
     if (counted === null) return undefined;
     let base = step.bases.get(key);
@@ -156,7 +156,7 @@ export function createFleetView(clock: Clock): FleetView {
     return { having, others: left.size - having };
   }
 
-  /** What is known of workers that have left goes when it is more than of those that are there. */
+  /** Forgets workers that have left when they are more than those that are there. */
   function forgetOthers(present: ReadonlyMap<string, unknown>): void {
     for (const known of [step.bases, step.refusedSinceMs, step.cameBack]) {
       if (known.size <= 2 * present.size) continue;
@@ -202,7 +202,7 @@ export function createFleetView(clock: Clock): FleetView {
       const chosen = members.filter(({ isChosen }) => isChosen);
       if (step.isHeldByAll) step.heldMs += passedMs;
       else step.isHeldByAll = peers.unknown === undefined && chosen.every(isInForce);
-      // Who resumes it wants the step to be watched again.
+      // Somebody who resumes a rollout wants the step to be watched again.
       if (chosen.length === 0 || open?.outcome === 'paused') {
         step.isHeldByAll = false;
         step.heldMs = 0;

@@ -1,4 +1,4 @@
-// What a control plane serves and looks for by the record that others wrote, too.
+// The revisions that a control plane serves and looks for by the record that others wrote, too.
 
 import test, { type ExecutionContext } from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';

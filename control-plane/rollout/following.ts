@@ -21,7 +21,7 @@ export interface Running
   readonly endedBefore: string | undefined;
   /** The share that is served. */
   offered: RolloutOnRecord | undefined;
-  /** What is taken back here before it is on record. */
+  /** The verdict of a revision that is taken back here before that is on record. */
   takenBack: { readonly reason: string; readonly by: string } | undefined;
 }
 
@@ -59,7 +59,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
   /** The rollout of a revision that the store does not have any more. */
   let lacking: string | undefined;
-  /** What is in force on record, and not here, when it was last looked for. */
+  /** The revision in force on record that is not here, and when it was last looked for. */
   let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
 
   function begin(trial: TrialState | undefined, plan: RolloutPlan, record: RolloutRecord): void {
@@ -75,7 +75,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     };
   }
 
-  /** What is on record is not the rollout of the revision on trial, or not any more. */
+  /** The record has another rollout than that of the revision on trial, or has it no more. */
   function settle(now: Running, record: RolloutRecord): void {
     const { content, supersedes } = now;
     const takenBack = takenBackOf(record, now);

@@ -8,9 +8,9 @@ export interface Traffic {
   readonly errors: number;
 }
 
-/** Of one instance of a worker. */
+/** The counts of one instance of a worker. */
 export interface CountedWorker extends Traffic {
-  /** For people. */
+  /** The name for people. */
   readonly name: string;
 }
 
@@ -22,7 +22,7 @@ export type Judgement =
   | { readonly kind: 'unclear'; readonly text: string }
   | { readonly kind: 'bad'; readonly text: string };
 
-/** With fewer, differences may be chance. */
+/** With fewer decisions, differences may be chance. */
 const minDecisions = 100;
 export const maxErrorPoints = 1;
 export const maxOverLimitFactor = 3;

@@ -33,7 +33,7 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   readonly audit: Audit;
-  /** For people; undefined where nobody is told. */
+  /** Notifies people; undefined where nobody is told. */
   readonly onOutcome: ((outcomes: Outcomes) => void) | undefined;
 }
 

@@ -1,5 +1,5 @@
-// What became of the revisions, on record: which were in force since when, taken back, held back or invalid, by whom and
-// why. Pure.
+// The outcomes of revisions on record: which were in force since when, taken back, held back or invalid, by whom
+// and why. Pure.
 import Type from 'typebox';
 
 const kindJson = Type.Union([
@@ -20,7 +20,7 @@ export const outcomeOnRecord = Type.Object({
   atMs: Type.Number(),
   /** For people, with the figures that it was decided by; '' where there is nothing to say. */
   reason: Type.String({ maxLength: 1_000 }),
-  /** Who decided, for people; '' for a control plane. */
+  /** The person who decided; '' for a control plane. */
   by: Type.String({ maxLength: 300 }),
 });
 export type OutcomeOnRecord = Type.Static<typeof outcomeOnRecord>;
@@ -47,7 +47,7 @@ export function withOutcome(
     const others = last.revisions.filter((each) => each !== revision);
     return [{ ...last, revisions: [revision, ...others].slice(0, maxRevisions) }, ...older];
   }
-  // What is in force stays so while nothing else is; anything else is said of the same try.
+  // A revision stays in force until another one is; any other outcome belongs to the same try.
   const isAgain = last !== undefined && last.kind !== 'in_force' && last.revisions[0] === revision;
   const short = { reason: shorten(now.reason, maxReason), by: shorten(now.by, maxBy) };
   const said = { revisions: [revision], ...now, ...short };

@@ -20,7 +20,7 @@ const fileJson = Type.Object({
 });
 export type KeptText = Readonly<Omit<Type.Static<typeof fileJson>, 'store'>>;
 
-/** What cannot be read or written is logged: no call rejects. */
+/** A text that cannot be read or written is logged: no call rejects. */
 export interface OwnText {
   /** Undefined when there is none for this store. */
   read(): Promise<KeptText | undefined>;

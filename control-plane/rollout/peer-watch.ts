@@ -4,7 +4,7 @@ import type { PeerAnswer } from '../peers/peers.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
 
 export interface PeerWatch {
-  /** What they said last of the record with this content. */
+  /** The last facts of the peers about the record with this content. */
   read(contentId: string): PeerFacts;
   /** Asks, unless they are being asked. */
   ask(contentId: string): void;

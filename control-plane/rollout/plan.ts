@@ -4,12 +4,14 @@ import { parseRolloutSteps, type RolloutStep } from '../snapshot/rollout-steps.t
 
 /** Steps before the last one, which is always all workers. */
 export interface RolloutPlan {
-  /** At least one; each with workers. */
+  /** At least one step; each with workers. */
   readonly steps: readonly RolloutStep[];
-  /** What happens when a step has too little traffic to be judged. */
+  /** The decision when a step has too little traffic to be judged. */
   readonly onSilence: 'proceed' | 'stop';
-  /** What happens where no share of the workers can be made: the revision waits for an approval, or everybody
-   * gets it. */
+  /**
+   * The decision where no share of the workers can be made: the revision waits for an approval, or everybody gets
+   * it.
+   */
   readonly onIndivisible: 'wait' | 'proceed';
   /** By how many points the over-limit share of a step may exceed that of the other workers. */
   readonly overLimitPoints: number;

@@ -1,7 +1,7 @@
-// Which workers go through which steps: a group of nodes with steps of its own (node-groups.yaml) is a pool, all
-// others together are the first one. Pools take their steps at the same time. Each worker has a place, derived from the
-// rollout's id, its node id and its instance: nobody can choose one that comes first, and other workers come first
-// each time. Pure.
+// Chooses the workers of each step: a group of nodes with steps of its own (node-groups.yaml) is a pool, all
+// others together are the first one. Pools take their steps at the same time. Each worker has a place, derived
+// from the rollout's id, its node id and its instance: nobody can choose one that comes first, and other workers
+// come first each time. Pure.
 import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
@@ -12,7 +12,7 @@ export interface PlacedWorker {
   readonly place: string;
 }
 
-/** Who has the revision. */
+/** The workers that have the revision. */
 export interface Share {
   /** Places of workers. */
   readonly chosen: readonly string[];
@@ -27,7 +27,7 @@ export function isGiven({ chosen, whole }: Share): boolean {
 
 export interface Pools {
   poolOf(node: NodeIdentity): number;
-  /** For people; undefined for the first one. */
+  /** The pool's name for people; undefined for the first one. */
   nameOf(pool: number): string | undefined;
   /** Steps before everybody has it. */
   readonly stepCount: number;

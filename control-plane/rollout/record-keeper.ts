@@ -20,15 +20,15 @@ import {
   verdictOf,
 } from './record.ts';
 
-/** What to write, from what is on record at that moment; undefined where that makes it pointless. */
+/** Makes the record to write from the one at that moment; undefined where it has become pointless. */
 export type ChangeRecord = (record: RolloutRecord) => RolloutRecord | undefined;
 
 export interface RecordKeeper extends RevisionMemory {
-  /** Of this control plane, for people. */
+  /** The name of this control plane, for people. */
   readonly name: string;
   /** Beside the rules, for people. */
   readonly place: string;
-  /** As last read or written. */
+  /** The record as it was last read or written. */
   readonly record: RolloutRecord;
   /** Identifies the record, the same with each sign of life. */
   readonly contentId: string;
@@ -101,7 +101,7 @@ export interface RecordKeeperDeps {
   readonly timing: LeaseTiming;
   /** In the state directory: a copy, and where `shared` takes no writes the record itself. */
   readonly own: OwnText;
-  /** Of this process, never used before. */
+  /** The id of this process, never used before. */
   readonly id: string;
   readonly name: string;
   /** This control plane has put on record what became of a revision: the newest of these. So has no other one. */
@@ -111,7 +111,7 @@ export interface RecordKeeperDeps {
 }
 
 interface Known {
-  /** Of the shared text; undefined where that has none. */
+  /** The version of the shared text; undefined where that has none. */
   readonly version: string | undefined;
   readonly record: RolloutRecord;
   /** When this version was first seen, on the monotonic clock. */
@@ -124,7 +124,7 @@ const maxAttempts = 3;
 
 export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   const { shared, timing, own, id, name, log, clock } = deps;
-  /** Of this control plane, the same over restarts. */
+  /** The id of this control plane, the same over restarts. */
   let plane = id;
   let listener = () => {};
   let known = toKnown(undefined, emptyRecord);
@@ -138,7 +138,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let isForgetful = false;
   let ledSinceMs = 0;
   let isKnown = false;
-  /** As the process before knew the record. */
+  /** The record as the process before knew it. */
   let before: RolloutRecord | undefined;
   let denials = 0;
   let queue: Promise<unknown> = Promise.resolve();
@@ -226,7 +226,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     restUntilMs = clock.monotonicMs() + retryMs;
   }
 
-  /** What others wrote meanwhile counts, but for what was taken back here. False when another one has written since. */
+  /**
+   * The record that others wrote meanwhile counts, but for revisions that were taken back here. False when
+   * another one has written since.
+   */
   async function rejoin(
     version: string | undefined,
     theirs: RolloutRecord | undefined,

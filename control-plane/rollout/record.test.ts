@@ -84,7 +84,7 @@ for (const [what, given, problem] of unreadable) {
 }
 
 const long = (length: number) => 'x'.repeat(length);
-/** What is bounded, by how many characters or items, and a record with so many. */
+/** Each bounded field with its most characters or items, and a record with so many. */
 const bounds: readonly (readonly [string, number, (size: number) => Partial<RolloutRecord>])[] = [
   ['id of a rollout', 64, (size) => ({ rollout: { ...rollout, id: long(size) } })],
   ['revision', 128, (size) => ({ rollout: { ...rollout, revision: long(size) } })],

@@ -1,5 +1,5 @@
-// What control planes must remember together, beside the rules: how far a rollout is or how it ended, what was
-// in force before, and what was held back, approved or taken back, by whom and why. As text.
+// The record that control planes share beside the rules: how far a rollout is or how it ended, the revisions in
+// force before, and those that were held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
 import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
@@ -43,7 +43,7 @@ const verdictJson = Type.Object({
     Type.Literal('taken_back'),
   ]),
   reason,
-  /** Who said so, for people; '' for a control plane. */
+  /** The person who said so; '' for a control plane. */
   by: Type.String({ maxLength: 300 }),
   /** Wall time in milliseconds. */
   atMs: Type.Number(),
@@ -61,19 +61,22 @@ const recordJson = Type.Object({
   format: Type.Literal(3),
   /** The last one; null before the first. */
   rollout: Type.Union([rolloutJson, Type.Null()]),
-  /** What everybody was given, the newest first: that is in force, but for the workers of an open rollout. */
+  /**
+   * The revisions that everybody was given, the newest first: that one is in force, but for the workers of an
+   * open rollout.
+   */
   inForce: Type.Array(Type.Object({ revision: revisionId, content }), { maxItems: 20 }),
   /** The last word about a content, the newest first. */
   verdicts: Type.Array(verdictJson, { maxItems: 50 }),
-  /** What became of the last revisions, the newest first. */
+  /** The outcomes of the last revisions, the newest first. */
   outcomes: Type.Array(outcomeOnRecord, { maxItems: 100 }),
   /** The control plane that decides. */
   leader: Type.Object({
-    /** Of the process. */
+    /** The id of the process. */
     id: Type.String({ maxLength: 64 }),
     /** The same over restarts of one control plane. */
     plane: Type.String({ maxLength: 64 }),
-    /** For people. */
+    /** The name for people. */
     name: Type.String({ maxLength: 300 }),
     /** It has stopped, and another one may lead at once. */
     hasLeft: Type.Boolean(),
@@ -111,7 +114,7 @@ export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | und
   return rollout?.outcome === 'running' || rollout?.outcome === 'paused' ? rollout : undefined;
 }
 
-/** What was said last of this revision, or of another one with the same content. */
+/** The last verdict on this revision, or on another one with the same content. */
 export function verdictOf(
   { verdicts }: RolloutRecord,
   revision: string,
@@ -127,7 +130,7 @@ export function isJudged(record: RolloutRecord, revision: string, content: strin
   return against === record.inForce[0]?.content;
 }
 
-/** Who has taken it back, other than in an earlier try, of which `saidBefore` was said. */
+/** The verdict by which it is taken back, other than in an earlier try, on which `saidBefore` was said. */
 export function takenBackOf(
   record: RolloutRecord,
   {
@@ -139,7 +142,7 @@ export function takenBackOf(
   return takenBackBy(verdictOf(record, revision, content), saidBefore);
 }
 
-/** Who holds it back for what it would remove of what is in force on record. */
+/** The verdict by which it is held back, since it would remove too much of the rules in force on record. */
 export function heldBackOf(
   record: RolloutRecord,
   { revision, content, saidBefore }: Parameters<typeof takenBackOf>[1],
@@ -172,9 +175,12 @@ export function withoutVerdict(record: RolloutRecord, content: string): RolloutR
   return { ...record, verdicts: record.verdicts.filter((each) => each.content !== content) };
 }
 
-/** Everybody is given this from now on, so that it is on trial nowhere. What came after it before was undone, and is no
- * state to go back to. An approval counts until what it approves is in force no more: what removes everything again
- * later is held back again. `word`: since when, by whom and why, where that is known. */
+/**
+ * Everybody is given this from now on, so that it is on trial nowhere. A revision that came after it before was
+ * undone, and is no state to go back to. An approval counts until the approved revision is in force no more: one
+ * that removes everything again later is held back again. `word`: since when, by whom and why, where that is
+ * known.
+ */
 export function withInForce(
   record: RolloutRecord,
   now: { readonly revision: string; readonly content: string },
@@ -243,7 +249,8 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
   const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
   const own = openRolloutOf(ours);
-  // What the others have taken back or brought into force meanwhile is on trial nowhere, also where they went on.
+  // A revision that the others have taken back or brought into force meanwhile is on trial nowhere, also where
+  // they went on.
   const before = ended.inForce.findIndex((each) => each.content === ours.inForce[0]?.content);
   const meanwhile = before < 0 ? ended.inForce : ended.inForce.slice(0, before);
   const isDone =
@@ -252,7 +259,7 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   const tried = openRolloutOf(ended) ?? (isDone ? undefined : own);
   const merged = { ...ended, rollout: tried ?? ended.rollout };
   const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
-  // What is tried again is another rollout.
+  // A revision that is tried again is in another rollout.
   if (tried !== undefined) known.add(tried.content);
   const told = ours.verdicts
     .filter(({ content }) => !known.has(content))
@@ -266,7 +273,7 @@ export function toRecordText(record: RolloutRecord): string {
 
 export type RecordReading =
   | { readonly ok: true; readonly record: RolloutRecord }
-  /** For people. */
+  /** A sentence for people. */
   | { readonly ok: false; readonly problem: string };
 
 export function parseRecord(text: string): RecordReading {

@@ -93,10 +93,10 @@ function createHarness({
     newest: 'newest' in given ? given.newest : newestOf('a'),
     withdrawn: undefined as SnapshotState['withdrawn'],
     isWritable: true,
-    /** What others write just before. */
+    /** The record that others write just before. */
     meanwhile: undefined as RolloutRecord | undefined,
     writes: 0,
-    /** Of those in the state directory alone. */
+    /** The writes into the state directory alone. */
     kept: 0,
     givenWay: [] as string[],
     /** A look: what is in force on record then, the newest first. */

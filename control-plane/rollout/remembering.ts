@@ -67,7 +67,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (inForce.content === noted) return false;
     const { content, isAtOnce, mayRemove } = inForce;
     noted = content;
-    // What came from the record is no news for it, also where something else has followed meanwhile.
+    // A revision that came from the record is no news for it, also where something else has followed meanwhile.
     const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
       last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
     const now = { revision: inForce.revision.id, content };
@@ -93,7 +93,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     const change: ChangeRecord = (record) => {
       if (isJudged(record, revision.id, content)) return undefined;
       const [last] = record.inForce;
-      // What it would remove is judged by what everybody has: here that is still to come.
+      // The removal is judged by the rules that everybody has: here those are still to come.
       const isBehind = last && inForce && last.content !== inForce.content;
       if (isBehind) return undefined;
       // A control plane without state serves what was in force before.
@@ -121,7 +121,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (!isNoted(record, outcome)) invalid = [...invalid, outcome].slice(-maxOutcomes);
   }
 
-  /** For the history. True when it is being written. */
+  /** Puts an outcome on record for the history. True when it is being written. */
   function noteOutcomeOf(outcome: NewOutcome | undefined, record: RolloutRecord): boolean {
     if (outcome === undefined) return false;
     const change: ChangeRecord = (record) =>
@@ -148,13 +148,13 @@ export function createRemembering(deps: RememberingDeps): Remembering {
         void deps.giveWay(open, state.newest?.revision.id ?? '');
         return;
       }
-      // What came first is first in the history.
+      // The outcome that came first is first in the history.
       const [first] = invalid;
       const isBefore = first !== undefined && first.atMs < (state.inForce?.sinceMs ?? 0);
       if (isBefore && noteOutcomeOf(first, record)) return;
       if (noteInForce(state, record) || noteOutcomeOf(first, record)) return;
       if (noteHeldBack(state, record)) return;
-      // What has come into force without a change for the workers.
+      // Notes a revision that has come into force without a change for the workers.
       if (isWanted(state)) noteOutcomeOf(toInForce(state), record);
     },
     isUnwritten: (content) => content !== noted,
@@ -169,7 +169,10 @@ function toInForce({ inForce }: SnapshotState): NewOutcome | undefined {
   return { ...unsaid, revision: revision.id, content, kind: 'in_force', atMs: sinceMs };
 }
 
-/** What comes into force is for `noteInForce`: here it is in force on record already, or nothing is on record at all. */
+/**
+ * `noteInForce` notes a revision that comes into force: here it is in force on record already, or nothing is on
+ * record at all.
+ */
 function isNews(record: RolloutRecord, outcome: NewOutcome): boolean {
   const [known] = record.inForce;
   const isElse = known !== undefined && known.content !== outcome.content;

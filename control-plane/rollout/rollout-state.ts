@@ -15,7 +15,7 @@ export interface RolloutState {
   readonly text: string;
   /** Of all control planes where this one leads, else of this one. */
   readonly workers: { readonly having: number; readonly chosen: number; readonly others: number };
-  /** Which control plane decides; undefined where there is only this one, and while none does. */
+  /** The control plane that decides; undefined where there is only this one, and while none does. */
   readonly leader: RolloutLeader | undefined;
   /** Since when this control plane decides, also where it is the only one: wall time. Undefined while it does not. */
   readonly ledHereSinceMs: number | undefined;
@@ -53,8 +53,8 @@ export interface MemoryState {
   readonly trouble: string | undefined;
   /** It is in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;
-  /** What is remembered of revisions that were not simply served, the newest first. */
+  /** The verdicts on revisions that were not simply served, the newest first. */
   readonly words: readonly Verdict[];
-  /** What became of the last revisions, the newest first. */
+  /** The outcomes of the last revisions, the newest first. */
   readonly outcomes: Outcomes;
 }

@@ -1,7 +1,8 @@
-// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the
-// others before the next ones get it; otherwise it is taken back. One loop: what is on record is served
-// (following.ts), what has to outlive the process is put on record (remembering.ts), and decide.ts says what is next.
-// Whoever decides changes nothing but the record; all follow that, the leader too (behaviour: record-before-workers).
+// Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others
+// before the next ones get it; otherwise it is taken back. One loop: following.ts serves the revisions on record,
+// remembering.ts puts on record all that has to outlive the process, and decide.ts decides on the next step. A
+// decision changes nothing but the record; all control planes follow that, the leader too (behaviour:
+// record-before-workers).
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
@@ -33,7 +34,7 @@ import { createRemembering } from './remembering.ts';
 import type { MemoryState, RolloutState } from './rollout-state.ts';
 import type { View } from './view.ts';
 
-/** What the control plane did by itself, for the audit log. */
+/** An action of the control plane by itself, for the audit log. */
 export interface RolloutEvent {
   readonly revision: string;
   /** Such as `take back revision 0123456789ab: ...`. */
@@ -255,7 +256,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     } else if (change.text !== '') say(now, log.notice, change.text);
   }
 
-  /** As its first step has it. */
+  /** The rollout as its first step has it. */
   function toBegun({ revision, content }: Running) {
     return { id: deps.drawId(), revision, content };
   }

@@ -36,7 +36,7 @@ const takeovers = ({ events }: SimulatedFleet) =>
 const ends: readonly {
   readonly what: string;
   readonly effect: Effect;
-  /** Of the record. */
+  /** How often the record was written. */
   readonly writes: number;
   readonly outcome: 'in_force' | 'taken_back';
 }[] = [
@@ -106,7 +106,7 @@ for (const [kind, timing] of Object.entries(timings)) {
           }
           if (outcome === 'taken_back') t.true(most <= 2, `${most} had it`);
           const isOpenAtKill = moment === 'after' ? write < writes : write > 1;
-          // What is bad needs no leader to be taken back.
+          // A bad revision needs no leader to be taken back.
           if (outcome === 'in_force') {
             t.is(takeovers(fleet).length, isOpenAtKill ? 1 : 0, fleet.events.join());
           }

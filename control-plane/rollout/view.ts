@@ -1,14 +1,14 @@
-// What a control plane knows when it decides on a rollout. Plain data; fleet-view.ts sees the workers.
+// The facts that a control plane knows when it decides on a rollout. Plain data; fleet-view.ts sees the workers.
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 
 /** A worker that the revision changes something for, of any control plane. */
 export interface Member extends PlacedWorker {
-  /** For people. */
+  /** The worker's name for people. */
   readonly name: string;
   /** Whether it is given the revision. */
   readonly isChosen: boolean;
-  /** Of what it is given. */
+  /** The state of the revision that it is given. */
   readonly state: 'in_force' | 'pending' | 'refused';
   /** Why it refuses the revision, and for how long. */
   readonly refusal: { readonly text: string; readonly forMs: number } | undefined;
@@ -22,16 +22,18 @@ export interface Gone {
   readonly mayBeElsewhere: boolean;
 }
 
-/** What is seen of the workers. Times are counted while this process watches: what passed while it stood still is no
- * evidence. */
+/**
+ * The workers as they are seen. Times are counted while this process watches: time during which it stood still is
+ * no evidence.
+ */
 export interface Seen {
   readonly members: readonly Member[];
   /** Those that get the same with or without the revision, too. */
   readonly connected: number;
   readonly gone: Gone;
-  /** Of the figures since the step began here. */
+  /** The judgement of the figures since the step began here. */
   readonly judgement: Judgement;
-  /** What is not known of other control planes, for people. */
+  /** The facts of other control planes that are not known, for people. */
   readonly unknown: string | undefined;
   /** Whether another control plane can never follow: its store does not have the revision any more. */
   readonly isLacked: boolean;

@@ -14,11 +14,11 @@ import {
 } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
 
-/** What outlives a control plane of the revisions before: given by rollout/record-keeper.ts. */
+/** The verdicts on revisions that outlive a control plane: given by rollout/record-keeper.ts. */
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
   readonly isKnown: boolean;
-  /** What everybody had when this was written last; undefined where nothing is remembered. */
+  /** The revision that everybody had when this was written last; undefined where nothing is remembered. */
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether everybody had this content, lately. */
   wasInForce(content: string): boolean;
@@ -55,7 +55,7 @@ export interface Judged extends Candidate {
 export interface Judgement {
   /** Errors: it is not served; empty where it is. */
   readonly refused: readonly Problem[];
-  /** What the policy tolerates. */
+  /** The violations that the policy tolerates. */
   readonly warnings: readonly Problem[];
   /** Whether an approval is all that it lacks. */
   readonly isHeldBack: boolean;
@@ -63,7 +63,7 @@ export interface Judgement {
   readonly exception: string | undefined;
 }
 
-/** What the workers have, as far as it is known. */
+/** The rules that the workers have, as far as they are known. */
 export interface RulesBefore {
   readonly id: string;
   readonly built: BuiltSnapshots;
@@ -200,7 +200,7 @@ export function takenBackBy<Word extends Said>(
   return newWord('taken_back', said, saidBefore);
 }
 
-/** The word that holds this try back. What would be removed does not depend on the try, but on what everybody has. */
+/** The word that holds this try back. A removal does not depend on the try, but on the rules that everybody has. */
 export function heldBackBy<Word extends Said>(
   said: Word | undefined,
   saidBefore: Said | undefined,

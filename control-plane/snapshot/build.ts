@@ -28,7 +28,7 @@ import {
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
   readonly ruleSet: RuleSet;
-  /** What the rule set was made from. */
+  /** The documents that the rule set was made from. */
   readonly documents: readonly RuleDocument[];
   /** Sorted. Each is one resource of the same name, even when made of several files. */
   readonly domains: readonly string[];
@@ -203,11 +203,11 @@ function tryToEncode(
 
 /** One domain as the resource for workers, in its variants (behaviour: fields-of-our-own). */
 export interface DomainResource {
-  /** For workers that announce themselves as ours. */
+  /** The resource for workers that announce themselves as Ratelane's. */
   readonly ours: Resource;
   /** For those of them that cannot end rules by themselves; the same object where both are equal. */
   readonly lasting: Resource;
-  /** For all others; the same object where both are equal. */
+  /** The resource for all others; the same object where both are equal. */
   readonly others: Resource;
   /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
@@ -270,7 +270,7 @@ function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part):
   return part.version === other.version ? other : part;
 }
 
-/** At the document's domain. */
+/** The note stands at the document's domain. */
 function toNote(document: RuleDocument): Problem[] {
   const { leftOut } = toResource(document, { withOurFields: false });
   const [first] = leftOut;

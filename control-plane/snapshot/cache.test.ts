@@ -34,7 +34,7 @@ const nodes = ['canary', 'other', 'mailer'].map(nodeOf);
 
 type Verdict = NonNullable<ReturnType<RevisionMemory['verdictOf']>>;
 
-/** As a record beside the rules. */
+/** A memory as a record beside the rules gives it. */
 interface Memory extends RevisionMemory {
   inForce: RevisionMemory['inForce'];
   readonly past: Set<string>;
@@ -72,7 +72,7 @@ interface Harness {
   readonly log: ReturnType<typeof createRecordedLog>;
   readonly folder: string;
   publish(...given: Parameters<typeof revisionOf>): void;
-  /** What it says of nodes and revisions: `canary b other a, b on trial, newest b`. */
+  /** The nodes and revisions in words: `canary b other a, b on trial, newest b`. */
   tell(): string;
   /** The nodes whose streams got something since this was called last, with what. */
   told(): string;
@@ -104,7 +104,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const versionOf = (node: NodeIdentity) => cache.current(node)?.version;
   const had = new Map(nodes.map((node) => [node, versionOf(node)]));
   let told: string[] = [];
-  // As the streams do, which send nothing twice.
+  // As streams do, it takes nothing twice.
   cache.onChange(() => {
     for (const node of nodes) {
       if (versionOf(node) === had.get(node)) continue;
@@ -152,7 +152,7 @@ function takeBack({ cache, memory }: Harness): void {
   cache.takeBackTrial('errors');
 }
 
-/** What brings a control plane there, from revision a in force. */
+/** The steps that bring a control plane there, from revision a in force. */
 const states: Readonly<Record<string, (harness: Harness) => void>> = {
   'a in force': () => {},
   'b on trial with nobody': ({ publish }) => publish('b'),

@@ -37,10 +37,10 @@ import { type NewestRevision, type SnapshotState, toSnapshotState } from './snap
 export interface SnapshotCache
   extends Pick<Served, 'current' | 'groupOf' | 'compare' | 'onChange'> {
   /**
-   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial, or
-   * what was in force before is, or nothing (`current` gives undefined, so that workers keep what they have). From
-   * then on the store is followed. Never rejects for problems of the store or its files; `state` and the log have
-   * them.
+   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial,
+   * or the revision before it is in force, or none is (`current` gives undefined, so that workers keep what they
+   * have). From then on the store is followed. Never rejects for problems of the store or its files; `state` and
+   * the log have them.
    */
   start(): Promise<void>;
   state(): SnapshotState;
@@ -63,7 +63,7 @@ export interface SnapshotCache
   takeBackTrial(reason: string): void;
   /** The rules, to explain decisions; undefined while nothing is in force. */
   readonly ruleSet: RuleSet | undefined;
-  /** Of the rules in force; the same array as long as they are. Empty while nothing is. */
+  /** The documents of the rules in force; the same array as long as they are. Empty while there are none. */
   readonly documents: readonly RuleDocument[];
   /** The rules in force with their policy; undefined while nothing is. */
   readonly governed: GovernedRules | undefined;
@@ -186,7 +186,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     return inForce ? { id: inForce.revision.id, built: inForce.built } : servedBefore;
   }
 
-  /** What changes nothing for anybody has nothing to try. */
+  /** A revision that changes nothing for anybody has nothing to try. */
   function needsTrial(whole: Revision, { content }: BuiltSnapshots): boolean {
     if (!rollsOut || saysTrailer(whole, nowTrailer)) return false;
     const before = served.now.inForce?.built.content ?? memory.inForce?.content;
@@ -237,7 +237,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
     admission.noteServed(built.content);
     lastGood.keep(whole);
-    // For control planes without a state.
+    // It is kept in the store as well: control planes without a state read it there.
     if (rollsOut) void store.keepInForce?.(whole);
     const isNews = before.trial !== undefined || before.inForce?.built.content !== built.content;
     say.inForce(revision, built, isNews, isAnswer);
@@ -249,7 +249,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
   }
 
-  /** What waited for the end of a trial is next. */
+  /** Takes the revision that waited for the end of a trial. */
   function takeWaiting(): void {
     if (newest?.isWaiting) take(newest.whole);
   }
@@ -365,7 +365,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(revision);
       if (!outcome.ok) return;
       beginTrial(revision, outcome.built);
-      // What was said of it before does not count where it is tried again.
+      // A verdict on an earlier try does not count where it is tried again.
       letThrough(revision, outcome.warnings);
       if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
         newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
@@ -375,7 +375,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       const outcome = build(whole);
       if (!outcome.ok) return;
       serve(whole, outcome.built, { isAtOnce: false, trial: served.now.trial });
-      // What was held back for what it would have removed has removed it everywhere.
+      // The limits for whose removal it was held back are gone everywhere by now.
       letThrough(whole, outcome.warnings);
     },
     offerTrial(takes) {

@@ -10,8 +10,10 @@ import type { RevisionMemory } from './admission.ts';
 import type { BuildOutcome } from './build.ts';
 
 export interface LastGood {
-  /** From the same store; undefined when there is none. Rejects with an AppError `store` when the file is
-   * damaged. */
+  /**
+   * Reads the revision of the same store; undefined when there is none. Rejects with an AppError `store` when the
+   * file is damaged.
+   */
   read(): Promise<Revision | undefined>;
   /** Returns at once. Failures are logged. */
   keep(revision: Revision): void;
@@ -73,7 +75,10 @@ export interface KeptSources {
   readonly build: (revision: Revision) => BuildOutcome;
 }
 
-/** What an earlier process kept, or else what is remembered to be in force; undefined where there is neither. */
+/**
+ * The revision that an earlier process kept, or else the one that is remembered to be in force; undefined where
+ * there is neither.
+ */
 export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
   const { lastGood, store, memory, build } = sources;
   const kept = await tryToRead(lastGood.read, 'The last good revision cannot be restored');

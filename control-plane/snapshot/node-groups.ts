@@ -63,7 +63,7 @@ export interface NodeMatch {
 
 export const noConditions: NodeMatch = { id: undefined, cluster: undefined, metadata: new Map() };
 
-/** For nodes that match no other group; its name is reserved. */
+/** The group of nodes that match no other one; its name is reserved. */
 const otherNodes: NodeGroup = {
   name: 'default',
   domains: [{ text: '*', offset: undefined }],
@@ -75,7 +75,7 @@ const otherNodes: NodeGroup = {
 export interface NodeGroups {
   /** The last one is for all other nodes. */
   readonly groups: readonly NodeGroup[];
-  /** With errors among them the groups are useless. */
+  /** Where errors are among them the groups are useless. */
   readonly problems: readonly Problem[];
 }
 

@@ -4,7 +4,7 @@ import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toFieldHead, toStringField } from '../../shared/wire/field-bytes.ts';
 import type { Resource, Snapshot } from './snapshot.ts';
 
-/** What a delta client holds, or is assumed to hold: versions by name. */
+/** The versions, by name, that a delta client holds or is assumed to hold. */
 export type HeldResources = ReadonlyMap<string, { readonly version: string }>;
 
 /** Parts that are never written to; with a nonce they form one message. */

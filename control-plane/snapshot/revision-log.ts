@@ -1,4 +1,4 @@
-// What the log says of revisions: which is in force, which is refused and why, and what warnings are new.
+// Logs revisions: which is in force, which is refused and why, and warnings that are new.
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import type { Log } from '../../shared/log.ts';

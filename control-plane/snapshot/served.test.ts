@@ -105,7 +105,7 @@ const states: Readonly<Record<string, () => Serving>> = {
   }),
 };
 
-/** What the texts say, apart from any bookkeeping. */
+/** The expected answer, straight from the texts. */
 function expectedOf({ inForce: present, trial }: Serving, of: NodeIdentity): string | undefined {
   const built = (trial?.takes(of) ? trial : present)?.built;
   const isMailer = of.id.startsWith('mail-') && built?.groups.length === 2;

@@ -1,5 +1,6 @@
-// What every node is served at this moment, and the only place that changes it: whoever listens is told of each
-// change, and compares what a node got before with what it gets now (xds/session.ts sends nothing twice).
+// Holds the snapshots that every node is served at this moment, and is the only place that changes them:
+// listeners are told of each change, and compare a node's snapshot before with the one now (xds/session.ts sends
+// nothing twice).
 import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
 import type { Said } from './admission.ts';
@@ -17,7 +18,7 @@ export interface InForce {
 }
 
 export interface Trial extends Omit<InForce, 'isAtOnce'> {
-  /** To be kept when it has come through. */
+  /** The revision with its files, to be kept when it has come through. */
   readonly whole: Revision;
   /** About an earlier try of it, or of its content. */
   readonly saidBefore: Said | undefined;
@@ -26,19 +27,22 @@ export interface Trial extends Omit<InForce, 'isAtOnce'> {
 }
 
 export interface Serving {
-  /** What all others get; undefined: they keep what they have. */
+  /** The revision that all others get; undefined: they keep what they have. */
   readonly inForce: InForce | undefined;
-  /** What only some nodes get. */
+  /** The revision that only some nodes get. */
   readonly trial: Trial | undefined;
 }
 
 export interface Served extends SnapshotProvider {
   readonly now: Serving;
-  /** From now on; what is left out stays as it is. Where no node gets anything else nobody is told. */
+  /**
+   * Serves this from now on; fields that are left out stay as they are. Where no node gets anything else nobody
+   * is told.
+   */
   change(to: Partial<Serving>): void;
   /** The name of a node's group; undefined while nothing is served to it. */
   groupOf(node: NodeIdentity): string | undefined;
-  /** What a node gets without and with the trial; undefined when nothing is on trial. */
+  /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
   compare(
     node: NodeIdentity,
   ): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined;

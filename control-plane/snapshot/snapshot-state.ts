@@ -56,7 +56,7 @@ export interface TrialState {
   readonly mayRemove: boolean;
   /** About an earlier try of it, or of its content. */
   readonly saidBefore: Said | undefined;
-  /** In the order in which nodes are matched. */
+  /** The groups in the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
 }
 
@@ -72,7 +72,7 @@ export interface InForceState {
   readonly mayRemove: boolean;
   readonly domains: readonly string[];
   readonly limitCount: number;
-  /** In the order in which nodes are matched. */
+  /** The groups in the order in which nodes are matched. */
   readonly groups: readonly { readonly name: string; readonly domains: readonly string[] }[];
   /** Domains with fields that only Ratelane's workers get, and these fields. */
   readonly leftOut: readonly { readonly domain: string; readonly fields: readonly string[] }[];

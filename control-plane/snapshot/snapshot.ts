@@ -1,5 +1,5 @@
-// What is served at one moment: resources under a version that follows from their content. Implementations
-// of SnapshotProvider build them and choose those of a node.
+// A snapshot is all that is served at one moment: resources under a version that follows from their content.
+// Implementations of SnapshotProvider build them and choose those of a node.
 import { createHash } from 'node:crypto';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toFieldHead, toStringField } from '../../shared/wire/field-bytes.ts';
@@ -17,7 +17,7 @@ export interface Resource {
 export interface Snapshot {
   /** Derived from names and versions of the resources: equal content has the same version. */
   readonly version: string;
-  /** By name, in the order of names. */
+  /** The resources in the order of their names. */
   readonly resources: ReadonlyMap<string, Resource>;
 }
 

@@ -1,4 +1,4 @@
-// What killed processes left behind.
+// The files that killed processes left behind.
 import { existsSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';

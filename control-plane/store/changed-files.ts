@@ -1,4 +1,4 @@
-// What a change makes of the files of a revision.
+// The files of a revision after a change.
 import { byPath, type Revision } from './revision.ts';
 import type { Change } from './store.ts';
 

@@ -1,4 +1,5 @@
-// Who made a change of a directory, for other control planes there. What all stores must do is in the contract.
+// The authors of changes of a directory, as other control planes there know them. The behaviour of all stores is
+// in the contract.
 import { readFileSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';

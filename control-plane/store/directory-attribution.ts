@@ -1,5 +1,5 @@
-// Who made the last changes of a directory and why, in a file beside its rules, for every control plane there.
-// A revision is what the rules are: this file can only name an author and a message for it.
+// Remembers the authors and reasons of the last changes of a directory, in a file beside its rules, for every control
+// plane there. A revision is its rules: this file can only name an author and a message for it.
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import { type RevisionInfo, type StoredFile, toInfoText } from './revision.ts';
 
 export interface DirectoryAttribution {
   /**
-   * Who made the newest revision, which has this id; undefined when that is not known. `known` are the
+   * The author of the newest revision, which has this id; undefined when nobody is known. `known` are the
    * revisions that were seen before, newest first.
    *
-   * Content may come back without its author: an edit by hand can lead to what somebody made earlier, and
+   * Content may come back without its author: an edit by hand can lead to rules that somebody made earlier, and
    * meant to be served at once then. So a line is for one revision alone, and never for one that is seen
    * after something newer.
    */

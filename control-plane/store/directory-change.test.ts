@@ -46,7 +46,7 @@ test('of writers that find a lock left behind at once, one at a time gets it', a
   let entered = 0;
   const run = async (round: number) => {
     const { path } = createRulesFolder(t);
-    // What was left by a holder of this version, or of one whose lock was a file.
+    // A holder of this version, or of one whose lock was a file, has left it.
     const dead = round % 2 === 0 ? await hold(path) : undefined;
     if (dead === undefined) writeFileSync(join(path, '.ratelane.lock'), '');
     age(path);

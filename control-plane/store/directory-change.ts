@@ -91,7 +91,7 @@ interface StagedPut {
   commit(): Promise<void>;
 }
 
-/** What is not committed goes with the lock. */
+/** Files that are not committed go with the lock. */
 async function stagePut(
   directory: string,
   { path, text }: StoredFile,

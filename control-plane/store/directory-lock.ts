@@ -20,7 +20,7 @@ import { toStagedName } from './atomic-file.ts';
  * Only the time of the file system is compared, so the clocks of the machines do not matter.
  */
 export interface DirectoryLock {
-  /** Of the holder, for what it is going to commit. */
+  /** The folder of the holder, for files that it is going to commit. */
   readonly folder: string;
   /** False when another writer has taken the lock away. */
   isHeld(): Promise<boolean>;

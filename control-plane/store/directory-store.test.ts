@@ -1,4 +1,4 @@
-// What only a directory can show: links that are swapped, locks, and its own history. The rest is in
+// Behaviour that only a directory can show: links that are swapped, locks, and its own history. The rest is in
 // the store contract.
 import { createHash } from 'node:crypto';
 import {
@@ -37,7 +37,7 @@ function openStore(
     },
     log,
     clock: systemClock,
-    // Whatever is noticed is noticed by an event, not by a look from time to time.
+    // Changes are noticed by an event, not by a poll.
     timing: { quiet: 10, patience: 50, poll: 3_600_000, lockWait: 60_000 },
     ...deps,
   });

@@ -73,8 +73,8 @@ const maxHistoryBytes = 256 * 1024 * 1024;
  *
  * `write` replaces each file by a rename, under a lock that other control planes respect: nobody reads
  * half a file, but for a moment a reader may see some files of a change new and others old. When the disk
- * fails in between, the error says so. Who made the change, and why, is written before it, so whoever finds
- * the files finds that too (directory-attribution.ts).
+ * fails in between, the error says so. The author and the reason are written before the change, so a control
+ * plane that finds the files finds these too (directory-attribution.ts).
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = defaultBounds } = deps;

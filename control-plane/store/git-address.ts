@@ -6,7 +6,7 @@ import { maskCredentials, secretParameter } from '../../shared/settings/shown-va
 export interface GitAddress {
   /** For git's command line: without user name and password where git gets them in another way. */
   readonly url: string;
-  /** For people. */
+  /** The address for people. */
   readonly shown: string;
   /** Credentials removed from the URL; undefined without any. */
   readonly credentials: GitCredentials | undefined;

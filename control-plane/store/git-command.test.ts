@@ -66,7 +66,7 @@ test('what is too slow ends, with all that it has started', async (t) => {
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   await eventually('the end of the helper', () => {
     try {
-      // What has ended and was not yet waited for counts as ended.
+      // A process that has ended and was not yet waited for counts as ended.
       return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
     } catch {
       return true;
@@ -152,7 +152,7 @@ const say = async () => {
   const run = git.run(['fetch'], { timeoutMs: 50_000 });
   return String(await run.catch((error) => error)).trim();
 };
-// What comes with a first use is there, the output as well.
+// Files that are opened at a first use are open by now, the output as well.
 console.log(await say());
 const open = [];
 try {

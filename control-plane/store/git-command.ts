@@ -27,8 +27,10 @@ export interface Git {
 
 /** `message` is for people, without secrets. */
 export class GitError extends AppError {
-  /** What git wrote on standard output and standard error, without secrets. Undefined when it did not end
-   * by itself. */
+  /**
+   * The output of Git on standard output and standard error, without secrets. Undefined when it did not end by
+   * itself.
+   */
   readonly output: string | undefined;
 
   constructor(message: string, output: string | undefined, options?: { cause?: unknown }) {

@@ -10,7 +10,7 @@ import { type Git, GitError } from './git-command.ts';
 import { resolveObject } from './git-tree.ts';
 
 export interface GitMirror {
-  /** For reading fetched commits. */
+  /** Reads fetched commits. */
   readonly git: Git;
   /** Fetches, and returns the newest commit's id. Rejects with an AppError `store`. */
   fetch(signal: AbortSignal): Promise<string>;
@@ -39,7 +39,7 @@ export interface GitMirrorDeps {
 }
 
 interface RemoteRef {
-  /** In full, such as `refs/heads/main`. */
+  /** The name in full, such as `refs/heads/main`. */
   readonly name: string;
   /** The id of the commit, or of the tag that points to it. */
   readonly id: string;
@@ -54,7 +54,7 @@ const freshMark = '.fresh-';
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   const { folder, address, timeoutMs, fetchTimeoutMs, maxFileBytes, log, openGit } = deps;
   const git = openGit(folder);
-  /** As of the last contact with the remote. */
+  /** The ref as of the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
   /** Some hosts refuse a fetch with a filter, others send everything. */
   let asksForFilter = true;

@@ -1,5 +1,5 @@
-// What only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the
-// store contract.
+// Behaviour that only Git can show: rewritten branches, tags, passwords, damaged copies. The rest is in the store
+// contract.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
@@ -51,7 +51,7 @@ test('a branch whose history was rewritten is taken as it is now', async (t) => 
   t.is(revision.id, rewritten);
   t.is(textsOf(revision), 'a.yaml=3');
   t.is((await store.history(10)).length, 1);
-  // What is not in the history any more can still be gone back to.
+  // A revision that is not in the history any more can still be gone back to.
   const before = await store.readRevision(old);
   t.is(before && textsOf(before), 'a.yaml=2 b.yaml=2');
   const back = await store.write(put('a.yaml', '2'), {

@@ -52,7 +52,7 @@ export interface GitStoreDeps {
   readonly clock: Clock;
   /** The process's environment, for git: PATH, HOME, proxies, ssh. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For http and https; takes precedence over what the URL has. */
+  /** Reads the credentials for http and https; they take precedence over those in the URL. */
   readonly readCredentials?: () => Promise<GitCredentials | undefined>;
   readonly bounds?: Bounds;
 }

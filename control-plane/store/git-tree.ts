@@ -61,7 +61,7 @@ export async function readRevisionOf(
   return Object.freeze({ ...info, files: files.sort(byPath), problems });
 }
 
-/** What is in place of the folder; undefined when it is a folder. */
+/** The object in place of the folder; undefined when it is a folder. */
 async function findOtherThanFolder(
   git: Git,
   commit: string,

@@ -1,5 +1,5 @@
-// What all stores share: one look at a time, watchers notified in order, failures logged once. Stores
-// implement the look.
+// The loop that all stores share: one poll at a time, watchers notified in order, failures logged once. Stores
+// implement `look`.
 
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
@@ -30,7 +30,7 @@ export interface LookLoopDeps {
   /** The newest revision. Rejects with an AppError `store` when the store cannot be reached; `signal`
    * aborts when it is closed. */
   look(signal: AbortSignal): Promise<Revision>;
-  /** What an earlier process saw last; called once, when the first look fails. */
+  /** Reads the revision that an earlier process saw last; called once, when the first poll fails. */
   readLastKnown?(signal: AbortSignal): Promise<Revision | undefined>;
   /** Called when the last watcher is gone. */
   onIdle?(): void;

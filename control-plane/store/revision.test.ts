@@ -1,4 +1,4 @@
-// What is kept of texts that others wrote, and what a message says of how to serve its revision.
+// How texts of others are cut, and how a message says how its revision is to be served.
 import test from 'ava';
 import {
   allowRemovalTrailer,
@@ -16,7 +16,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
   const trailers = '\n\nAllow-Removal: yes\nRollout: now';
   const long = toInfoText('x'.repeat(5000) + trailers) ?? '';
   t.is(long, `${'x'.repeat(4096 - trailers.length - 1)}…${trailers}`);
-  // What is no line of its own does not become one.
+  // A part of a line does not become a line of its own.
   t.is(toInfoText(`${'x'.repeat(5000)}Rollout: now`), `${'x'.repeat(4095)}…`);
   const lines = toInfoText('y: Rollout: now\n'.repeat(1000)) ?? '';
   t.is(lines.length, 4096);

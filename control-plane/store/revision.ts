@@ -20,7 +20,7 @@ export interface StoredFile {
 
 /** Immutable. */
 export interface Revision extends RevisionInfo {
-  /** By path, in the order of UTF-16 code units. */
+  /** The files by path, in the order of UTF-16 code units. */
   readonly files: readonly StoredFile[];
   /** Files that could not be read or are no configuration; an error makes the revision useless. */
   readonly problems: readonly Problem[];

@@ -30,5 +30,5 @@ export type SwapResult =
   /** The place answers, and takes no writes from this control plane: why, for people. */
   | { readonly kind: 'denied'; readonly reason: string };
 
-/** In bytes; one that is longer is damaged. */
+/** The most bytes; a longer text is damaged. */
 export const maxSharedTextBytes = 512 * 1024;

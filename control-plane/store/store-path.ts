@@ -1,4 +1,4 @@
-// Which paths of a store may be written. The bounds on the number and size of its files are those of
+// Tells whether a path of a store may be written. The bounds on the number and size of its files are those of
 // shared/rules-directory.ts.
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { type Bounds, isHidden, isRulesPath } from '../../shared/rules-file.ts';

@@ -10,7 +10,7 @@ export interface WebhookCall {
 
 export type WebhookVerdict =
   | { readonly ok: true }
-  /** For the caller and the log. */
+  /** The reason for the caller and the log. */
   | { readonly ok: false; readonly reason: string };
 
 /**
