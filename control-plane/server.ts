@@ -269,6 +269,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       },
     );
     const port = await ads.start();
+    snapshots.onChange(ads.refresh);
     xdsPort = port;
     watchTls('xds', tls, material, (changed) => ads?.replaceTls(toAdsTls(changed)));
     return toHostPort({ ...address, port });

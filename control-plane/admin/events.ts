@@ -2,8 +2,8 @@
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
 import { countWorkers } from './status-report.ts';
 
 /** `revisions`: the newest revision or the one in force is another; `state`: that, or the rollout, the store or

@@ -3,8 +3,8 @@ import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
-import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorker, VanishedWorker, VersionAt } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
 import { toTime } from './revision-json.ts';
 import { type FindFigures, figuresJson } from './traffic-json.ts';
 

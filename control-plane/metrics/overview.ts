@@ -4,8 +4,8 @@ import { isError, isWarning } from '../../shared/rules/problem/problem.ts';
 import { countWorkers, findStaleness } from '../admin/status-report.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
 import type { Overview } from './metrics.ts';
 
 export function toOverview(

@@ -5,8 +5,8 @@ import type { Counted } from '../fleet/fleet.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
-import { toWorkerState } from '../xds/worker-state.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
+import { toWorkerState } from '../xds/workers.ts';
 import type { Pools } from './pools.ts';
 
 const workerFactsJson = Type.Object({

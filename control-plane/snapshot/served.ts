@@ -40,6 +40,8 @@ export interface Served extends SnapshotProvider {
    * is told.
    */
   change(to: Partial<Serving>): void;
+  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
+  onChange(listener: () => void): () => void;
   /** The name of a node's group; undefined while nothing is served to it. */
   groupOf(node: NodeIdentity): string | undefined;
   /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */

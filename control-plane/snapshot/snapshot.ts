@@ -33,8 +33,6 @@ export interface SnapshotProvider {
   /** The snapshot for this node; undefined while there is none. Cheap, since it is called for every stream
    * at every change: all nodes of a group get the same object. */
   current(node: NodeIdentity): Snapshot | undefined;
-  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
-  onChange(listener: () => void): () => void;
 }
 
 /** `config` is an encoded RateLimitConfig. */

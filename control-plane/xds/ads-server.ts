@@ -66,6 +66,8 @@ export interface AdsServerOptions {
 export interface AdsServer {
   /** Resolves to the port; rejects with an AppError `cannot_start`. */
   start(): Promise<number>;
+  /** What some nodes get has changed: every stream is told, unless the server is stopping. */
+  readonly refresh: () => void;
   /** Ends the streams with UNAVAILABLE, so that workers go elsewhere, and after `graceMs` what is
    * left of the connections. Idempotent. */
   stop(graceMs: number): Promise<void>;
@@ -122,7 +124,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   });
   let calls = 0;
   let stopping: Promise<void> | undefined;
-  let stopWatching = (): void => {};
 
   const { aggregated, rateLimitConfig } = deps.protos;
   const methods = new Map<string, OpenCall>([
@@ -199,7 +200,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   }
 
   async function stopOnce(graceMs: number): Promise<void> {
-    stopWatching();
     const closed = listener.listening ? once(listener, 'close') : undefined;
     if (closed !== undefined) listener.close();
     entrance.close();
@@ -240,8 +240,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       listener.on('error', (error) => {
         events.warning.report(`xDS: the listener failed: ${errorText(error)}`, 'listener');
       });
-      stopWatching = snapshots.onChange(fanOut.start);
       return (listener.address() as AddressInfo).port;
+    },
+    refresh: () => {
+      if (stopping === undefined) fanOut.start();
     },
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);

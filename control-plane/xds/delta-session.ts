@@ -11,7 +11,7 @@ import {
 import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
-import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './subscription.ts';
+import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';
 
 /** Limit of unanswered responses; a client that does not answer gets no more. */
 const maxUnanswered = 4;

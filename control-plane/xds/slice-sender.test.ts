@@ -1,7 +1,7 @@
 // Messages go out in order and one at a time, in slices where they are encrypted.
 import { Writable } from 'node:stream';
 import test from 'ava';
-import { SliceSender } from './slice-sender.ts';
+import { SliceSender } from './grpc-call.ts';
 
 /** A stream whose reader takes what is written only when told to. */
 function createSlowStream() {

@@ -5,7 +5,7 @@ import { toSelectedBody, toWholeBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
-import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './subscription.ts';
+import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './session.ts';
 
 export class SotwSession implements Session<DiscoveryRequestMessage> {
   readonly #selector = new Selector();

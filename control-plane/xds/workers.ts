@@ -1,4 +1,5 @@
-// The connected workers, and the versions that each was sent, accepted and refused; and those whose connection broke.
+// The connected workers, the versions that each was sent, accepted and refused, and whether it has its rules; and those
+// whose connection broke.
 import type { Clock } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
@@ -87,6 +88,26 @@ export interface WorkerRegistry extends ConnectedWorkers {
 const maxTextLength = 4096;
 const maxVanished = 1_000;
 const vanishedMs = 3_600_000;
+
+export interface WorkerState {
+  readonly state: 'in_force' | 'pending' | 'refused';
+  /** The version of the rules that the worker wants; undefined when it wants none, and when there are none
+   * yet. */
+  readonly expected: string | undefined;
+}
+
+/** The only place that decides whether a worker has its rules: of those for its node, the ones it wants. `current` is the
+ * snapshot for that node. */
+export function toWorkerState(
+  { acked, nacked, wantedVersion }: ConnectedWorker,
+  current: Snapshot | undefined,
+): WorkerState {
+  const expected = current && wantedVersion(current);
+  const wantsNothing = current !== undefined && expected === undefined;
+  const hasIt = expected !== undefined && acked?.version === expected;
+  const state = wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending';
+  return { state, expected };
+}
 
 /** As the worker names itself; undefined for workers of other makes. */
 export function toInstance({ metadata }: NodeIdentity): string | undefined {

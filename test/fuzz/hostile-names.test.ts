@@ -10,7 +10,7 @@ import {
   reasonAgainstRefName,
 } from '../../control-plane/store/git-address.ts';
 import { checkChange } from '../../control-plane/store/store-path.ts';
-import { toTrailers } from '../../control-plane/xds/grpc-status.ts';
+import { toTrailers } from '../../control-plane/xds/grpc-call.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
 import { toErrorTrailers } from '../../shared/grpc/http2/answer-blocks.ts';
 import { createLog } from '../../shared/log.ts';

@@ -56,17 +56,10 @@ export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
 export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
   const { snapshot, authorize, metrics, methods, clock = systemClock, ...serverOptions } = options;
   const log = createRecordedLog();
-  const listeners = new Set<() => void>();
   let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
   const server = createAdsServer(
     {
-      snapshots: {
-        current: (node) => current(node),
-        onChange(listener) {
-          listeners.add(listener);
-          return () => listeners.delete(listener);
-        },
-      },
+      snapshots: { current: (node) => current(node) },
       log,
       clock,
       protos: discoveryProtos,
@@ -78,7 +71,7 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
   );
   const choose = (choice: typeof current): void => {
     current = choice;
-    for (const listener of listeners) listener();
+    server.refresh();
   };
   return {
     server,
