@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import {
   type AddressInfo,
   connect,
@@ -8,13 +7,13 @@ import {
   type Server,
   Socket,
 } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
+import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { type ConnectionLimitOptions, limitConnections } from './connection-limit.ts';
 
 /** A listener on which each connection is used as the test says, by the order in which they came. */
@@ -187,8 +186,7 @@ test('on a unix socket a finished TLS handshake is no unfinished one, in whateve
     socket.write('here');
   });
   const limit = limitConnections(server, { max: 1000, maxHandshakes: 2, onClosed: () => {} });
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-limit-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'socket');
   await listen(t, server, { path });
   let accepted = 0;

@@ -1,6 +1,4 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { ExecutionContext } from 'ava';
@@ -12,6 +10,7 @@ import {
 } from '../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
+import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import {
   findExpiryMs,
   readTlsFiles,
@@ -34,8 +33,7 @@ TBGqNnlLAiA+MBTpIQIgeYz5I0ETR7HoD4jm/yb7AJ+LGe46+0lgYQ==
 `;
 
 async function setUp(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-tls-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const files = {
     ca: join(folder, 'ca.pem'),
     cert: join(folder, 'cert.pem'),

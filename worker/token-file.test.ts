@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createRecordedLog } from '../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { createReadToken, readTokenFile } from './token-file.ts';
 
 function createFile(t: ExecutionContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'token-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   return join(folder, 'token');
 }
 

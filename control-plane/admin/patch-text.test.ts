@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { toPatch } from './patch-text.ts';
 
 const lines = (...names: readonly string[]) => names.map((name) => `${name}\n`).join('');
@@ -18,8 +18,7 @@ test('a patch has the lines that differ, with three lines around them', (t) => {
 });
 
 test('git makes the same of it, at every edge of a file', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-patch-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const pairs = [
     [lines(...ten), lines('0', ...ten)],
     [lines(...ten), lines(...ten, '11')],

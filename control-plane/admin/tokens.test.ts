@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { openTokenFile, parsePeerToken, parseTokens } from './tokens.ts';
 
 const listFile = { setting: '--admin-tokens-file', parse: parseTokens };
@@ -46,8 +46,7 @@ test('every mistake is told with its line, and no token is', (t) => {
 });
 
 test('a changed file is taken up, and a broken one leaves the tokens in force', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'tokens-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'tokens');
   writeFileSync(path, `ann read ${ann}\n`);
   const log = createRecordedLog();

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import type { Revision } from '../store/revision.ts';
 import { createLastGood } from './last-good.ts';
 
@@ -11,8 +11,7 @@ function revisionOf(id: string): Revision {
 }
 
 test('a revision that comes while an earlier one fails to be written is kept', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'last-good-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const stateDirectory = join(folder, 'state');
   // A file in the place of the folder: nobody can write into it, root included.
   writeFileSync(stateDirectory, '');
@@ -36,8 +35,7 @@ test('a revision that comes while an earlier one fails to be written is kept', a
 });
 
 test('a revision that could not be written is written when it comes again', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'last-good-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const stateDirectory = join(folder, 'state');
   writeFileSync(stateDirectory, '');
   const log = createRecordedLog();
@@ -52,8 +50,7 @@ test('a revision that could not be written is written when it comes again', asyn
 });
 
 test('what is kept already is not written again, also after a start', async (t) => {
-  const stateDirectory = mkdtempSync(join(tmpdir(), 'last-good-'));
-  t.teardown(() => rmSync(stateDirectory, { recursive: true, force: true }));
+  const stateDirectory = createTemporaryFolder(t);
   const file = join(stateDirectory, 'last-good.revision.json');
   const log = createRecordedLog();
   const first = createLastGood({ stateDirectory, store: 'here', log });

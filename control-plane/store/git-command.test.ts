@@ -1,15 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createGit, type GitError } from './git-command.ts';
 
 /** Runs a script in the place of git. */
 function createScript(t: ExecutionContext, lines: string, variables = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'git-command-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'git'), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
   const address = {
     url: 'https://git.example/x',

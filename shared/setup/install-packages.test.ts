@@ -6,16 +6,15 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 
 const lock = {
   packages: {
@@ -81,8 +80,7 @@ interface Project {
 const program = 'shared/setup/install-packages.mjs';
 
 function createProject(t: { teardown(task: () => void): void }): Project {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-setup-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   mkdirSync(join(folder, 'shared'));
   cpSync(new URL('.', import.meta.url), join(folder, 'shared', 'setup'), { recursive: true });
   writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock));

@@ -1,9 +1,8 @@
 // The part of the gRPC transport contract that is about addresses, TLS, and who may connect.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import type { ExecutionContext } from 'ava';
@@ -12,6 +11,7 @@ import type { GrpcMethod } from '../../shared/grpc/method.ts';
 import type { GrpcTransportOptions } from '../../shared/grpc/transport.ts';
 import type { ListenAddress } from '../../shared/listen-address.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import type { Caller, CallerTls } from './grpc-transport-caller.ts';
 import {
@@ -107,7 +107,7 @@ export function checkConnections(check: Check): void {
   });
 
   check('a unix socket is served, and its file removed at the end', async (t) => {
-    const path = join(createFolder(t), 'rl.sock');
+    const path = join(createTemporaryFolder(t), 'rl.sock');
     const { connect, transport, address } = await start(t, undefined, { target: { path } });
     t.is(address.text, path);
     const caller = await connect();
@@ -121,7 +121,7 @@ export function checkConnections(check: Check): void {
   check(
     'the socket file of a killed process is replaced, that of a living one is not',
     async (t) => {
-      const folder = createFolder(t);
+      const folder = createTemporaryFolder(t);
       const path = join(folder, 'rl.sock');
       await leaveStaleSocket(path);
       t.true(existsSync(path));
@@ -137,7 +137,7 @@ export function checkConnections(check: Check): void {
   );
 
   check('a file that is no socket is left alone', async (t) => {
-    const folder = createFolder(t);
+    const folder = createTemporaryFolder(t);
     const file = join(folder, 'precious.txt');
     writeFileSync(file, 'precious');
     await t.throwsAsync(start(t, undefined, { target: { path: file } }), {
@@ -208,12 +208,6 @@ export function checkConnections(check: Check): void {
     t.true(await isServed(address, { ca: authority, ...secondAuthority }));
     t.is((await before.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
-}
-
-function createFolder(t: ExecutionContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  return folder;
 }
 
 /** True when the server speaks first, as HTTP/2 servers do; false when it hangs up instead. */

@@ -2,8 +2,7 @@
 // kubectl and helm are stand-ins (test/support/chart-stand-ins.ts): the Secrets and the values of the page reach the
 // programs by the chart, and the commands in pods reach the programs.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
@@ -18,6 +17,7 @@ import { createGitRepository } from '../support/git-repository.ts';
 import { testWith } from '../support/installed-tool.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { ruleText } from '../support/rules-folder.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 const commandMs = 90_000;
@@ -39,8 +39,7 @@ testWith(test, 'chart-check')('the commands of the page work as they stand', asy
   const repository = createGitRepository(t);
   const first = repository.push({ 'shop.yaml': ruleText('shop', 1) });
   repository.push({ 'shop.yaml': ruleText('shop', 2) });
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-production-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   symlinkSync(join(project, 'compose'), join(folder, 'compose'));
   for (const [name, text] of Object.entries({
     'tls.crt': serverCertificate.cert,

@@ -3,8 +3,7 @@
 // serves begins.
 import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
@@ -12,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
@@ -42,8 +42,7 @@ function readCommands(): string[] {
 }
 
 async function prepare(t: ExecutionContext): Promise<Place> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-readme-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   for (const part of [...parts, 'package-lock.json']) {
     await cp(join(root, part), join(folder, part), { recursive: true });
   }

@@ -1,7 +1,6 @@
 // The guide to tests of rules tells the truth: each of its examples is run, and what the command prints is compared
 // to the letter. Its schema marks what the command refuses.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import test from 'ava';
@@ -9,6 +8,7 @@ import { parse } from 'yaml';
 import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
 import { runInProcess } from '../support/command-run.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const isValid = new Ajv({ allErrors: true, strictTypes: false }).compile(
@@ -21,8 +21,7 @@ const examples = blocks.filter(({ language }) => language === 'yaml');
 
 for (const example of examples) {
   test(`the example at line ${example.line} is as the guide says`, async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'ratelane-guide-'));
-    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = createTemporaryFolder(t);
     writeFileSync(join(folder, 'example_test.yaml'), example.text);
     const { code, out } = await runInProcess(['test', folder]);
     const next = blocks[blocks.indexOf(example) + 1];

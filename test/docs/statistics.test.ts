@@ -1,7 +1,6 @@
 // The list of the worker's statistics is complete, and has none that does not exist: held against the
 // names of workers with each store and each source of rules.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { catalogue } from '../../worker/metrics/catalogue.ts';
@@ -11,6 +10,7 @@ import { startMemcachedServer } from '../support/memcached-server.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
@@ -68,8 +68,7 @@ async function namesOfFollower(t: ExecutionContext): Promise<string[]> {
 }
 
 async function namesOverTls(t: ExecutionContext): Promise<string[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-statistics-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   await writeFile(cert, serverCertificate.cert);
   await writeFile(key, serverCertificate.key);

@@ -1,7 +1,6 @@
 // How Envoy keeps to workers that serve, and workers to Envoys that may ask: health checks over gRPC,
 // and certificates on both sides.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import {
@@ -24,6 +23,7 @@ import {
 } from '../support/envoy-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 const waitMs = 30_000;
@@ -142,8 +142,7 @@ function toTlsFields(certificate: TestCertificate | undefined): JsonObject {
 
 test.serial('only an Envoy with the right certificate is answered', async (t) => {
   t.timeout(100_000);
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-envoy-tls-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = (name: string) => join(folder, name);
   await writeFile(path('cert.pem'), serverCertificate.cert);
   await writeFile(path('key.pem'), serverCertificate.key);

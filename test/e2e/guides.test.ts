@@ -1,8 +1,7 @@
 // The guides by need, executed as they stand: their calls through a real Envoy, and the tests of their rules.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
@@ -19,6 +18,7 @@ import {
 } from '../support/envoy-config.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { freePort } from '../support/free-port.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
 const folder = join(import.meta.dirname, '../../worker/docs/guides');
@@ -104,8 +104,7 @@ for (const name of guides) {
 for (const name of [...guides, '../token-budgets.md']) {
   test(`${name}: the test of its rules passes, and reaches every limit`, async (t) => {
     const blockOf = readGuide(name);
-    const root = await mkdtemp(join(tmpdir(), 'ratelane-guide-'));
-    t.teardown(() => rm(root, { recursive: true, force: true }));
+    const root = createTemporaryFolder(t);
     for (const part of ['rules', 'tests']) await mkdir(join(root, part));
     await writeFile(join(root, 'rules', 'rules.yaml'), blockOf('yaml'));
     await writeFile(

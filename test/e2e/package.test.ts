@@ -17,6 +17,7 @@ import test from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorkerProcess, workerNodeFlags } from '../support/worker-process.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -167,8 +168,7 @@ test.serial('a control plane serves its admin API and the console', async (t) =>
 test.serial(
   'in a clone whose PATH has a Node that is too old, the one of its packages is taken',
   async (t) => {
-    const place = await mkdtemp(join(tmpdir(), 'ratelane-command-'));
-    t.teardown(() => rm(place, { recursive: true, force: true }));
+    const place = createTemporaryFolder(t);
     const own = join(place, 'node_modules', 'ratelane', 'compose', 'package');
     await mkdir(own, { recursive: true });
     await cp(join(root, 'compose', 'package', 'ratelane'), join(own, 'ratelane'));

@@ -1,8 +1,7 @@
 // A worker that serves over TLS takes up new certificates while it is asked without pause: not one
 // call fails, and new connections see the new certificate.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
@@ -14,6 +13,7 @@ import {
   serverCertificate,
 } from '../contract/grpc-transport-certificates.ts';
 import { eventually } from '../support/eventually.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 const rules = `domain: d
@@ -48,8 +48,7 @@ function shownName(port: number, client: { cert: string; key: string }) {
 }
 
 test('certificate, key and client authority are replaced under load without a failed call', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-tls-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const path = (name: string) => join(folder, name);
   await writeFile(path('cert.pem'), serverCertificate.cert);
   await writeFile(path('key.pem'), serverCertificate.key);

@@ -1,12 +1,12 @@
 // `npm start`, as a newcomer meets it: what it prints can be pasted, and does what it says.
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const run = promisify(execFile);
@@ -73,8 +73,7 @@ test('npm start -- --help says what it starts, and where that can be changed, an
 
 test('the printed commands give what is printed beside them', async (t) => {
   // A copy of the tree, since the newcomer changes a rule.
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-start-test-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   for (const name of ['package.json', 'proto', 'shared', 'worker', 'control-plane', 'compose']) {
     await cp(join(root, name), join(folder, name), { recursive: true });
   }

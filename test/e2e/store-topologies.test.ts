@@ -1,6 +1,5 @@
 // A worker with a cluster, with sentinels and with TLS, told by settings alone.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
@@ -9,6 +8,7 @@ import { freePort } from '../support/free-port.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startRedisSentinels } from '../support/redis-sentinel.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
 
 const rules = {
@@ -41,8 +41,7 @@ test.serial(
   'a cluster for all limits, and a second store with TLS for those per second',
   async (t) => {
     const cluster = await startRedisCluster(t);
-    const folder = await mkdtemp(join(tmpdir(), 'ratelane-topologies-'));
-    t.teardown(() => rm(folder, { recursive: true, force: true }));
+    const folder = createTemporaryFolder(t);
     const path = (name: string) => join(folder, name);
     await writeFile(path('ca.pem'), authority);
     await writeFile(path('cert.pem'), serverCertificate.cert);

@@ -1,12 +1,12 @@
 // Files of recorded decisions that nobody meant: each line is a record that can be replayed, or is left out.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { openRecordedDecisions } from '../../control-plane/rehearsal/replay/recorded-decisions.ts';
 import { createReplay } from '../../control-plane/rehearsal/replay/replay.ts';
 import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { damageText } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
 
@@ -38,8 +38,7 @@ const words = [
 ];
 
 test('any file of recorded decisions is replayed, or its lines are left out', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-fuzz-records-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const { document } = parseRuleDocument(
     'domain: d\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 3}}]\n',

@@ -2,8 +2,7 @@
 // caller is served all the while. limits.ts has the bounds.
 import { execFile } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -39,6 +38,7 @@ import {
   toWindowUpdate,
 } from '../support/http2-frames.ts';
 import type { Http2Peer } from '../support/http2-peer.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { waitUntil } from '../support/wait-until.ts';
 import { defineAttacks, flood, heldBytes, passTime, settle } from './attack-fixture.ts';
 
@@ -623,8 +623,7 @@ attack(
 
 /** Makes whatever is unfolded wait, by taking every thread that does it, until the returned function is called. */
 async function holdThreads(t: ExecutionContext): Promise<() => Promise<void>> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-threads-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const pipe = join(folder, 'pipe');
   await promisify(execFile)('mkfifo', [pipe]);
   // Opening one end waits for the other.

@@ -1,12 +1,12 @@
 // The engine against h2spec, the conformance checker for HTTP/2 servers, with its strict cases too.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { GrpcTls } from '../../shared/grpc/transport.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { runTool, testWith, toolMs } from '../support/installed-tool.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** As many as this release of h2spec has; fewer means that some were not run. */
 const caseCount = 146;
@@ -31,8 +31,7 @@ testWith(test, 'h2spec')('h2spec finds nothing wrong over TLS', async (t) => {
 async function check(t: ExecutionContext, tls?: GrpcTls): Promise<void> {
   t.timeout(toolMs + 60_000);
   const { address, connect } = await startTransport(t, undefined, { tls });
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-h2spec-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const file = join(folder, 'report.xml');
   const run = await runTool('h2spec', [
     '--strict',

@@ -1,9 +1,8 @@
 // The HTTP/2 engine and other people's clients: grpc-js, Go's gRPC, nghttp2 and curl. A real Envoy is in
 // test/e2e/envoy.test.ts.
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:http2';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   Client,
@@ -21,6 +20,7 @@ import { authority, serverCertificate } from '../contract/grpc-transport-certifi
 import { startTransport } from '../contract/grpc-transport-fixture.ts';
 import { toMessage } from '../support/http2-frames.ts';
 import { runTool, testWith } from '../support/installed-tool.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const protos = loadProtos();
 const method = protos.rateLimitService.ShouldRateLimit;
@@ -28,8 +28,7 @@ const grpcHeaders = ['content-type: application/grpc', 'te: trailers'];
 
 async function start(t: ExecutionContext, { tls = false } = {}) {
   const services = await startGrpcServices(t, tls ? serverCertificate : undefined);
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-interop-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const [ca, request, answer] = ['ca.pem', 'request', 'answer'].map((name) => join(folder, name));
   if (ca === undefined || request === undefined || answer === undefined) throw new Error();
   writeFileSync(ca, authority);

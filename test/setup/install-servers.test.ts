@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const present = '#!/bin/sh\n';
 const commands = {
@@ -29,8 +29,7 @@ interface Place {
 
 /** A copy of the set-up in a place where nothing was installed, with these commands in the PATH. */
 function createPlace(t: ExecutionContext, inPath: Readonly<Record<string, string>>): Place {
-  const root = mkdtempSync(join(tmpdir(), 'ratelane-setup-'));
-  t.teardown(() => rmSync(root, { recursive: true, force: true }));
+  const root = createTemporaryFolder(t);
   cpSync(import.meta.dirname, join(root, 'test', 'setup'), { recursive: true });
   const shared = join(import.meta.dirname, '../../shared/setup');
   cpSync(shared, join(root, 'shared', 'setup'), { recursive: true });

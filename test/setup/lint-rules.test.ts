@@ -1,30 +1,19 @@
 // Plants mistakes and sees that lint finds them: rules that infer types, or that are new in the
 // linter, might stop firing without anybody noticing. The last tests are for rules that the linter does not have.
 import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
+import type { Owner } from '../support/owner.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { findFolderCircles } from './folder-circles.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-function lint(
-  t: { teardown(task: () => void): void },
-  files: Readonly<Record<string, string>>,
-): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-lint-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+function lint(t: Owner, files: Readonly<Record<string, string>>): string {
+  const folder = createTemporaryFolder(t);
   cpSync(join(root, 'biome.json'), join(folder, 'biome.json'));
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });

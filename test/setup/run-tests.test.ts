@@ -1,11 +1,11 @@
 // The runner run for real, on tests planted in a project of its own that borrows our packages.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -14,8 +14,7 @@ async function runPlanted(
   planted: Readonly<Record<string, string>>,
   options: { ci?: boolean; killAfterText?: string } = {},
 ): Promise<{ code: number | null; lines: string[] }> {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-runner-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   mkdirSync(join(folder, 'test'));

@@ -1,11 +1,10 @@
 // A release of the Helm chart on this machine: its manifests, and its programs as processes with the settings,
 // files and probes that their pods would have. What only a cluster can do is not there: its names become
 // addresses of this machine.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { createControlPlaneProcess } from './control-plane-process.ts';
@@ -18,6 +17,7 @@ import {
   renderChart,
   type Secrets,
 } from './rendered-chart.ts';
+import { createTemporaryFolder } from './temporary-folder.ts';
 import { spawnWorkerProcess } from './worker-process.ts';
 
 const probeMs = 5_000;
@@ -55,8 +55,7 @@ export async function createChartRelease(
   existing: Secrets = {},
 ): Promise<ChartRelease> {
   const name = values.fullnameOverride ?? 'sample-ratelane';
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-release-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const [http, grpc, debug, metrics, xds, admin] = await Promise.all(
     Array.from({ length: 6 }, freePort),
   );

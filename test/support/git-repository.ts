@@ -1,12 +1,12 @@
 // A Git repository for a test: a bare one that stands for the remote, and a clone from which others
 // push. Served from disk, or over HTTP with a password.
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { createTemporaryFolder } from './temporary-folder.ts';
 
 /** Nothing of the person's own configuration. */
 export const gitEnvironment = {
@@ -37,8 +37,7 @@ export interface GitRepository {
 
 /** On the branch `main`, with one commit that has no file of rules. */
 export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitRepository {
-  const folder = mkdtempSync(join(tmpdir(), 'git-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'remote.git');
   const clone = join(folder, 'clone');
   const run = (cwd: string, args: readonly string[]) =>

@@ -1,10 +1,10 @@
 // The Helm chart with some values, as Helm renders it for the release "sample" in the namespace "limits".
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { parseAllDocuments } from 'yaml';
 import { runTool, type ToolRun } from './installed-tool.ts';
+import { createTemporaryFolder } from './temporary-folder.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: manifests of many kinds
 export type Manifest = any;
@@ -17,8 +17,7 @@ export function renderChart(
   values: object,
   existing?: Manifest,
 ): Promise<ToolRun> {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-chart-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const [valuesFile, existingFile] = [join(folder, 'values.json'), join(folder, 'existing.json')];
   writeFileSync(valuesFile, JSON.stringify(values));
   if (existing !== undefined) writeFileSync(existingFile, JSON.stringify(existing));

@@ -1,7 +1,6 @@
 // A file source over a temporary folder, and the loads it delivers, for tests of the file source.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
@@ -14,6 +13,7 @@ import { createLoadRules } from '../../worker/rules-source/load-rules.ts';
 import type { LoadResult, RulesSource } from '../../worker/rules-source/source.ts';
 import type { RecordedLog } from './recorded-log.ts';
 import { createRecordedLog } from './recorded-log.ts';
+import { createTemporaryFolder } from './temporary-folder.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface RulesFolder {
@@ -28,8 +28,7 @@ export interface RulesFolder {
 }
 
 export function createRulesFolder(t: Pick<ExecutionContext, 'teardown'>): RulesFolder {
-  const path = mkdtempSync(join(tmpdir(), 'rules-'));
-  t.teardown(() => rmSync(path, { recursive: true, force: true }));
+  const path = createTemporaryFolder(t);
   const write = (name: string, text: string) => {
     mkdirSync(dirname(join(path, name)), { recursive: true });
     writeFileSync(join(path, name), text);

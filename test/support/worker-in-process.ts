@@ -1,7 +1,6 @@
 // The real worker inside of the test's own process, put together from an environment as the program
 // does it: quicker than a process of its own, and on whatever clock a test turns.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '../../shared/clock.ts';
@@ -10,6 +9,7 @@ import { createWorker, type Worker } from '../../worker/worker.ts';
 import { freePort } from './free-port.ts';
 import type { ManualClock } from './manual-clock.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+import { createTemporaryFolder } from './temporary-folder.ts';
 
 const host = '127.0.0.1';
 const startTimeoutMs = 30_000;
@@ -56,8 +56,7 @@ export async function launchWorker(
   t: ExecutionContext,
   { env, rules, clock = systemClock }: WorkerInProcessOptions,
 ): Promise<WorkerInProcess> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-in-process-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   await mkdir(join(folder, 'config'));
   const files = typeof rules === 'string' ? new Map([['rules.yaml', rules]]) : (rules ?? []);
   for (const [name, text] of files) await writeFile(join(folder, 'config', name), text);

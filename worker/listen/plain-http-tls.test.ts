@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { Agent, request } from 'node:https';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
@@ -16,13 +15,13 @@ import {
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createStubMetrics } from '../../test/support/stub-metrics.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createHealth } from '../health.ts';
 import { createDebugServer } from './debug.ts';
 import { createHttpServer } from './http.ts';
 
 async function writePair(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-http-tls-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const files = {
     certFile: join(folder, 'cert.pem'),
     keyFile: join(folder, 'key.pem'),

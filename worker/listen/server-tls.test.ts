@@ -1,5 +1,4 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import {
@@ -9,12 +8,12 @@ import {
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { describeCertificates, readServerTls } from './server-tls.ts';
 
 test('loads of certificates are counted, and until when they are valid and whether new ones are refused is told', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-server-tls-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
   /** At once: the files are being read all the time. */
   const replaceFile = async (path: string, text: string) => {

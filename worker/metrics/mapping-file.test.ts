@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { parseMapping, readMappingFile } from './mapping-file.ts';
 import { createMetricMapper, type Mapping } from './metric-mapping.ts';
 
@@ -153,8 +153,7 @@ test('fields without effect are warned of', (t) => {
 });
 
 test('a file is read, its warnings are logged and its errors end the start', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-mapping-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const file = join(folder, 'm.yaml');
   const log = createRecordedLog();
 

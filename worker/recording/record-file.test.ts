@@ -1,18 +1,17 @@
 // The file of recorded decisions where it cannot be written, or was left in the middle of a line.
-import { appendFile, mkdir, mkdtemp, readFile, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, mkdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createRegistry } from '../metrics/registry.ts';
 import { maxBufferedBytes } from './record-buffer.ts';
 import { createRecordFile, retryMs } from './record-file.ts';
 
 async function setUp(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-record-file-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const clock = createManualClock();
   const log = createRecordedLog();

@@ -1,20 +1,19 @@
 // The benchmark as a person starts it, in its quick mode: that it runs, not what it measures.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import type { BenchResults } from '../../bench/results.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const mainFile = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
 
 test('a quick run measures the worker beside the yardstick and writes table, picture and rounds', async (t) => {
   t.timeout(300_000);
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-bench-test-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const args = ['--quick', '--seconds', '2', '--rate', '500', '--output', folder];
   const names = ['redis-4-descriptors', 'unlimited-tls'];
   const child = spawn(

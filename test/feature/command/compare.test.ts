@@ -1,11 +1,11 @@
 // `compare`: real workers asked what was recorded of a real worker.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 const rules = `
@@ -26,8 +26,7 @@ const answers = {
 const memory = { BACKEND_TYPE: 'memory', ...answers };
 
 async function record(t: ExecutionContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-compare-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '1' };
   const worker = await startWorker(t, { env, rules });

@@ -2,11 +2,11 @@
 // output that is closed early.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import packageFile from '../../../package.json' with { type: 'json' };
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const programs = {
@@ -55,8 +55,7 @@ for (const [name, file] of Object.entries(programs)) {
 }
 
 test('router routes ends quietly when nobody reads its output', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-routes-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const controller = join(root, 'shared/router/controller.ts');
   const classes = Array.from(
     { length: 2_000 },

@@ -1,17 +1,16 @@
 // Recorded decisions replayed by `check --replay`: what a real worker recorded, and files of every other kind.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { RecordedDecision, RecordHeader } from '../../../shared/decision-record.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 function createFolder(t: ExecutionContext) {
-  const path = mkdtempSync(join(tmpdir(), 'ratelane-replay-'));
-  t.teardown(() => rmSync(path, { recursive: true, force: true }));
+  const path = createTemporaryFolder(t);
   return {
     path,
     write(name: string, text: string): string {

@@ -1,29 +1,16 @@
 // The test command: on the samples, on a file for each kind of mistake, and on expectations that do not hold.
-import {
-  copyFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseXml, XmlElement } from '@rgrove/parse-xml';
 import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const inProject = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 const badFolder = inProject('test/fixtures/rule-tests/bad');
 const failing = inProject('test/fixtures/rule-tests/failing/answers_test.yaml');
 const samples = inProject('compose/rule-tests');
-
-function createFolder(t: ExecutionContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-rule-tests-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 function writeTest(folder: string, text: string, name = 'a_test.yaml'): string {
   const file = join(folder, name);
@@ -68,7 +55,7 @@ test('each expectation that does not hold is told where it is written', async (t
 });
 
 test('--update writes what is, and changes nothing else', async (t) => {
-  const file = join(createFolder(t), 'answers_test.yaml');
+  const file = join(createTemporaryFolder(t), 'answers_test.yaml');
   copyFileSync(failing, file);
   const before = readFileSync(file, 'utf8').split('\n');
   const updated = await runInProcess(['test', file, '--update']);
@@ -86,7 +73,7 @@ test('--update writes what is, and changes nothing else', async (t) => {
 
 test('--update keeps comments, quotes and layout, and fills keys without a value', async (t) => {
   const file = writeTest(
-    createFolder(t),
+    createTemporaryFolder(t),
     `# Rules of the shop.
 ${customers}tests:
   - name: "first"   # of many
@@ -124,7 +111,7 @@ test('a value that stands for two answers that differ is left alone, and told', 
       - {descriptor: {customer: ada}, remaining: &left 7}
       - {descriptor: {customer: ada}, remaining: *left}
 `;
-  const file = writeTest(createFolder(t), text);
+  const file = writeTest(createTemporaryFolder(t), text);
   const { code, out } = await runInProcess(['test', file, '--update']);
   t.is(code, 1);
   t.regex(out, /remaining is 2, not 7\n/);
@@ -133,7 +120,7 @@ test('a value that stands for two answers that differ is left alone, and told', 
 
 test('rules that end are tested before and after their end', async (t) => {
   const file = writeTest(
-    createFolder(t),
+    createTemporaryFolder(t),
     `rules:
   domain: shop
   descriptors:
@@ -162,7 +149,7 @@ tests:
 
 test('settings of the worker change what is decided', async (t) => {
   const file = writeTest(
-    createFolder(t),
+    createTemporaryFolder(t),
     `rules:
   domain: shop
   descriptors:
@@ -183,7 +170,7 @@ tests:
 });
 
 test('coverage names each limit that no test reaches', async (t) => {
-  const folder = createFolder(t);
+  const folder = createTemporaryFolder(t);
   writeTest(
     folder,
     'domain: shop\ndescriptors:\n  - key: a\n    rate_limit: {unit: day, requests_per_unit: 1}\n    descriptors:\n      - {key: b, value: c, rate_limit: {unlimited: true}}\n',
@@ -275,7 +262,7 @@ function checkJunit(t: ExecutionContext, element: XmlElement): void {
 }
 
 test('JUnit XML keeps to its schema, whatever the names are', async (t) => {
-  const folder = createFolder(t);
+  const folder = createTemporaryFolder(t);
   const odd = `${customers}tests:\n  - {name: "a <b> & \\"c\\"\\u0001\\n]]>", domain: shop, requests: [{descriptor: {customer: ada}, remaining: 7}]}\n`;
   const files = [failing, join(badFolder, 'no-name.yaml'), writeTest(folder, odd), samples];
   const { code, out } = await runInProcess(['test', ...files, '--format', 'junit']);
@@ -298,7 +285,7 @@ test.serial('a thousand tests take less than a second of a processor', async (t)
     statistics: {shop.customer: {total_hits: 4, over_limit: 1}}
 `,
   );
-  const file = writeTest(createFolder(t), `${customers}tests:\n${tests.join('')}`);
+  const file = writeTest(createTemporaryFolder(t), `${customers}tests:\n${tests.join('')}`);
   // The first run loads and compiles.
   await runInProcess(['test', samples]);
   const began = process.cpuUsage();
@@ -312,7 +299,7 @@ test.serial('a thousand tests take less than a second of a processor', async (t)
 });
 
 test('a folder without tests is wrong usage, and so is a path that is not there', async (t) => {
-  const folder = createFolder(t);
+  const folder = createTemporaryFolder(t);
   const empty = await runInProcess(['test', folder]);
   t.is(empty.code, 2);
   t.regex(empty.err, /has no file named \*_test\.yaml or \*_test\.yml\n$/);

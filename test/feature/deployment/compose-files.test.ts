@@ -1,13 +1,13 @@
 // The compositions in compose/: each overlay on the base, read by the library that Docker Compose
 // reads them with, and what they set held against what the programs know.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'compose');
 const base = 'compose.yaml';
@@ -73,8 +73,7 @@ testWith(test, 'compose-spec')(
   async (t) => {
     const { services } = await readComposition(['tls.yaml']);
     const [shell = '', ...args] = services['certificates']?.entrypoint ?? [];
-    const cwd = mkdtempSync(join(tmpdir(), 'ratelane-certificates-'));
-    t.teardown(() => rmSync(cwd, { recursive: true }));
+    const cwd = createTemporaryFolder(t);
     const make = () => execFileSync(shell, args, { cwd, stdio: 'pipe', timeout: 60_000 });
     make();
     for (const name of ['redis', 'control-plane']) {

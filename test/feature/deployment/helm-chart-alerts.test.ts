@@ -1,6 +1,5 @@
 // The alerts of the Helm chart: each is about the programs of its own release, whatever that is called.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { alertCauses, calmSeries, type PromtoolSeries } from '../../support/alert-causes.ts';
@@ -11,6 +10,7 @@ import {
   readManifests,
   renderChart,
 } from '../../support/rendered-chart.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const testAlerts = testWith(test.serial, 'chart-check', 'promtool');
 const observability = join(import.meta.dirname, '..', '..', '..', 'compose', 'observability');
@@ -117,8 +117,7 @@ async function runRules(
   groups: readonly Manifest[],
   tests: readonly object[],
 ) {
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-chart-alerts-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const [rulesFile, testFile] = [join(folder, 'rules.json'), join(folder, 'rules.test.json')];
   writeFileSync(rulesFile, JSON.stringify({ groups }));
   writeFileSync(

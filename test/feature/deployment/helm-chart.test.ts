@@ -3,8 +3,7 @@
 // the programs know and need. How the control planes find each other: helm-chart-peers.test.ts; its alerts:
 // helm-chart-alerts.test.ts; what it says after the installation, and its probes: test/e2e/helm-chart.test.ts.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parseAllDocuments } from 'yaml';
@@ -20,6 +19,7 @@ import {
   readNotes,
   renderChart as render,
 } from '../../support/rendered-chart.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');
 /** After SIGTERM, as worker/docs/failures.md says. */
@@ -453,8 +453,7 @@ testChart('a repository over ssh is asked with the key and the hosts of a Secret
   );
   t.is(environment['RATELANE_WEBHOOK_SECRET_FILE'], '/run/secrets/git/webhook-secret');
   // As git runs it; ssh tells what it would do, with keys that exist.
-  const folder = mkdtempSync(join(tmpdir(), 'ratelane-git-ssh-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   writeFileSync(join(folder, 'ssh-privatekey'), '');
   const command = environment['GIT_SSH_COMMAND']?.replaceAll('/run/secrets/git-ssh', folder);
   const told = execFileSync('sh', ['-c', `${command} -T -G git.example`], { encoding: 'utf8' });

@@ -1,7 +1,6 @@
 // Alerts and dashboard of compose/observability: read by Prometheus' own tool, fed with what each alert
 // is for, and held against what real programs say of themselves.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -14,6 +13,7 @@ import { freePort } from '../../support/free-port.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { createCaller } from '../../support/worker-caller.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
 
@@ -78,8 +78,7 @@ function toInput(series: PromtoolSeries) {
 }
 
 async function testRules(t: ExecutionContext, tests: readonly object[]): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), 'ratelane-alerts-'));
-  t.teardown(() => rmSync(place, { recursive: true }));
+  const place = createTemporaryFolder(t);
   const file = join(place, 'alerts.test.json');
   const alertsFile = join(folder, 'alerts.yaml');
   writeFileSync(
@@ -183,8 +182,7 @@ testWith(test, 'promtool')(
 );
 
 testWith(test, 'promtool')("the dashboard's expressions can be read", async (t) => {
-  const place = mkdtempSync(join(tmpdir(), 'ratelane-dashboard-'));
-  t.teardown(() => rmSync(place, { recursive: true }));
+  const place = createTemporaryFolder(t);
   const rules = expressions.map((expr, index) => ({
     record: `panel:expression_${index}`,
     expr: expr.replaceAll('$__rate_interval', '5m'),
@@ -247,8 +245,7 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   const redis = await startRedisServer(t);
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 1));
-  const tls = mkdtempSync(join(tmpdir(), 'ratelane-observed-tls-'));
-  t.teardown(() => rmSync(tls, { recursive: true }));
+  const tls = createTemporaryFolder(t);
   const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(tls, file)) as [
     string,
     string,

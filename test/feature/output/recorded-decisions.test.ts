@@ -1,12 +1,12 @@
 // Recorded decisions, from what callers ask to the lines of the file.
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import type { RecordedDecision, RecordGap, RecordHeader } from '../../../shared/decision-record.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { createWorkerCaller } from '../../support/worker-caller.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
@@ -27,12 +27,6 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 5}
 `;
 const memory = { BACKEND_TYPE: 'memory' };
-
-async function createFolder(t: ExecutionContext): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-recorded-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 type Line = RecordHeader | RecordedDecision | RecordGap;
 
@@ -66,7 +60,7 @@ const usersOf = (decisions: readonly RecordedDecision[]) =>
   decisions.map(({ descriptors }) => descriptors[0]?.entries[0]?.value ?? '');
 
 test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of it needs', async (t) => {
-  const path = join(await createFolder(t), 'decisions');
+  const path = join(createTemporaryFolder(t), 'decisions');
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '1' };
   const worker = await startWorker(t, { env, rules, clock: stoppedClock });
   const { http } = await worker.started;
@@ -142,7 +136,7 @@ test('RECORD_DECISIONS: a line has the request, its answer, and what a replay of
 });
 
 test('RECORD_DECISIONS_RATE: a descriptor is recorded with all its requests or none, the same ones on each worker', async (t) => {
-  const folder = await createFolder(t);
+  const folder = createTemporaryFolder(t);
   const users = Array.from({ length: 400 }, (_, index) => `user-${index}`);
   const record = async (name: string): Promise<RecordedDecision[]> => {
     const path = join(folder, name);
@@ -168,7 +162,7 @@ test('RECORD_DECISIONS_RATE: a descriptor is recorded with all its requests or n
 });
 
 test('descriptors that only came along, or share a counter with other values, are marked', async (t) => {
-  const path = join(await createFolder(t), 'decisions');
+  const path = join(createTemporaryFolder(t), 'decisions');
   const env = { ...memory, RECORD_DECISIONS: path, RECORD_DECISIONS_RATE: '0.3' };
   const worker = await startWorker(t, { env, rules });
   for (let index = 0; index < 100; index++) {
@@ -183,7 +177,7 @@ test('descriptors that only came along, or share a counter with other values, ar
 });
 
 test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, which says so', async (t) => {
-  const path = join(await createFolder(t), 'decisions');
+  const path = join(createTemporaryFolder(t), 'decisions');
   const env = {
     ...memory,
     RECORD_DECISIONS: path,
@@ -205,7 +199,7 @@ test('RECORD_DECISIONS_MAX_PER_SECOND: what is more is missing in the file, whic
 });
 
 test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_SECRET: values of these keys are nowhere in the file, and distinct ones stay distinct', async (t) => {
-  const folder = await createFolder(t);
+  const folder = createTemporaryFolder(t);
   const record = async (name: string, hashKey: string): Promise<string[]> => {
     const path = join(folder, name);
     const env = {
@@ -234,7 +228,7 @@ test('RECORD_DECISIONS_HASHED_KEYS, RECORD_DECISIONS_HASH_SECRET: values of thes
 });
 
 test('RECORD_DECISIONS_FILE_SIZE_IN_BYTES, RECORD_DECISIONS_FILES: a full file is turned over, and so many are kept', async (t) => {
-  const folder = await createFolder(t);
+  const folder = createTemporaryFolder(t);
   const path = join(folder, 'decisions');
   const maxBytes = 4 * 1024 * 1024;
   const env = {
@@ -277,7 +271,7 @@ test('while the disk is full decisions go on, and it is said once', async (t) =>
 
 test('the processes of a worker record in one file', async (t) => {
   const redis = await startRedisServer(t);
-  const path = join(await createFolder(t), 'decisions');
+  const path = join(createTemporaryFolder(t), 'decisions');
   const worker = await startWorkerProcess(t, {
     rules: { 'a.yaml': rules },
     env: {

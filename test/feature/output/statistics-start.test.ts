@@ -1,12 +1,12 @@
 // The statistics' part in a worker's start: what keeps it from starting, and what a mapping file does.
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { freePort } from '../../support/free-port.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { spawnWorkerProcess, startWorkerProcess } from '../../support/worker-process.ts';
 
 const rules = {
@@ -20,8 +20,7 @@ descriptors:
 const base = { BACKEND_TYPE: 'memory', DISABLE_STATS: 'false', USE_PULLMETRICS: 'true' };
 
 async function writeMapping(t: ExecutionContext, text: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-mapping-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const file = join(folder, 'mapping.yaml');
   await writeFile(file, text);
   return file;

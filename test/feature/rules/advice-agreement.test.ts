@@ -1,11 +1,11 @@
 // What people ask before and after a decision says what workers do: `explain` and `check` against a worker that
 // reads the same files. Each rule has a limit of its own, so the answer tells which one decided.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
 import { createRandom } from '../../support/random.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 /** Folders and files whose names begin alike: their order is not that of the letters. */
@@ -43,8 +43,7 @@ function drawFiles(seed: number) {
 }
 
 async function writeFiles(t: ExecutionContext, texts: ReadonlyMap<string, readonly string[]>) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-agreement-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   for (const [path, lines] of texts) {
     const file = join(folder, 'config', path);
     await mkdir(dirname(file), { recursive: true });

@@ -1,7 +1,6 @@
 // What a change would do, told before it is made: what was recorded beside what then really happens, and everything that
 // can stand in the way.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { EffectJson } from '../../../control-plane/admin/effect-json.ts';
@@ -11,16 +10,11 @@ import { type AdminApiOptions, startAdminApi } from '../../support/admin-api.ts'
 import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 const customers = (limit: number) =>
   `domain: d\ndescriptors:\n  - key: customer\n    rate_limit: { unit: year, requests_per_unit: ${limit} }\n`;
-
-function createFolder(t: ExecutionContext): string {
-  const path = mkdtempSync(join(tmpdir(), 'ratelane-what-if-'));
-  t.teardown(() => rmSync(path, { recursive: true, force: true }));
-  return path;
-}
 
 /** How many requests each customer makes, one after the other in turn. */
 const traffic = { ada: 31, bob: 20, erin: 12, finn: 10 };
@@ -28,7 +22,7 @@ const traffic = { ada: 31, bob: 20, erin: 12, finn: 10 };
 test('what is predicted of recorded traffic is what then happens, for each value', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('d.yaml', customers(20));
-  const recordings = createFolder(t);
+  const recordings = createTemporaryFolder(t);
   const flags = ['--config-dir', rules.path, '--recordings', recordings];
   const plane = await createControlPlaneProcess(t, { flags });
   await plane.start();
@@ -216,7 +210,7 @@ test('a domain of which nothing was seen has no figures, and says why', async (t
 });
 
 test('recordings that cannot be used are told, and an estimate takes their place', async (t) => {
-  const folder = createFolder(t);
+  const folder = createTemporaryFolder(t);
   const notesOf = async (recordings: string) => {
     const { ask } = await start(t, { ...seen, recordings });
     const { basis, notes } = (await ask({ yaml: minutes(10) })).body.effect;

@@ -1,6 +1,5 @@
 // Settings of where rules come from, from the environment to the rules in force.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -18,6 +17,7 @@ import {
   startScriptedAdsServer,
 } from '../../support/scripted-ads-server.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
   launchWorker,
   startWorker,
@@ -146,8 +146,7 @@ const tlsNames = [
 
 /** Of a server that is proxy.example, not localhost, and wants a certificate of its caller. */
 async function startTlsServer(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-xds-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const write = async (name: string, text: string) => {
     await writeFile(join(folder, name), text);
     return join(folder, name);

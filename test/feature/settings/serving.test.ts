@@ -1,8 +1,7 @@
 // Settings of the ports, from the environment to the wire.
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
@@ -16,6 +15,7 @@ import {
 } from '../../contract/grpc-transport-certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
@@ -133,8 +133,7 @@ test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about mo
 
 /** Files of a certificate for localhost, and of the authority it comes from. */
 async function writeCertificate(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-serving-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const write = async (name: string, text: string) => {
     await writeFile(join(folder, name), text);
     return join(folder, name);

@@ -1,6 +1,5 @@
 // Settings of the connections that both key-value stores share, from the environment to the server.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
@@ -12,6 +11,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { launchWorker, startWorker } from '../../support/worker-in-process.ts';
 
 const rules = `
@@ -33,8 +33,7 @@ const tlsNames = [
 
 /** Of a server that has a certificate for another name, and wants one of its caller. */
 async function startTlsServer(t: ExecutionContext) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-store-tls-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const write = async (name: string, text: string) => {
     await writeFile(join(folder, name), text);
     return join(folder, name);

@@ -1,7 +1,6 @@
 // Settings of the two key-value stores, from the environment to the servers. Each pair of names is
 // tried on the store that it is for; the store for limits per second has a plain one beside it.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -11,6 +10,7 @@ import { ownedByFile } from '../../support/owner.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 import { startRedisSentinels } from '../../support/redis-sentinel.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorker, type WorkerInProcess } from '../../support/worker-in-process.ts';
 
 const rules = `
@@ -140,8 +140,7 @@ testBoth(
   },
   async (t, store, { authFile }) => {
     const redis = await startRedisServer(t, { args: ['--requirepass', 'open'], auth: ['open'] });
-    const folder = await mkdtemp(join(tmpdir(), 'ratelane-settings-'));
-    t.teardown(() => rm(folder, { recursive: true }));
+    const folder = createTemporaryFolder(t);
     const file = join(folder, 'password');
     await writeFile(file, 'open\n');
     const worker = await store.start(t, { [store.url]: redis.url, [authFile]: file });

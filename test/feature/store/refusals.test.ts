@@ -1,7 +1,6 @@
 // What Redis refuses: each refusal reaches the requests it concerns, by name, and nothing else; the
 // connection is kept, and the worker goes on by itself when the cause is gone.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
@@ -16,6 +15,7 @@ import { eventually } from '../../support/eventually.ts';
 import { ownedByFile } from '../../support/owner.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../../support/redis-store.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const server = startRedisServer(ownedByFile(test));
 
@@ -231,8 +231,7 @@ test('credentials and database of a redis:// URL are used', async (t) => {
 
 test('a rotated credentials file is read at the next connection', async (t) => {
   const redis = await startRedisServer(t, { args: ['--requirepass', 'first'], auth: ['first'] });
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-auth-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const file = join(folder, 'auth');
   await writeFile(file, ' first\n');
   const store = await openRedisStore(t, redis.url, {

@@ -1,8 +1,7 @@
 // Secrets that are replaced under load, the old ones refused, and the connections that were opened
 // with them killed: between two batches that costs no decision. What is in flight on a connection that
 // is killed fails, for it may have been counted and must not be sent again.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
@@ -24,6 +23,7 @@ import {
 } from '../../support/redis-store.ts';
 import { writeRedisTls } from '../../support/redis-tls.ts';
 import { loadPerSecond, type SteadyLoad, startSteadyLoad } from '../../support/steady-load.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const poolSize = 3;
 const rotations = 10;
@@ -31,8 +31,7 @@ const key = 'rotated_';
 
 async function setUpPassword(t: ExecutionContext) {
   const redis = await startRedisServer(t);
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-rotation-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const file = join(folder, 'auth');
   await redis.command('ACL', 'SETUSER', 'limits', 'on', '>secret0', '~*', '+@all');
   await writeFile(file, 'limits:secret0\n');

@@ -1,6 +1,5 @@
 // TLS with a Redis: whom the worker trusts, how it presents itself, and files replaced while it runs.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
@@ -16,6 +15,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, type RecordedRedisStore } from '../../support/redis-store.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 interface Setup {
   readonly server?: TestCertificate;
@@ -34,8 +34,7 @@ interface Running {
 }
 
 async function setUp(t: ExecutionContext, setup: Setup): Promise<Running> {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-store-tls-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const path = (name: string) => join(folder, name);
   const { cert, key } = setup.server ?? serverCertificate;
   await writeFile(path('server.pem'), cert);

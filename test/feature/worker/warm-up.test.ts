@@ -1,7 +1,6 @@
 // What a worker decides before it has callers, as its stores, its operator and its callers see it.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -10,6 +9,7 @@ import { warmUp } from '../../../worker/warm-up.ts';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/worker-process.ts';
 
 /** So that a busy machine gets through all of it. */
@@ -88,8 +88,7 @@ test('each of several processes decides before it has callers', async (t) => {
 
 test('ports with TLS are asked before they open, one that wants certificates of its callers too', async (t) => {
   const redis = await startRedisServer(t);
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-warm-up-'));
-  t.teardown(() => rm(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   const files = { cert: join(folder, 'cert'), key: join(folder, 'key'), ca: join(folder, 'ca') };
   await writeFile(files.cert, serverCertificate.cert);
   await writeFile(files.key, serverCertificate.key);

@@ -2,8 +2,6 @@
 // replaced while it runs.
 
 import { writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
@@ -19,6 +17,7 @@ import {
 } from '../../contract/grpc-transport-certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startXdsSource, type XdsSourceRun } from '../../support/xds-source-run.ts';
 
 interface Setup {
@@ -32,8 +31,7 @@ interface Setup {
 }
 
 async function setUp(t: ExecutionContext, setup: Setup) {
-  const folder = await mkdtemp(join(tmpdir(), 'ratelane-xds-tls-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = createTemporaryFolder(t);
   const files = {
     ca: join(folder, 'ca.pem'),
     cert: join(folder, 'cert.pem'),

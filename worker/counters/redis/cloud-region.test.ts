@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { createTemporaryFolder } from '../../../test/support/temporary-folder.ts';
 import { createRegionReader } from './cloud-region.ts';
 
 const names = [
@@ -16,8 +16,7 @@ const names = [
 
 /** A process whose files say this, on a machine that answers so. */
 async function setUp(t: ExecutionContext, config: string, answer?: RequestListener): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'cloud-region-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = createTemporaryFolder(t);
   for (const name of names) delete process.env[name];
   for (const [name, text] of [
     ['AWS_CONFIG_FILE', config],
