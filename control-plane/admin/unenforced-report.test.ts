@@ -1,12 +1,12 @@
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { findUnenforced } from './unenforced-report.ts';
 import type { WorkerJson } from './worker-json.ts';
 
 const workerOf = (id: string, group: string, metadata: object = {}) =>
   ({ id, group, metadata, address: '10.0.0.1:5' }) as WorkerJson;
 const ours = (id: string, group: string) =>
-  workerOf(id, group, Object.fromEntries([ourFieldsAnnouncement]));
+  workerOf(id, group, Object.fromEntries([extensionsAnnouncement]));
 const groupOf = (name: string, ...domains: string[]) => ({
   name,
   domains,

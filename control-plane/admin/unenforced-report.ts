@@ -1,7 +1,7 @@
 // Workers that were sent rules without the fields that only Ratelane's own workers read
 // (behaviour: fields-of-our-own): a limit may hold on the others only. Pure.
 import Type from 'typebox';
-import { ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsKey } from '../../shared/rules/wire/resource-fields.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { InForceState } from '../snapshot/snapshot-state.ts';
 import type { WorkerJson } from './worker-json.ts';
@@ -32,7 +32,7 @@ export function findUnenforced(
     );
     const [first, ...others] = workers.filter(
       ({ group, metadata }) =>
-        group !== null && having.has(group) && !announcesAll(metadata[ourFieldsKey], fields),
+        group !== null && having.has(group) && !announcesAll(metadata[extensionsKey], fields),
     );
     if (first === undefined) return [];
     const example = { id: first.id, address: first.address };

@@ -4,7 +4,7 @@
 import { createRuleAdvice, type PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { listOurFields } from '../../shared/rules/wire/resource-fields.ts';
+import { listExtensions } from '../../shared/rules/wire/resource-fields.ts';
 import { listOf } from '../../shared/rules/yaml/map-reader.ts';
 
 const hint =
@@ -17,7 +17,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
   const found = new Map<RuleDocument, { first: PlacedRule; count: number; fields: Set<string> }>();
 
   function visit(rule: PlacedRule): void {
-    const fields = listOurFields(rule.descriptor);
+    const fields = listExtensions(rule.descriptor);
     if (fields.length > 0) {
       const entry = found.get(rule.document) ?? { first: rule, count: 0, fields: new Set() };
       entry.count++;
@@ -35,7 +35,7 @@ export function findWorkerOnlyFields(rules: readonly PlacedRule[]): Problem[] {
     return createRuleAdvice(
       'worker-only-field',
       first,
-      listOurFields(first.descriptor)[0],
+      listExtensions(first.descriptor)[0],
       message,
       fields.has('until') ? endHint : hint,
     );

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
-import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import {
@@ -48,7 +48,7 @@ const node = (id: string, metadata: readonly (readonly [string, string])[] = [])
   cluster: '',
   metadata: new Map(metadata),
 });
-const ourNode = (id: string) => node(id, [ourFieldsAnnouncement]);
+const ownNode = (id: string) => node(id, [extensionsAnnouncement]);
 const messagesOf = (snapshot: Snapshot | undefined) =>
   [...(snapshot?.resources.values() ?? [])].map(({ any }) =>
     rateLimitConfig.deserialize(any.subarray(any.indexOf(0x12) + toHeadLength(any))),
@@ -68,7 +68,7 @@ test('the files of a domain are served in the order in which a worker takes file
     },
     { mergeDomains: true },
   );
-  const [message] = messagesOf(groups[0]?.others);
+  const [message] = messagesOf(groups[0]?.standard);
   t.deepEqual(
     message?.descriptors?.map(({ value }) => value),
     ['*', 'a*'],
@@ -131,7 +131,7 @@ test('files of one domain are merged into one resource, or refused', (t) => {
     'b.yaml': 'domain: d\ndescriptors: [{ key: two, rate_limit: { unlimited: true } }]',
   };
   const { groups } = builtFrom(files, { mergeDomains: true });
-  const messages = messagesOf(groups[0]?.ours);
+  const messages = messagesOf(groups[0]?.extended);
   t.deepEqual(
     messages.map(({ name, descriptors }) => [name, ...(descriptors ?? []).map(({ key }) => key)]),
     [['d', 'one', 'two']],
@@ -147,7 +147,7 @@ test('files of one domain are merged into one resource, or refused', (t) => {
 
 test('versions follow from the rules, not from where and how they are written', (t) => {
   const version = (files: Readonly<Record<string, string>>) =>
-    builtFrom(files, { mergeDomains: true }).groups[0]?.ours.version;
+    builtFrom(files, { mergeDomains: true }).groups[0]?.extended.version;
   const plain = version({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 2) });
   t.is(version({ 'z.yaml': ruleText('a', 1), 'b/c.yaml': `# new\n${ruleText('b', 2)}` }), plain);
   t.is(version({ 'a.yaml': ruleText('b', 2), 'b.yaml': ruleText('a', 1) }), plain);
@@ -165,7 +165,7 @@ test('versions follow from the rules, not from where and how they are written', 
   );
 });
 
-const withOurFields = `domain: shop
+const withExtensions = `domain: shop
 descriptors:
   - key: path
     value: /a*
@@ -177,23 +177,23 @@ descriptors:
 `;
 
 test('only nodes that announce themselves get the fields that the message lacks', (t) => {
-  const { groups, leftOut } = builtFrom({ 'a.yaml': withOurFields, 'b.yaml': ruleText('b', 1) });
-  const ours = selectSnapshot(groups, ourNode('n'));
+  const { groups, leftOut } = builtFrom({ 'a.yaml': withExtensions, 'b.yaml': ruleText('b', 1) });
+  const own = selectSnapshot(groups, ownNode('n'));
   const others = selectSnapshot(groups, node('n'));
-  t.not(ours?.version, others?.version);
-  t.is(ours?.resources.get('b'), others?.resources.get('b'));
+  t.not(own?.version, others?.version);
+  t.is(own?.resources.get('b'), others?.resources.get('b'));
   const metadataOf = (snapshot: Snapshot | undefined) =>
     messagesOf(snapshot)[1]?.descriptors?.map(({ metadata }) =>
       Object.keys(metadata?.fields ?? {}),
     );
-  t.deepEqual(metadataOf(ours), [['ratelane.fields'], ['ratelane.fields']]);
+  t.deepEqual(metadataOf(own), [['ratelane.fields'], ['ratelane.fields']]);
   t.deepEqual(metadataOf(others), [[], []]);
   t.deepEqual(
     [...leftOut],
     [['shop', ['descriptors[0].share_threshold', 'descriptors[1].value_to_metric']]],
   );
   t.is(
-    problemsOf({ 'a.yaml': withOurFields }),
+    problemsOf({ 'a.yaml': withExtensions }),
     `a.yaml:1:9: note: share_threshold and value_to_metric of domain 'shop' (2 places) cannot be sent to workers that are not Ratelane's; they get the rules without [worker-only-field]
     domain: shop
             ^`,
@@ -201,12 +201,12 @@ test('only nodes that announce themselves get the fields that the message lacks'
 });
 
 test('one field that the message lacks is told of its domain', (t) => {
-  const text = withOurFields.replace('    value_to_metric: true\n', '');
+  const text = withExtensions.replace('    value_to_metric: true\n', '');
   t.deepEqual([...builtFrom({ 'a.yaml': text }).leftOut.keys()], ['shop']);
 });
 
 test('what only matters of valid rules is not told of a revision with errors', (t) => {
-  const problems = problemsOf({ 'a.yaml': withOurFields, 'b.yaml': 'domain:' });
+  const problems = problemsOf({ 'a.yaml': withExtensions, 'b.yaml': 'domain:' });
   t.regex(problems, /^b\.yaml:1/);
   t.notRegex(problems, /a\.yaml/);
 });
@@ -218,7 +218,7 @@ test('names of limits keep the dots of their keys', (t) => {
 
 test('where it makes no difference, both kinds of nodes share one snapshot', (t) => {
   const { groups } = builtFrom({ 'a.yaml': ruleText('a', 1) });
-  t.is(groups[0]?.ours, groups[0]?.others);
+  t.is(groups[0]?.extended, groups[0]?.standard);
 });
 
 test('a group gets the domains that it is given', (t) => {
@@ -243,7 +243,7 @@ test('groups of the same domains share one snapshot', (t) => {
     [nodeGroupsFile]: 'groups: [{ name: a, match: { id: a }, domains: shop }]',
   });
   t.is(groups.length, 2);
-  t.is(groups[0]?.ours, groups[1]?.ours);
+  t.is(groups[0]?.extended, groups[1]?.extended);
 });
 
 test('a response larger than workers take is refused, for the group that it is for', (t) => {
@@ -265,16 +265,16 @@ test('a response of exactly the bytes that workers take is none too large', (t) 
   const files = { 'a.yaml': ruleText('a', 1) };
   const [group] = builtFrom(files).groups;
   if (group === undefined) throw new Error('there is always one');
-  const bytes = largestResponseBytes(group.ours);
+  const bytes = largestResponseBytes(group.extended);
   t.true(build(files, { maxResponseBytes: bytes }).ok);
   t.false(build(files, { maxResponseBytes: bytes - 1 }).ok);
 });
 
 test('the larger one of the two kinds of responses has to be one that workers take', (t) => {
-  const files = { 'a.yaml': withOurFields };
+  const files = { 'a.yaml': withExtensions };
   const [group] = builtFrom(files).groups;
   if (group === undefined) throw new Error('there is always one');
-  const [ours, others] = [group.ours, group.others].map(largestResponseBytes);
+  const [ours, others] = [group.extended, group.standard].map(largestResponseBytes);
   t.true((ours ?? 0) > (others ?? 0));
   t.false(build(files, { maxResponseBytes: others ?? 0 }).ok);
 });
@@ -290,7 +290,7 @@ test('by default a response may have the four MiB that the reference worker take
   const probe = buildWith(near, Number.POSITIVE_INFINITY);
   const [group] = probe.ok ? probe.built.groups : [];
   if (group === undefined) throw new Error('there is always one');
-  const most = 4_194_304 - (largestResponseBytes(group.ours) - near);
+  const most = 4_194_304 - (largestResponseBytes(group.extended) - near);
   t.true(buildWith(most).ok);
   t.false(buildWith(most + 1).ok);
 });
@@ -309,7 +309,7 @@ test('steps of a rollout are warned of where revisions are not rolled out', (t) 
 });
 
 test('no rules at all are a revision as well, with a warning', (t) => {
-  t.is(builtFrom({}).groups[0]?.ours.resources.size, 0);
+  t.is(builtFrom({}).groups[0]?.extended.resources.size, 0);
   t.is(
     problemsOf({}),
     '(all files): warning: no file named *.yaml or *.yml; no limit applies [no-rules-file]',
@@ -325,18 +325,18 @@ descriptors:
   const lift =
     '  - {key: user, value: ada, until: 2026-11-24T18:00:00Z, rate_limit: {unlimited: true}}\n';
   const older = node('older', [['ratelane.fields', 'value_to_metric share_threshold']]);
-  const theirs = node('theirs');
+  const otherNode = node('other');
   const plain = builtFrom({ 'shop.yaml': usual }).groups;
   const built = builtFrom({ 'shop.yaml': `${usual}${lift}` });
   const versionOf = (groups: typeof plain, of: typeof older) => selectSnapshot(groups, of)?.version;
-  const [message] = messagesOf(selectSnapshot(built.groups, ourNode('ours')));
+  const [message] = messagesOf(selectSnapshot(built.groups, ownNode('own')));
   t.deepEqual(
     message?.descriptors?.map(({ value }) => value ?? ''),
     ['', 'ada'],
   );
-  t.is(versionOf(built.groups, older), versionOf(plain, ourNode('ours')));
-  t.is(versionOf(built.groups, theirs), versionOf(plain, theirs));
-  t.not(versionOf(plain, ourNode('ours')), versionOf(plain, theirs));
+  t.is(versionOf(built.groups, older), versionOf(plain, ownNode('own')));
+  t.is(versionOf(built.groups, otherNode), versionOf(plain, otherNode));
+  t.not(versionOf(plain, ownNode('own')), versionOf(plain, otherNode));
   t.deepEqual(built.leftOut.get('shop'), [
     'descriptors[0].value_to_metric',
     'descriptors[1].until',

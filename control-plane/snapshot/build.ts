@@ -46,11 +46,11 @@ export interface BuiltSnapshots {
 export interface GroupSnapshots {
   readonly group: NodeGroup;
   readonly domains: readonly string[];
-  /** For nodes that announce themselves as ours, for those of them that cannot end rules by themselves, and for
-   * all others; the same object where they are equal. */
-  readonly ours: Snapshot;
+  /** For nodes that announce themselves as Ratelane workers, for those of them that cannot end rules by
+   * themselves, and for all others; the same object where they are equal. */
+  readonly extended: Snapshot;
   readonly lasting: Snapshot;
-  readonly others: Snapshot;
+  readonly standard: Snapshot;
 }
 
 export type BuildOutcome =
@@ -204,12 +204,12 @@ function tryToEncode(
 /** One domain as the resource for workers, in its variants (behaviour: fields-of-our-own). */
 export interface DomainResource {
   /** The resource for workers that announce themselves as Ratelane's. */
-  readonly ours: Resource;
+  readonly extended: Resource;
   /** For those of them that cannot end rules by themselves; the same object where both are equal. */
   readonly lasting: Resource;
   /** The resource for all others; the same object where both are equal. */
-  readonly others: Resource;
-  /** The fields that `others` lacks, such as `descriptors[0].share_threshold`. */
+  readonly standard: Resource;
+  /** The fields that `standard` lacks, such as `descriptors[0].share_threshold`. */
   readonly leftOut: readonly string[];
   /** One for each document with such fields. */
   readonly notes: readonly Problem[];
@@ -254,16 +254,16 @@ function createDomainResource(
     position: undefined,
     descriptors: documents.flatMap(({ descriptors }) => descriptors),
   };
-  const { leftOut } = toResource(merged, { withOurFields: false });
+  const { leftOut } = toResource(merged, { withExtensions: false });
   // A worker that cannot end a rule by itself would keep it for as long as it reaches no control plane.
   const [endless = merged] = documentsAt([merged], Number.POSITIVE_INFINITY);
-  const encodeFor = (document: RuleDocument, withOurFields: boolean) =>
-    createResource(domain, encode(toResource(document, { withOurFields }).message));
-  const others = encodeFor(endless, false);
-  const lasting = unlessEqual(encodeFor(endless, true), others);
-  const ours = endless === merged ? lasting : encodeFor(merged, true);
+  const encodeFor = (document: RuleDocument, withExtensions: boolean) =>
+    createResource(domain, encode(toResource(document, { withExtensions }).message));
+  const standard = encodeFor(endless, false);
+  const lasting = unlessEqual(encodeFor(endless, true), standard);
+  const extended = endless === merged ? lasting : encodeFor(merged, true);
   const notes = leftOut.length === 0 ? [] : documents.flatMap(toNote);
-  return { ours, lasting, others, leftOut, notes };
+  return { extended, lasting, standard, leftOut, notes };
 }
 
 function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part): Part {
@@ -272,7 +272,7 @@ function unlessEqual<Part extends Resource | Snapshot>(part: Part, other: Part):
 
 /** The note stands at the document's domain. */
 function toNote(document: RuleDocument): Problem[] {
-  const { leftOut } = toResource(document, { withOurFields: false });
+  const { leftOut } = toResource(document, { withExtensions: false });
   const [first] = leftOut;
   if (first === undefined) return [];
   const names = [...new Set(leftOut.map((path) => path.slice(path.lastIndexOf('.') + 1)))].sort();
@@ -297,17 +297,17 @@ function toGroups(
   domains: readonly string[],
   resources: ReadonlyMap<string, DomainResource>,
 ): GroupSnapshots[] {
-  const known = new Map<string, Pick<GroupSnapshots, 'ours' | 'lasting' | 'others'>>();
+  const known = new Map<string, Pick<GroupSnapshots, 'extended' | 'lasting' | 'standard'>>();
   return groups.map((group) => {
     const chosen = domains.filter((domain) => matchesAny(group.domains, domain));
     const key = JSON.stringify(chosen);
     let snapshots = known.get(key);
     if (snapshots === undefined) {
       const variants = chosen.flatMap((domain) => resources.get(domain) ?? []);
-      const others = createSnapshot(variants.map((each) => each.others));
-      const lasting = unlessEqual(createSnapshot(variants.map((each) => each.lasting)), others);
-      const ours = unlessEqual(createSnapshot(variants.map((each) => each.ours)), lasting);
-      snapshots = { ours, lasting, others };
+      const standard = createSnapshot(variants.map((each) => each.standard));
+      const lasting = unlessEqual(createSnapshot(variants.map((each) => each.lasting)), standard);
+      const extended = unlessEqual(createSnapshot(variants.map((each) => each.extended)), lasting);
+      snapshots = { extended, lasting, standard };
       known.set(key, snapshots);
     }
     return Object.freeze({ group, domains: chosen, ...snapshots });
@@ -318,19 +318,19 @@ function toGroups(
 function toContent(groups: readonly GroupSnapshots[]): string {
   // Conditions matter too: a node may change groups while no group changes its content.
   const shown = JSON.stringify(
-    groups.map(({ group: { match }, ours, others }) => [
+    groups.map(({ group: { match }, extended, standard }) => [
       match.id?.map(({ text }) => text),
       match.cluster?.map(({ text }) => text),
       [...match.metadata].map(([name, patterns]) => [name, patterns.map(({ text }) => text)]),
-      ours.version,
-      others.version,
+      extended.version,
+      standard.version,
     ]),
   );
   return toDigest(shown);
 }
 
-function checkSize({ group, ours, others }: GroupSnapshots, maxBytes: number): Problem[] {
-  const bytes = Math.max(largestResponseBytes(ours), largestResponseBytes(others));
+function checkSize({ group, extended, standard }: GroupSnapshots, maxBytes: number): Problem[] {
+  const bytes = Math.max(largestResponseBytes(extended), largestResponseBytes(standard));
   if (bytes <= maxBytes) return [];
   const message = `the rules for node group '${toExcerpt(group.name)}' are a response of ${bytes} bytes, more than the ${maxBytes} that its workers take`;
   const hint = `give the group fewer domains in ${nodeGroupsFile}, or raise the limit here and at the workers (XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES)`;

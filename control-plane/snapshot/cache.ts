@@ -56,7 +56,7 @@ export interface SnapshotCache
   /** All other control planes have this revision in force: so has this one from now on. */
   followInForce(revision: Revision): void;
   /** Gives the revision on trial to these nodes; all others have what is in force. */
-  offerTrial(takes: (node: NodeIdentity) => boolean): void;
+  offerTrial(isOffered: (node: NodeIdentity) => boolean): void;
   /** The revision on trial is in force for everybody. */
   endTrial(): void;
   /** Nobody has the revision on trial any more: it is refused, for this reason. */
@@ -218,7 +218,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
           newest?.whole.id === whole.id
             ? newest.saidBefore
             : memory.verdictOf(whole.id, built.content),
-        takes: () => false,
+        isOffered: () => false,
       },
     });
   }
@@ -378,9 +378,9 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
       // The limits for whose removal it was held back are gone everywhere by now.
       letThrough(whole, outcome.warnings);
     },
-    offerTrial(takes) {
+    offerTrial(isOffered) {
       const { trial } = served.now;
-      if (trial !== undefined) served.change({ trial: { ...trial, takes } });
+      if (trial !== undefined) served.change({ trial: { ...trial, isOffered } });
     },
     endTrial() {
       const { trial } = served.now;

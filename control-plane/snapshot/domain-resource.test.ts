@@ -24,16 +24,16 @@ test('the same documents are encoded once, and others anew', (t) => {
   const first = made(one, two);
   t.is(made(one, two), first);
   t.not(made(one), first);
-  t.is(made(one, two).ours.version, first.ours.version);
+  t.is(made(one, two).extended.version, first.extended.version);
   const other = made(one, three);
-  t.not(other.ours.version, first.ours.version);
-  t.not(made(one, two, three).ours.version, other.ours.version);
-  t.not(made(two, one).ours.version, first.ours.version);
+  t.not(other.extended.version, first.extended.version);
+  t.not(made(one, two, three).extended.version, other.extended.version);
+  t.not(made(two, one).extended.version, first.extended.version);
   t.not(
     toDomainResource('shop', [two, one], (message) => encode(message)),
     made(two, one),
   );
-  t.is(made().ours.name, 'shop', 'a domain without documents');
+  t.is(made().extended.name, 'shop', 'a domain without documents');
 });
 
 test('each document with fields of our own is told of, and no other one', (t) => {

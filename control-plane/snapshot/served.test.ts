@@ -1,5 +1,5 @@
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
@@ -41,11 +41,11 @@ const inForce = (built: BuiltSnapshots): InForce => ({
   built,
   isAtOnce: true,
 });
-const trialOf = (built: BuiltSnapshots, takes: Trial['takes']): Trial => ({
+const trialOf = (built: BuiltSnapshots, isOffered: Trial['isOffered']): Trial => ({
   ...inForce(built),
   whole: { ...revision, files: [], problems: [] },
   saidBefore: undefined,
-  takes,
+  isOffered,
 });
 const node = (id: string, ...metadata: (readonly [string, string])[]): NodeIdentity => ({
   id,
@@ -55,13 +55,13 @@ const node = (id: string, ...metadata: (readonly [string, string])[]): NodeIdent
 
 const nodes = {
   chosen: node('shop-1'),
-  'chosen, of ours': node('shop-2', ourFieldsAnnouncement),
+  'chosen, a Ratelane worker': node('shop-2', extensionsAnnouncement),
   'not chosen': node('other-1'),
-  'not chosen, of ours': node('other-2', ourFieldsAnnouncement),
+  'not chosen, a Ratelane worker': node('other-2', extensionsAnnouncement),
   'chosen, of another group': node('mail-chosen'),
   'not chosen, of another group': node('mail-other'),
 };
-const some: Trial['takes'] = ({ id }) => id.startsWith('shop-') || id === 'mail-chosen';
+const some: Trial['isOffered'] = ({ id }) => id.startsWith('shop-') || id === 'mail-chosen';
 const nobody = () => false;
 const everybody = () => true;
 
@@ -107,10 +107,10 @@ const states: Readonly<Record<string, () => Serving>> = {
 
 /** The expected answer, straight from the texts. */
 function expectedOf({ inForce: present, trial }: Serving, of: NodeIdentity): string | undefined {
-  const built = (trial?.takes(of) ? trial : present)?.built;
+  const built = (trial?.isOffered(of) ? trial : present)?.built;
   const isMailer = of.id.startsWith('mail-') && built?.groups.length === 2;
   const group = built?.groups[isMailer ? 0 : built.groups.length - 1];
-  return (of.metadata.size > 0 ? group?.ours : group?.others)?.version;
+  return (of.metadata.size > 0 ? group?.extended : group?.standard)?.version;
 }
 
 for (const [from, before] of Object.entries(states)) {
@@ -207,9 +207,9 @@ test('a node is compared with and without the trial, whether it is chosen or not
   t.is(versions(nodes.chosen), undefined);
   served.change({ trial: trialOf(b, some) });
   for (const each of [nodes.chosen, nodes['not chosen']]) {
-    t.deepEqual(versions(each), [allGroup?.others.version, b.groups[1]?.others.version]);
+    t.deepEqual(versions(each), [allGroup?.standard.version, b.groups[1]?.standard.version]);
   }
-  const mail = mailGroup?.others.version;
+  const mail = mailGroup?.standard.version;
   t.deepEqual(versions(nodes['chosen, of another group']), [mail, mail]);
   served.change({ inForce: undefined });
   t.is(versions(nodes.chosen)?.[0], undefined);

@@ -1,7 +1,7 @@
 // Holds the snapshots that every node is served at this moment, and is the only place that changes them:
 // listeners are told of each change, and compare a node's snapshot before with the one now (xds/session.ts sends
 // nothing twice).
-import { announcesEnds, ourFieldsKey } from '../../shared/rules/wire/resource-fields.ts';
+import { announcesEnds, extensionsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
 import type { Said } from './admission.ts';
 import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
@@ -23,7 +23,7 @@ export interface Trial extends Omit<InForce, 'isAtOnce'> {
   /** About an earlier try of it, or of its content. */
   readonly saidBefore: Said | undefined;
   /** The nodes that get it. */
-  readonly takes: (node: NodeIdentity) => boolean;
+  readonly isOffered: (node: NodeIdentity) => boolean;
 }
 
 export interface Serving {
@@ -55,7 +55,7 @@ export function createServed(): Served {
   let now: Serving = { inForce: undefined, trial: undefined };
 
   function servedTo(node: NodeIdentity): BuiltSnapshots | undefined {
-    return (now.trial?.takes(node) ? now.trial : now.inForce)?.built;
+    return (now.trial?.isOffered(node) ? now.trial : now.inForce)?.built;
   }
 
   function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {
@@ -109,15 +109,15 @@ function keepIdentities(
   before: readonly GroupSnapshots[],
 ): GroupSnapshots[] {
   const known = new Map<string, Snapshot>();
-  for (const { ours, lasting, others } of before) {
-    for (const snapshot of [ours, lasting, others]) known.set(snapshot.version, snapshot);
+  for (const { extended, lasting, standard } of before) {
+    for (const snapshot of [extended, lasting, standard]) known.set(snapshot.version, snapshot);
   }
   const keep = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
   return groups.map((each) => ({
     ...each,
-    ours: keep(each.ours),
+    extended: keep(each.extended),
     lasting: keep(each.lasting),
-    others: keep(each.others),
+    standard: keep(each.standard),
   }));
 }
 
@@ -130,9 +130,9 @@ export function selectSnapshot(
   node: NodeIdentity,
 ): Snapshot | undefined {
   const found = selectGroup(groups, node);
-  const announced = node.metadata.get(ourFieldsKey);
-  if (announced === undefined) return found?.others;
-  return announcesEnds(announced) ? found?.ours : found?.lasting;
+  const announced = node.metadata.get(extensionsKey);
+  if (announced === undefined) return found?.standard;
+  return announcesEnds(announced) ? found?.extended : found?.lasting;
 }
 
 /** Always found, since the last matches all. */

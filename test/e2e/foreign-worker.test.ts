@@ -1,6 +1,6 @@
 // A worker that is not ours beside one that is: people are told which rules it cannot enforce.
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { createRulesFolder } from '../support/rules-folder.ts';
@@ -31,7 +31,7 @@ test('status names the workers that cannot enforce what the rules ask for', asyn
   const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder.path] });
   await controlPlane.start();
   const port = Number(controlPlane.xdsAddress.split(':')[1]);
-  const [key, value] = ourFieldsAnnouncement;
+  const [key, value] = extensionsAnnouncement;
   const metadata = { fields: { [key]: { stringValue: value } } };
   const connect = async (node: object) => {
     const stream = callDiscovery(port, sotw);

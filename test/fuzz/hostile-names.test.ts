@@ -72,7 +72,7 @@ descriptors:
     const metadata = document.descriptors[0]?.metadata ?? {};
     t.deepEqual(Object.keys(metadata), [name]);
     // Over the wire and back.
-    const { message } = toResource(document, { withOurFields: true });
+    const { message } = toResource(document, { withExtensions: true });
     const back = fromResource(rateLimitConfig.deserialize(rateLimitConfig.serialize(message)), 'f');
     t.deepEqual(Object.keys(back.document?.descriptors[0]?.metadata ?? {}), [name], name);
   }

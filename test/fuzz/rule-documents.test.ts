@@ -100,7 +100,7 @@ function use(document: RuleDocument): void {
     rules?.match(entries);
     rules?.traceLookup(entries);
   }
-  const { message } = toResource(document, { withOurFields: true });
+  const { message } = toResource(document, { withExtensions: true });
   const back = fromResource(message, document.file);
   if (back.document === undefined) {
     const [problem] = back.problems;

@@ -1,7 +1,7 @@
 // This worker's node identity for a management server.
 import { agreementKey } from '../../shared/agreement-key.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
-import { ourFieldsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import type { NodeMessage } from '../../shared/wire/discovery-messages.ts';
 
 /**
@@ -25,7 +25,7 @@ export function toAdsNode(worker: {
       return [item.slice(0, at), item.slice(at + 1)] as const;
     });
   const added = [
-    ourFieldsAnnouncement,
+    extensionsAnnouncement,
     [agreementKey, agreement],
     [instanceKey, instance],
   ] as const;

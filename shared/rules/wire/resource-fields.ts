@@ -18,7 +18,7 @@ import { toLimitObject } from './rule-object.ts';
  * by their names in YAML. The same key in a node's metadata, with any value, announces a worker that
  * reads them.
  */
-export const ourFieldsKey = 'ratelane.fields';
+export const extensionsKey = 'ratelane.fields';
 
 /** Workers that do not announce it get no rule that ends: they would keep it for ever. */
 const endField = 'until';
@@ -34,8 +34,8 @@ export const publicFlags = descriptorFlags.filter((flag) => flag.wire === 'publi
 const extensionKeys = ruleKeys.flatMap((row) => ('isExtension' in row ? [row.name] : []));
 
 /** Added to the metadata of a worker's node: announces that it reads the fields. */
-export const ourFieldsAnnouncement: readonly [key: string, value: string] = [
-  ourFieldsKey,
+export const extensionsAnnouncement: readonly [key: string, value: string] = [
+  extensionsKey,
   [...extensionFields.map(({ name }) => name), ...extensionKeys, 'rate_limits'].join(' '),
 ];
 
@@ -45,7 +45,7 @@ export function announcesEnds(announced: string): boolean {
 }
 
 /** Names of the fields that the descriptor has set. */
-export function listOurFields(descriptor: RuleDescriptor): string[] {
+export function listExtensions(descriptor: RuleDescriptor): string[] {
   const { rateLimit, furtherLimits, untilMs, ...flags } = descriptor;
   return [
     ...(untilMs === undefined ? [] : [endField]),
@@ -56,7 +56,7 @@ export function listOurFields(descriptor: RuleDescriptor): string[] {
 }
 
 /** The extensions that a descriptor has, with their values: fields of the limit together, a list of limits whole. */
-export function toOurFields(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
+export function toExtensions(descriptor: RuleDescriptor): [name: string, value: JsonValue][] {
   const { rateLimit, furtherLimits } = descriptor;
   const fields: [string, JsonValue][] = extensionFields
     .filter(({ property }) => descriptor[property])
@@ -76,14 +76,14 @@ export function packMetadata(
   metadata: JsonObject | undefined,
   fields: readonly (readonly [name: string, value: JsonValue])[],
 ): StructMessage | undefined {
-  const isReserved = metadata !== undefined && Object.hasOwn(metadata, ourFieldsKey);
+  const isReserved = metadata !== undefined && Object.hasOwn(metadata, extensionsKey);
   if (fields.length === 0 && !isReserved) return metadata && toStruct(metadata);
   const packed: [string, JsonValue][] = fields.map(([name, value]) => [name, value]);
   // An empty mapping would be taken for none once the reserved key is gone.
   const isWhole = isReserved || (metadata !== undefined && Object.keys(metadata).length === 0);
   if (isWhole) packed.push([wholeMetadata, metadata]);
   const beside = isWhole ? [] : Object.entries(metadata ?? {});
-  return toStruct(Object.fromEntries([...beside, [ourFieldsKey, Object.fromEntries(packed)]]));
+  return toStruct(Object.fromEntries([...beside, [extensionsKey, Object.fromEntries(packed)]]));
 }
 
 export interface UnpackedMetadata {
@@ -100,17 +100,17 @@ export function unpackMetadata(
   reporter: Reporter,
 ): UnpackedMetadata {
   const all = Object.entries(message?.fields ?? {});
-  const packed = all.find(([name]) => name === ourFieldsKey)?.[1];
+  const packed = all.find(([name]) => name === extensionsKey)?.[1];
   if (packed === undefined) return { metadata: message ?? undefined, fields: [] };
-  const keyPath = joinPath(joinPath(path, 'metadata'), ourFieldsKey);
-  const beside = all.filter(([name]) => name !== ourFieldsKey);
+  const keyPath = joinPath(joinPath(path, 'metadata'), extensionsKey);
+  const beside = all.filter(([name]) => name !== extensionsKey);
   const nothing = { metadata: undefined, fields: [] };
   if (packed.structValue === undefined) {
     reporter.error(
       'invalid-metadata',
       undefined,
       keyPath,
-      `metadata key '${ourFieldsKey}' is reserved`,
+      `metadata key '${extensionsKey}' is reserved`,
       rename,
     );
     return nothing;
@@ -122,7 +122,7 @@ export function unpackMetadata(
     else if (name === wholeMetadata && value.structValue !== undefined && metadata === undefined) {
       metadata = { fields: value.structValue.fields ?? {} };
     } else {
-      const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${ourFieldsKey}'`;
+      const message = `unknown field '${toExcerpt(name)}' under the reserved metadata key '${extensionsKey}'`;
       reporter.error('unknown-key', undefined, joinPath(keyPath, name), message, update);
     }
   }

@@ -20,8 +20,8 @@ import { fromResource, toResource } from './resource.ts';
 const { rateLimitConfig } = loadProtos();
 
 /** Over the wire and back. */
-function throughWire(document: RuleDocument, withOurFields = true) {
-  const { message } = toResource(document, { withOurFields });
+function throughWire(document: RuleDocument, withExtensions = true) {
+  const { message } = toResource(document, { withExtensions });
   const received = rateLimitConfig.deserialize(rateLimitConfig.serialize(message));
   return fromResource(received, received.name ?? '');
 }
@@ -199,7 +199,7 @@ test('for other workers extensions are left out and named, and the metadata is a
     'd.yaml',
   );
   if (document === undefined) throw new Error('the document is not good');
-  const { message, leftOut } = toResource(document, { withOurFields: false });
+  const { message, leftOut } = toResource(document, { withExtensions: false });
   t.deepEqual(leftOut, [
     'descriptors[0].value_to_metric',
     'descriptors[0].descriptors[0].value_to_metric',
@@ -214,7 +214,7 @@ test('for other workers extensions are left out and named, and the metadata is a
 test('a field with its default value is not sent', (t) => {
   const { document } = parseRuleDocument('domain: d\ndescriptors: [{key: a}]', 'd.yaml');
   if (document === undefined) throw new Error('the document is not good');
-  const resource = toResource(document, { withOurFields: true });
+  const resource = toResource(document, { withExtensions: true });
   t.deepEqual(resource, {
     message: { name: 'd.yaml', domain: 'd', descriptors: [{ key: 'a' }] },
     leftOut: [],

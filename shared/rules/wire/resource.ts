@@ -9,10 +9,10 @@ import { type ParsedDocument, readRuleDocument } from '../document/document.ts';
 import type { RateLimitBlock, RuleDescriptor, RuleDocument } from '../rule-document.ts';
 import { unitNumbers } from '../unit.ts';
 import {
-  listOurFields,
+  listExtensions,
   packMetadata,
   publicFlags,
-  toOurFields,
+  toExtensions,
   toStruct,
 } from './resource-fields.ts';
 import { createResourceTree } from './resource-tree.ts';
@@ -20,7 +20,7 @@ import { createResourceTree } from './resource-tree.ts';
 export interface ResourceOptions {
   /** Includes the fields that the public message lacks; only for workers that announce support (behaviour:
    * fields-of-our-own). */
-  readonly withOurFields: boolean;
+  readonly withExtensions: boolean;
 }
 
 export interface Resource {
@@ -46,10 +46,10 @@ export function toResource(document: RuleDocument, options: ResourceOptions): Re
 
   function toDescriptor(descriptor: RuleDescriptor, path: string): ConfigDescriptorMessage {
     const { key, value, rateLimit, descriptors } = descriptor;
-    const fields = listOurFields(descriptor);
-    if (!options.withOurFields) leftOut.push(...fields.map((name) => `${path}.${name}`));
-    const metadata = options.withOurFields
-      ? packMetadata(descriptor.metadata, toOurFields(descriptor))
+    const fields = listExtensions(descriptor);
+    if (!options.withExtensions) leftOut.push(...fields.map((name) => `${path}.${name}`));
+    const metadata = options.withExtensions
+      ? packMetadata(descriptor.metadata, toExtensions(descriptor))
       : descriptor.metadata && toStruct(descriptor.metadata);
     return {
       key,

@@ -4,7 +4,7 @@
 import { status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { ourFieldsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
+import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -26,7 +26,7 @@ async function setUp(t: ExecutionContext, { server: serverOptions, ...options }:
   return { server, stream, ...run };
 }
 
-const [, ourFields] = ourFieldsAnnouncement;
+const [, extensions] = extensionsAnnouncement;
 
 test('the first request asks for all rules, and says who asks', async (t) => {
   const { stream } = await setUp(t, {
@@ -46,11 +46,11 @@ test('the first request asks for all rules, and says who asks', async (t) => {
     team: text('edge'),
     'ratelane.instance': text('00000000-0000-4000-8000-000000000000'),
     x: text('a=b'),
-    'ratelane.fields': text(ourFields),
+    'ratelane.fields': text(extensions),
     'ratelane.agreement': text('0c0ffee0'),
   });
   const announced = ['value_to_metric', 'until', 'algorithm', 'rate_limits'];
-  for (const field of announced) t.true(ourFields.split(' ').includes(field), field);
+  for (const field of announced) t.true(extensions.split(' ').includes(field), field);
 });
 
 test('good rules are in force when they are acknowledged', async (t) => {
