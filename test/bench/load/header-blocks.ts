@@ -1,7 +1,7 @@
 // The header blocks of the requests, written as Envoy's client does: every header but :path enters
 // HPACK's dynamic table the first time and is then one byte; trace headers, new in each request, keep
 // pushing the others out (RFC 7541).
-import { encodeHuffmanString, huffmanCodes, huffmanLengths } from './huffman.ts';
+import { encodeHuffmanString, huffmanCodes } from './huffman.ts';
 
 const methodPath = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 /** The largest table we use, whatever the peer allows. */
@@ -209,14 +209,23 @@ function nextRandom(): number {
   return randomState;
 }
 
+/** Of the characters of headers. */
+const codes = Uint16Array.from(
+  { length: 128 },
+  (_, character) => huffmanCodes[character]?.bits ?? 0,
+);
+const lengths = Uint8Array.from(
+  { length: 128 },
+  (_, character) => huffmanCodes[character]?.length ?? 0,
+);
 /** Two hexadecimal digits in Huffman code, by the byte that they stand for. */
 const pairCodes = new Uint16Array(256);
 const pairLengths = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte++) {
   for (const digit of byte.toString(16).padStart(2, '0')) {
     const character = digit.charCodeAt(0);
-    const length = huffmanLengths[character] as number;
-    pairCodes[byte] = ((pairCodes[byte] as number) << length) | (huffmanCodes[character] as number);
+    const length = lengths[character] as number;
+    pairCodes[byte] = ((pairCodes[byte] as number) << length) | (codes[character] as number);
     pairLengths[byte] = (pairLengths[byte] as number) + length;
   }
 }
@@ -229,8 +238,8 @@ function writeRandomValue(target: Buffer, start: number, pattern: readonly Patte
   for (const { text, randomBytes } of pattern) {
     for (let index = 0; index < text.length; index++) {
       const character = text[index] as number;
-      const length = huffmanLengths[character] as number;
-      bits = (bits << length) | (huffmanCodes[character] as number);
+      const length = lengths[character] as number;
+      bits = (bits << length) | (codes[character] as number);
       held += length;
       if (held >= 8) {
         held -= 8;
