@@ -37,7 +37,7 @@ test('a change that comes during a rollout waits for its end, unless it supersed
   t.is(fleet.having(4).length, 20);
 });
 
-test('what waits comes after the end of the rollout before it', async (t) => {
+test('a revision that waits comes after the end of the rollout before it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -68,7 +68,7 @@ test('a pause holds a rollout where it is, over restarts, and resuming goes on',
   t.is(fleet.having(2).length, 20);
 });
 
-test('what is undone before its rollout has begun reaches nobody', async (t) => {
+test('a revision that is undone before its rollout has begun reaches nobody', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.text.mode = 'away';
   fleet.store.publish(revisionOf(2));
@@ -85,7 +85,7 @@ test('what is undone before its rollout has begun reaches nobody', async (t) => 
   t.is(fleet.plane.rollout.state(), undefined);
 });
 
-test('what is undone while the record cannot be written leaves the workers at once, and is on record later', async (t) => {
+test('a revision that is undone while the record cannot be written leaves the workers at once, and that is on record later', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -113,7 +113,7 @@ test('aborted while the record cannot be written: who wants it is told that the 
   t.is(fleet.having(2).length, 0);
 });
 
-test('what is aborted while the record cannot be written stays so over a restart, and is on record then', async (t) => {
+test('a rollout that is aborted while the record cannot be written stays so over a restart, and that is on record then', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -203,7 +203,7 @@ test('an approval at a control plane that does not lead lets a revision through 
   );
 });
 
-test('what cannot be written is told to who wants it', async (t) => {
+test('an action that cannot be written is told to the one who asked for it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -316,7 +316,7 @@ test('without a rollout there is none, and everybody gets a revision at once', a
   t.is(await act(fleet, 'pause', '', 'ops'), 'no rollout is under way');
 });
 
-test('what is open is given up by a control plane that was started without --rollout', async (t) => {
+test('an open rollout is given up by a control plane that was started without --rollout', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);

@@ -189,7 +189,7 @@ test('a worker is told with what it has and what it counts', (t) => {
   t.true(Value.Check(factsJson, { record: 'r', serves: null, ...facts }));
 });
 
-test('what is told of workers while nothing is on trial is read by peers', (t) => {
+test('facts of workers that are told while nothing is on trial are read by peers', (t) => {
   const sources = {
     workers: { list: () => [connected('w', undefined)], vanished: () => [] },
     snapshots: { current: () => before, compare: () => undefined },

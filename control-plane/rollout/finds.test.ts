@@ -26,7 +26,7 @@ function removal(number: number): Revision {
   return { ...revisionOf(number), files: [] };
 }
 
-test('what was in force at the start is on record again when it comes back after something else', async (t) => {
+test('the revision in force at the start is on record again when it comes back after another one', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(3);
@@ -140,7 +140,7 @@ test('a control plane without state gives nobody a revision before it has read t
   t.is(fleet.plane.cache.state().newest?.valid, false);
 });
 
-test('what a control plane took back by itself stays taken back when the record is shared again', (t) => {
+test('a revision that a control plane took back by itself stays taken back when the record is shared again', (t) => {
   const second: RolloutOnRecord = {
     id: 'of-2',
     revision: '2',
@@ -164,7 +164,7 @@ test('what a control plane took back by itself stays taken back when the record 
   t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
 });
 
-test('what a control plane has brought to its own workers alone is on trial again with the others', async (t) => {
+test('a revision that a control plane has brought to its own workers alone is on trial again with the others', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
   fleet.reach.set('a', 'denied');
   fleet.store.publish(revisionOf(2));
@@ -215,7 +215,7 @@ test('of two control planes that were alone, one follows what the other has brou
 });
 
 for (const seconds of [0, 1, 3]) {
-  test(`what came into force before the first rollout is served by a control plane that missed it, back after ${seconds} s`, async (t) => {
+  test(`a revision that came into force before the first rollout is served by a control plane that missed it, back after ${seconds} s`, async (t) => {
     const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], timing: gitTiming });
     fleet.reach.set('b', 'away');
     fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
@@ -284,7 +284,7 @@ test('an abort is not passed over by a control plane that had still to learn of 
   t.is(fleet.having(1).length, 20);
 });
 
-test('what was taken back before a control plane noticed it is not tried again by that one', async (t) => {
+test('a revision taken back before a control plane noticed it is not tried again by that one', async (t) => {
   const fleet = await startSimulatedFleet(t, {
     planes: ['a', 'b'],
     plan: 'canary=10%,hold=1h',

@@ -47,7 +47,7 @@ function counting(
 
 const gone = (key: string, hadIt: boolean, forMs: number): GoneFacts => ({ key, hadIt, forMs });
 
-function createLooks() {
+function createViews() {
   const clock = createManualClock();
   const fleet = createFleetView(clock);
   const look: Look = {
@@ -85,7 +85,7 @@ const peersWith = (workers: readonly WorkerFacts[], given: Partial<PeerFacts> = 
 });
 
 test('a worker is chosen by its place in the rollout', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const { members } = after(0, all);
   t.deepEqual(
     members.map(({ name, isChosen, place }) => [name, isChosen, place]),
@@ -108,7 +108,7 @@ test('a worker is chosen by its place in the rollout', (t) => {
 });
 
 test('workers of a whole pool are chosen', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const { members } = after(0, [worker('a', { pool: 1 }), worker('x', { pool: 2 })], {
     open: { ...rollout, chosen: [], whole: [2] },
   });
@@ -122,14 +122,14 @@ test('workers of a whole pool are chosen', (t) => {
 });
 
 test('workers that get the same with and without it are connected, and nothing more', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const view = after(0, [...all, worker('e', { isAffected: false })]);
   t.is(view.members.length, 4);
   t.is(view.connected, 5);
 });
 
 test('a worker at two control planes counts once, as it is here', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const view = after(0, all, {
     peers: peersWith([worker('a', { state: 'pending' }), worker('e')]),
   });
@@ -137,8 +137,8 @@ test('a worker at two control planes counts once, as it is here', (t) => {
   t.is(view.members.find(({ name }) => name === "'a'")?.state, 'in_force');
 });
 
-test('what is not known of a peer is in the view as it says', (t) => {
-  const { after } = createLooks();
+test("the view says what is not known of a peer in the peer's words", (t) => {
+  const { after } = createViews();
   const unknown = 'waits for peer b';
   t.is(after(0, all, { peers: { ...noPeers, unknown } }).unknown, unknown);
 });
@@ -146,7 +146,7 @@ test('what is not known of a peer is in the view as it says', (t) => {
 // The hold.
 
 test('the hold counts from when all workers of the step have it', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const pending = [worker('a', { state: 'pending' }), ...all.slice(1)];
   t.is(after(1_000, pending).heldMs, 0);
   t.is(after(1_000, pending).heldMs, 0);
@@ -157,7 +157,7 @@ test('the hold counts from when all workers of the step have it', (t) => {
 });
 
 test('the hold does not begin while a peer is unknown', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const peers = { ...noPeers, unknown: 'waits for peer b' };
   t.is(after(1_000, all, { peers }).heldMs, 0);
   t.is(after(1_000, all, { peers }).heldMs, 0);
@@ -166,7 +166,7 @@ test('the hold does not begin while a peer is unknown', (t) => {
 });
 
 test('a process that stood still has not watched: 15 seconds count as 2', (t) => {
-  const { after, clock } = createLooks();
+  const { after, clock } = createViews();
   after(0, all);
   t.is(after(1_000, all).heldMs, 1_000);
   clock.stall(14_000);
@@ -175,7 +175,7 @@ test('a process that stood still has not watched: 15 seconds count as 2', (t) =>
 });
 
 test('each step has a hold of its own, and so has each rollout', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   t.is(after(1_000, all).heldMs, 1_000);
   t.is(after(1_000, all, { open: { ...rollout, step: 1 } }).heldMs, 0);
@@ -186,7 +186,7 @@ test('each step has a hold of its own, and so has each rollout', (t) => {
 });
 
 test('a step whose workers have left holds nothing', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   after(1_000, all);
   t.is(after(1_000, all.slice(2)).heldMs, 0);
@@ -195,7 +195,7 @@ test('a step whose workers have left holds nothing', (t) => {
 });
 
 test('after another leader the hold begins anew', (t) => {
-  const { after, fleet } = createLooks();
+  const { after, fleet } = createViews();
   after(0, all);
   after(1_000, all);
   fleet.gatherAgain();
@@ -205,7 +205,7 @@ test('after another leader the hold begins anew', (t) => {
 // Workers that connect after a start.
 
 test('workers are gathered when none has come for five seconds', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   t.false(after(1_000, all.slice(0, 2)).isGathered);
   t.false(after(3_000, all).isGathered);
   t.false(after(4_999, all).isGathered);
@@ -213,28 +213,28 @@ test('workers are gathered when none has come for five seconds', (t) => {
 });
 
 test('two workers are enough to be gathered', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   t.false(after(3_000, all.slice(0, 2)).isGathered);
   t.false(after(4_999, all.slice(0, 2)).isGathered, 'they are new when they are seen first');
   t.true(after(1, all.slice(0, 2)).isGathered);
 });
 
 test('the workers of peers, which a leader hears of later, are no new ones', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all.slice(0, 2));
   t.false(after(4_999, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
   t.true(after(1, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
 });
 
 test('a single worker is waited with for thirty seconds', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   t.false(after(1_000, all.slice(0, 1)).isGathered);
   t.false(after(28_999, all.slice(0, 1)).isGathered);
   t.true(after(1, all.slice(0, 1)).isGathered);
 });
 
 test('workers that come and go all the time are waited for thirty seconds', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   for (let second = 1; second < 30; second++) {
     t.false(after(1_000, all.slice(0, 2 + (second % 2))).isGathered);
   }
@@ -242,19 +242,19 @@ test('workers that come and go all the time are waited for thirty seconds', (t) 
 });
 
 test('without a worker there is nobody to gather', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   t.false(after(100_000, []).isGathered);
 });
 
-test('those without a rollout before are known', (t) => {
-  const { after, fleet, clock } = createLooks();
+test('workers that were counted before the first rollout count as gathered', (t) => {
+  const { after, fleet, clock } = createViews();
   fleet.noteCount(4);
   clock.advance(5_000);
   t.true(after(0, all).isGathered);
 });
 
 test('after another leader workers are gathered again', (t) => {
-  const { after, fleet } = createLooks();
+  const { after, fleet } = createViews();
   after(0, all);
   t.true(after(100_000, all).isGathered);
   fleet.gatherAgain();
@@ -267,7 +267,7 @@ test('after another leader workers are gathered again', (t) => {
 const refusing = worker('a', { state: 'refused', refusal: 'no such unit' });
 
 test('a refusal counts from when it was seen first, until it is over', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const forMs = (ms: number, ...workers: WorkerFacts[]) => after(ms, workers).members[0]?.refusal;
   t.deepEqual(forMs(1_000, refusing), { text: 'no such unit', forMs: 0 });
   t.deepEqual(forMs(1_000, refusing), { text: 'no such unit', forMs: 1_000 });
@@ -278,14 +278,14 @@ test('a refusal counts from when it was seen first, until it is over', (t) => {
 });
 
 test('while the process stood still the others had no time to answer', (t) => {
-  const { after, clock } = createLooks();
+  const { after, clock } = createViews();
   after(0, [refusing]);
   clock.stall(15_000);
   t.is(after(0, [refusing]).members[0]?.refusal?.forMs, 2_000);
 });
 
-test('what a worker without it refuses is another version', (t) => {
-  const { after } = createLooks();
+test('a refusal by a worker without the revision is of another version', (t) => {
+  const { after } = createViews();
   const { members } = after(0, [worker('c', { state: 'refused', refusal: 'no such unit' })]);
   t.is(members[0]?.refusal, undefined);
 });
@@ -297,8 +297,8 @@ function textOf({ judgement }: { readonly judgement: { readonly kind: string } }
   return 'text' in judgement ? String(judgement.text) : judgement.kind;
 }
 
-test('what a worker did before it was first seen in the step counts nothing', (t) => {
-  const { after } = createLooks();
+test('decisions of a worker before it was first seen in the step do not count', (t) => {
+  const { after } = createViews();
   const at = (having: number, others: number) => [
     counting('a', 'new', having, having),
     counting('c', 'old', others),
@@ -316,7 +316,7 @@ test('what a worker did before it was first seen in the step counts nothing', (t
 });
 
 test('errors are the difference of two looks too', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, [counting('a', 'new', 1_000, 0, 500), counting('c', 'old', 1_000, 0, 0)]);
   t.is(
     textOf(after(0, [counting('a', 'new', 2_000, 0, 500), counting('c', 'old', 2_000)])),
@@ -329,7 +329,7 @@ test('errors are the difference of two looks too', (t) => {
 });
 
 test('figures of another series begin anew', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const others = (decisions: number) => counting('c', 'old', decisions);
   after(0, [counting('a', 'old', 9_000), others(0)]);
   t.is(
@@ -343,7 +343,7 @@ test('figures of another series begin anew', (t) => {
 });
 
 test('a worker counts on the side whose version it has, whatever it is given', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, [counting('a', 'old', 0), counting('c', 'new', 0)]);
   t.is(
     textOf(after(0, [counting('a', 'old', 60), counting('c', 'new', 30)])),
@@ -352,7 +352,7 @@ test('a worker counts on the side whose version it has, whatever it is given', (
 });
 
 test('a worker that has left counts nothing, and goes on where it was when it comes back', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const [b, d] = [counting('b', 'new', 0), counting('d', 'old', 0)];
   const c = counting('c', 'old', 50);
   after(0, [counting('a', 'new', 0), b, counting('c', 'old', 0), d]);
@@ -364,7 +364,7 @@ test('a worker that has left counts nothing, and goes on where it was when it co
 });
 
 test('workers that have left are forgotten when they are more than those that are there', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const crowd = Array.from({ length: 3 }, (_, index) => counting(`x-${index}`, 'old', 0));
   after(0, [...crowd, counting('a', 'new', 0), counting('c', 'old', 0)]);
   after(0, [counting('a', 'new', 10), counting('c', 'old', 10)]);
@@ -377,7 +377,7 @@ test('workers that have left are forgotten when they are more than those that ar
 });
 
 test('figures of peers count as those of this control plane', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, [counting('a', 'new', 0)], { peers: peersWith([counting('c', 'old', 0)]) });
   t.is(
     textOf(after(0, [counting('a', 'new', 10)], { peers: peersWith([counting('c', 'old', 20)]) })),
@@ -386,7 +386,7 @@ test('figures of peers count as those of this control plane', (t) => {
 });
 
 test('each pool is compared by itself', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const pool = {
     pools: {
       ...toPools([{ percent: 10, holdMs: 1_000 }], []),
@@ -406,7 +406,7 @@ test('each pool is compared by itself', (t) => {
 // Workers that vanish.
 
 test('workers that vanished in the step count, and those that came back do not', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   const lost = [
     gone('a', true, 4_000),
@@ -422,7 +422,7 @@ test('workers that vanished in the step count, and those that came back do not',
 });
 
 test('a worker that two control planes have lost is one', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   const lost = gone('x', true, 4_000);
   t.like(after(5_000, all, { gone: [lost], peers: { ...noPeers, gone: [lost] } }).gone, {
@@ -432,7 +432,7 @@ test('a worker that two control planes have lost is one', (t) => {
 });
 
 test('a worker that came back at a peer is not gone', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   const peers = peersWith([worker('x')]);
   t.like(after(5_000, all, { gone: [gone('x', true, 4_000)], peers }).gone, {
@@ -442,7 +442,7 @@ test('a worker that came back at a peer is not gone', (t) => {
 });
 
 test('a worker that came back at a peer is not gone when that peer gives no answer any more', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   const peers = peersWith([worker('x')]);
   after(5_000, all, { gone: [gone('x', true, 1_000)], peers });
@@ -454,7 +454,7 @@ test('a worker that came back at a peer is not gone when that peer gives no answ
 });
 
 test('a worker may have come back at a peer that was asked before it could', (t) => {
-  const { after, clock } = createLooks();
+  const { after, clock } = createViews();
   after(0, all);
   const peersAskedAgo = (ms: number) => ({ ...noPeers, askedAtMs: clock.monotonicMs() - ms });
   clock.advance(9_000);
@@ -464,7 +464,7 @@ test('a worker may have come back at a peer that was asked before it could', (t)
 });
 
 test('a worker without an instance that came back at a peer is not gone', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   const lost = [{ ...gone('["x"]', true, 6_000) }];
   const peers = peersWith([worker('["x","10.0.0.1:2"]', { id: 'x', instance: null })]);
@@ -475,22 +475,22 @@ test('a worker without an instance that came back at a peer is not gone', (t) =>
   });
 });
 
-test('who vanished before the step does not count', (t) => {
-  const { after } = createLooks();
+test('a worker that vanished before the step does not count', (t) => {
+  const { after } = createViews();
   after(10_000, all);
   t.like(after(5_000, all, { gone: [gone('x', true, 5_001)] }).gone, { having: 0, others: 0 });
   t.like(after(0, all, { gone: [gone('x', true, 5_000)] }).gone, { having: 1, others: 0 });
 });
 
 test('a connection that breaks is no vanished worker while the worker may connect again', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   after(0, all);
   t.like(after(9_000, all, { gone: [gone('x', true, 2_999)] }).gone, { having: 0, others: 0 });
   t.like(after(0, all, { gone: [gone('x', true, 3_000)] }).gone, { having: 1, others: 0 });
 });
 
 test('workers of the share that have all left are awaited for as long as those that come after a start', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const others = ['c', 'd'].map((key) => worker(key));
   t.false(after(1_000, [worker('a'), ...others]).isAwaited);
   t.true(after(1_000, others).isAwaited);
@@ -501,7 +501,7 @@ test('workers of the share that have all left are awaited for as long as those t
 });
 
 test('a worker that came back is not gone for a moment that seems two seconds later, and lost again after that', (t) => {
-  const { after } = createLooks();
+  const { after } = createViews();
   const back = worker('x');
   after(0, all);
   after(10_000, [...all, back], { gone: [gone('x', true, 1_000)] });

@@ -70,7 +70,7 @@ test('while a share stays as it is, streams are told nothing', async (t) => {
   t.is(changes, 0);
 });
 
-test('what was undone is not taken up again while that cannot be put on record', async (t) => {
+test('a revision that was undone is not taken up again while that cannot be put on record', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -116,7 +116,7 @@ test('a revision that was looked for and found is not said to be missing', async
   t.false(b?.rollout.tellPeer(undefined).lacks);
 });
 
-test('what came into force elsewhere is looked for every five seconds until it is there', async (t) => {
+test('a revision that came into force elsewhere is looked for every five seconds until it is there', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(4, 'in a hurry\n\nRollout: now'));
   await fleet.pass(3);
@@ -141,7 +141,7 @@ test('what came into force elsewhere is looked for every five seconds until it i
   t.is(counted.reads, reads, 'what is there is not read again');
 });
 
-test('what is held back by those that know what it would remove is served by nobody', async (t) => {
+test('a revision held back by those that know what it would remove is served by nobody', async (t) => {
   const nothing = { ...revisionOf(8, 'start anew\n\nRollout: now\nAllow-Removal: yes'), files: [] };
   const inAHurry = revisionOf(2, 'in a hurry\n\nRollout: now');
   const removal = { ...revisionOf(9), files: [] };
@@ -164,7 +164,7 @@ test('a later commit with what is held back is served by nobody, also where neit
   fleet.assertHeldBack(again, twenty);
 });
 
-test('what is held back goes back where its author wants it at once and a control plane has not read the record yet', async (t) => {
+test('a revision that is held back is taken back from a control plane that served it at once, as its author wants, before it had read the record', async (t) => {
   const four = withLimits(4, 4, 'four\n\nRollout: now');
   const fleet = await startWithOneBehind(t, three, twenty, four);
   await fleet.goOn();
@@ -175,7 +175,7 @@ test('what is held back goes back where its author wants it at once and a contro
   for (const name of ['a', 'b']) t.is(fleet.stateOf(name)?.inForce?.revision.id, four.id, name);
 });
 
-test('what puts rules back that a control plane still has is not said to be in force while others hold it back', async (t) => {
+test('a revision that puts rules back which a control plane still has is not said to be in force while others hold it back', async (t) => {
   const cleanUp = withLimits(4, 3, 'clean up');
   const fleet = await startWithOneBehind(t, three, twenty, cleanUp);
   await fleet.goOn();
@@ -184,7 +184,7 @@ test('what puts rules back that a control plane still has is not said to be in f
   t.deepEqual(said?.slice(0, 2), [`${cleanUp.id} held_back`, `${twenty.id} in_force`]);
 });
 
-test('what is in force is not said to be held back by a control plane that has yet to follow', async (t) => {
+test('the revision in force is not said to be held back by a control plane that has yet to follow', async (t) => {
   const few = withLimits(4, 3, 'three\n\nRollout: now\nAllow-Removal: yes');
   const more = withLimits(5, 4, 'four\n\nRollout: now');
   const fleet = await startWithOneBehind(t, twenty, few, more);
@@ -198,7 +198,7 @@ test('what is in force is not said to be held back by a control plane that has y
   t.deepEqual(fleet.readRecord()?.verdicts, []);
 });
 
-test('what is held back or taken back is examined again only where something else is known of it', async (t) => {
+test('a revision that is held back or taken back is examined again only where something new is known of it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish({ ...revisionOf(9), files: [] });
   await fleet.pass(10);
@@ -227,7 +227,7 @@ test('while another revision is rolled out, nobody gets the newer one that is kn
   t.is(fleet.planes.get('b')?.cache.state().trial?.revision.id, revisionOf(2).id);
 });
 
-test('what waits here and was taken back elsewhere is told with the reason before its turn', async (t) => {
+test('a revision that waits here and was taken back elsewhere is told with the reason before its turn', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -252,7 +252,7 @@ test('what waits here and was taken back elsewhere is told with the reason befor
   t.regex(now?.problems[0]?.message ?? '', /errors 100 %/);
 });
 
-test('what came into force on record is on trial no more, and does not replace what followed at once', async (t) => {
+test('a revision that came into force on record is on trial no more, and does not replace one that followed at once', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(7);

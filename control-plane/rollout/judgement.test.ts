@@ -70,14 +70,14 @@ test('figures are told in percent of all requests, failed ones too', (t) => {
   );
 });
 
-test('nobody to compare with says nothing', (t) => {
+test('without workers to compare with there is no judgement', (t) => {
   t.is(judge([], others, 10).kind, 'silent');
   t.is(judge([], [], 10).kind, 'silent');
 });
 
 const fine = ['a', 'b'].map((name) => named(name));
 
-test('of two workers one is enough for a judgement', (t) => {
+test('one of two workers is enough for a judgement', (t) => {
   t.is(judge([named('liar', over(1_000)), named('a')], others, 10).kind, 'bad');
 });
 
@@ -114,7 +114,7 @@ test('errors of one worker of three decide nothing', (t) => {
   t.is(judge([named('liar', { decisions: 0, errors: 500 }), ...fine], others, 10).kind, 'unclear');
 });
 
-test('what is bad of all is bad', (t) => {
+test('a revision that is bad on all workers together is bad', (t) => {
   const having = ['a', 'b', 'c'].map((name) => named(name, over(500)));
   t.is(judge(having, [named('d'), named('e'), named('f')], 10).kind, 'bad');
 });

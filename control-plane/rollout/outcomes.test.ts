@@ -13,7 +13,7 @@ const outcome = (revision: string, kind: NewOutcome['kind'], more: Partial<NewOu
 const after = (...all: readonly NewOutcome[]) => all.reduce<Outcomes>(withOutcome, []);
 const shown = (all: Outcomes) => all.map(({ revisions, kind }) => `${revisions} ${kind}`);
 
-test('what is said of a revision after another word about the same try takes its place', (t) => {
+test('a later outcome of the same try takes the place of the earlier one', (t) => {
   const approved = after(
     outcome('a', 'in_force'),
     outcome('b', 'held_back'),
@@ -44,7 +44,7 @@ test('the last fifty are kept, with the beginning of their reasons', (t) => {
   t.is(all[0]?.reason, `${'x'.repeat(299)}…`);
 });
 
-test('what two control planes have kept is put together, the newest first', (t) => {
+test('the outcomes of two control planes are put together, the newest first', (t) => {
   const [first, second, third] = [1, 2, 3].map((atMs) => outcome(`${atMs}`, 'in_force', { atMs }));
   if (!first || !second || !third) return t.fail();
   const merged = mergeOutcomes(after(first, third), after(first, second));

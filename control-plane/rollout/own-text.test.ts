@@ -32,7 +32,7 @@ for (const content of [
   '7',
   `{"plane":"${'x'.repeat(65)}","store":"a store","text":"","isAlone":true}`,
 ]) {
-  test(`what is damaged is said, and done without: ${content.slice(0, 40)}`, async (t) => {
+  test(`a damaged text is logged, and done without: ${content.slice(0, 40)}`, async (t) => {
     const log = createRecordedLog();
     const { path } = createRulesFolder(t);
     writeFileSync(join(path, 'rollout.json'), content);
@@ -45,7 +45,7 @@ for (const content of [
   });
 }
 
-test('that it cannot be written is said once, and again after it could be', async (t) => {
+test('a failure to write is logged once, and again after a success', async (t) => {
   const log = createRecordedLog();
   const { path } = createRulesFolder(t);
   const folder = join(path, 'state');

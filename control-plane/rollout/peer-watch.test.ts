@@ -57,7 +57,7 @@ test('peers are asked one time after the other', async (t) => {
   );
 });
 
-test('what a peer knows is heard where it is another record', async (t) => {
+test("a peer's record is noted where it differs from the own one", async (t) => {
   const { watch, asked, heard } = createWatch();
   watch.ask('r');
   asked[0]?.answer([answer('r'), answer('newer'), away]);
@@ -90,7 +90,7 @@ test('without peers all is known', (t) => {
   t.deepEqual(watch.read('r'), noPeers);
 });
 
-test('what peers say is as old as the question', async (t) => {
+test('the answers of peers are as old as the question', async (t) => {
   const { watch, asked, clock } = createWatch();
   t.is(watch.read('r').askedAtMs, Number.NEGATIVE_INFINITY);
   const askedAtMs = clock.monotonicMs();

@@ -186,7 +186,7 @@ test('a share of workers that share no place is as large as asked for', (t) => {
   t.is(chooseShare(crowd, 99.99).length, 9_999);
 });
 
-test('who is in the share stays in it, as far as it goes', (t) => {
+test('a worker in the share stays in it, as far as it goes', (t) => {
   fc.assert(
     fc.property(places, percents, percents, (all, one, other) => {
       const small = chooseShare(all, Math.min(one, other));

@@ -159,12 +159,12 @@ test('the newest fifty verdicts are kept', (t) => {
   t.true(parseRecord(toRecordText(all)).ok);
 });
 
-test('of a reason the first thousand characters are kept', (t) => {
+test('the first thousand characters of a reason are kept', (t) => {
   const { verdicts } = withVerdict(record, { ...taken, reason: long(1_500) });
   t.is(verdicts[0]?.reason, long(1_000));
 });
 
-test('what is in force is the newest of twenty, once each, and nothing is held against it', (t) => {
+test('the revision in force is the newest of twenty, once each, and no verdict is kept against it', (t) => {
   const first = withInForce(record, { revision: 'again', content: 'bad content' });
   t.deepEqual(first.inForce, [{ revision: 'again', content: 'bad content' }, old]);
   t.deepEqual(first.verdicts, []);
@@ -261,7 +261,7 @@ test('merged: of two open rollouts that of the others goes on', (t) => {
   t.deepEqual(mergeRecords(record, ours), record);
 });
 
-test('what everybody is given is on trial nowhere, whichever revision has it', (t) => {
+test('rules that everybody is given are on trial nowhere, whichever revision has them', (t) => {
   const given = withInForce(record, { revision: 'again', content: rollout.content });
   t.is(given.rollout?.outcome, 'in_force');
   t.deepEqual(given.rollout?.chosen, []);

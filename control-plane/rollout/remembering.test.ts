@@ -143,7 +143,7 @@ function createHarness({
   return harness;
 }
 
-test('what everybody was given at once is put on record, once', async (t) => {
+test('a revision that everybody was given at once is put on record, once', async (t) => {
   const harness = createHarness();
   t.is(await harness.look(), 'a');
   t.is(await harness.look(), 'a');
@@ -153,20 +153,20 @@ test('what everybody was given at once is put on record, once', async (t) => {
   t.is(await harness.look(), 'b,a', 'also where something newer has come since');
 });
 
-test('what is on record is not written again', async (t) => {
+test('a revision on record is not written again', async (t) => {
   const harness = createHarness({ record: onRecord('a') });
   t.is(await harness.look(), 'a');
   t.is(harness.writes, 0);
 });
 
-test('what others put on record at the same moment is not written again', async (t) => {
+test('a revision that others put on record at the same moment is not written again', async (t) => {
   const harness = createHarness();
   harness.meanwhile = onRecord('a');
   t.is(await harness.look(), 'a');
   t.is(harness.writes, 0);
 });
 
-test('what others have brought into force since stays on record', async (t) => {
+test('a revision that others have brought into force since stays on record', async (t) => {
   const harness = createHarness();
   await harness.look();
   harness.known.record = onRecord('a', 'b');
@@ -174,7 +174,7 @@ test('what others have brought into force since stays on record', async (t) => {
   t.is(harness.writes, 1);
 });
 
-test('what could not be written is written with the next look', async (t) => {
+test('a revision that could not be written is written with the next tick', async (t) => {
   const harness = createHarness();
   harness.isWritable = false;
   t.is(await harness.look(), '');
@@ -191,7 +191,7 @@ test('while the record is in trouble nothing is written', async (t) => {
   t.is(await harness.look(), 'a');
 });
 
-test('what was taken over from the record or an earlier process is put on record where it is the newest', async (t) => {
+test('a revision taken over from the record or an earlier process is put on record where it is the newest', async (t) => {
   const inForce = inForceOf('a', false);
   t.is(await createHarness({ inForce, newest: newestOf('b') }).look(), '');
   t.is(await createHarness({ inForce }).look(), 'a');
@@ -210,7 +210,7 @@ test('without a rollout the record is kept where there is one', async (t) => {
   t.is(await createHarness({ rollsOut: false, record }).look(), 'a');
 });
 
-test('what is held back is put on record with its reason, once, after what is in force', async (t) => {
+test('a revision that is held back is put on record with its reason, once, after the one in force', async (t) => {
   const harness = createHarness({ newest: newestOf('b', true) });
   t.is(await harness.look(), 'a');
   t.deepEqual(harness.known.record.verdicts, []);
@@ -222,7 +222,7 @@ test('what is held back is put on record with its reason, once, after what is in
   t.is(harness.writes, 2);
 });
 
-test('what is held back again, for what it would remove of something else, is put on record anew', async (t) => {
+test('a revision that is held back again, for the rules it would remove of another one, is put on record anew', async (t) => {
   const before = {
     revision: 'r',
     content: 'content of b',
@@ -356,7 +356,7 @@ test('while a rollout is led elsewhere an invalid revision is put on record ther
   t.is(harness.writes, 1);
 });
 
-test('what is held back is put on record by one of the control planes', async (t) => {
+test('a revision that is held back is put on record by one of the control planes', async (t) => {
   const harness = createHarness({ newest: newestOf('b', true), record: onRecord('a') });
   const verdict = {
     ...taken,

@@ -90,7 +90,7 @@ test('other workers are first in each rollout', async (t) => {
 });
 
 // Proof of operating.md: a third of the workers of the step or more refuse it
-test('what a third of the share refuses is taken back at once, and no more than the share saw it', async (t) => {
+test('a revision that a third of the share refuses is taken back at once, and no more than the share saw it', async (t) => {
   const fleet = await startWithSecond(t, refused, { workers: 50 });
   t.true((await passUntil(fleet, () => state(fleet) === undefined, 20)) <= 5);
   t.regex(
@@ -104,7 +104,7 @@ test('what a third of the share refuses is taken back at once, and no more than 
 // Proof of operating.md: fewer refuse it, and others have accepted it
 // Proof of SECURITY.md: refuses a revision: that is its share of the evidence, a pause with its name where fewer
 // than a third refuse
-test('what fewer than a third refuse and others have accepted is paused with the name', async (t) => {
+test('a revision that fewer than a third refuse and others have accepted is paused with the name', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=25%,hold=10s' });
   fleet.store.publish(revisionOf(2));
   const told = fleet.workers.filter((worker) => worker.told?.resources.has('revision-2'));
@@ -273,7 +273,7 @@ test('one worker of several that says something else pauses the rollout with its
 
 // Proof of SECURITY.md: reports wrong figures of itself: one worker of three or more on a side neither takes a
 // revision back nor lets a bad one through
-test('one of the others that claims to be limited does not make a bad revision good', async (t) => {
+test('a worker without the revision that claims to be limited does not make a bad one good', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s' });
   const [liar] = fleet.workers;
   if (liar !== undefined) {
@@ -412,7 +412,7 @@ for (const [what, publish] of Object.entries(undos)) {
   });
 }
 
-test('what was undone is no state to go back to: it goes through steps when it comes again', async (t) => {
+test('a revision that was undone is no state to go back to: it goes through steps when it comes again', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=10s' });
   await fleet.pass(20);
   t.is(count(fleet, 2), 20);
@@ -505,7 +505,7 @@ test('somebody pauses, resumes and aborts, at whichever control plane', async (t
 });
 
 // Proof of operating.md: somebody pauses it
-test('what is bad is taken back while it is paused, too', async (t) => {
+test('a bad revision is taken back while it is paused, too', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
   await fleet.pass(3);
   await fleet.plane.rollout.act('pause', 'lunch', 'ada');
@@ -589,7 +589,7 @@ test('a leader that is killed with its workers does not leave a bad revision whe
   t.true((await passUntil(fleet, () => count(fleet, 2) === 0, 60)) <= 15);
 });
 
-test('what passed while a leader stood still is no time of watching', async (t) => {
+test('time in which a leader stood still is no time of watching', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=30s' });
   await fleet.pass(10);
   fleet.standStill('a');
@@ -673,7 +673,7 @@ test('a control plane with an empty state directory gives nobody what was taken 
   t.regex(newestProblem(fleet), /^taken back: wrong/);
 });
 
-test('what could not begin is told to who wants something of it', async (t) => {
+test('a rollout that could not begin is told to somebody who acts on it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.text.mode = 'away';
   fleet.store.publish(revisionOf(2));
@@ -751,7 +751,7 @@ test('an invalid revision is on record before what mended it, also when neither 
   );
 });
 
-test('what became of each revision is on record, with the figures and who decided', async (t) => {
+test('the outcome of each revision is on record, with the figures and who decided', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '10%:30s,50%:30s' });
   await fleet.pass(80);
   fleet.store.publish(revisionOf(3));
@@ -777,7 +777,7 @@ test('what became of each revision is on record, with the figures and who decide
   );
 });
 
-test('what could not be put on record is not said to be done', async (t) => {
+test('an action that could not be put on record is not said to be done', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: '10%:10s,50%:10s' });
   await fleet.pass(5);
   fleet.text.mode = 'away';
@@ -802,7 +802,7 @@ test('while a revision is on trial the store is looked at every five seconds, an
   t.is(fleet.triggers.length, 5, 'at once, and four times');
 });
 
-test('what a control plane has put on record without a rollout is told to its peers five times', async (t) => {
+test('an entry that a control plane makes in the record without a rollout is told to its peers five times', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
   for (const number of [2, 3]) {
     fleet.questions.length = 0;

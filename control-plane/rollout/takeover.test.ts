@@ -205,7 +205,7 @@ test('the other control plane hears of the end before it would read the record',
   t.is(ended().length, 2);
 });
 
-test('of several that could lead one does, and one alone says so', async (t) => {
+test('one of several control planes that could lead does, and one alone says so', async (t) => {
   const fleet = await startSimulatedFleet(t, { ...both, planes: ['a', 'b', 'c', 'd'] });
   fleet.store.publish(revisionOf(2));
   await fleet.pass(7);

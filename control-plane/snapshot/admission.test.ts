@@ -39,7 +39,7 @@ test('a change that takes more than half of the limits is held back from ten on'
   t.true(held(1000, 499));
 });
 
-test('what would go is listed by domain and keys, up to twenty', (t) => {
+test('limits that would go are listed by domain and keys, up to twenty', (t) => {
   const { message = '', hint = '' } =
     findRemoval(rulesOf({ a: 30, b: 1 }), rulesOf({ b: 1 })) ?? {};
   t.regex(message, /^held back: 30 of 31 limits would go \(a\.k0, a\.k1, .*a\.k19, 10 more\)$/);

@@ -519,7 +519,7 @@ test('a warning is said once, and again after revisions without it', async (t) =
   t.is(warned('w3'), 1);
 });
 
-test('what was given to all at once is told apart from what came through a trial', async (t) => {
+test('a revision given to all at once is told apart from one that came through a trial', async (t) => {
   const { publish, cache } = await startCache(t);
   t.true(cache.state().inForce?.isAtOnce);
   publish('b');
@@ -535,7 +535,7 @@ test('the same revision that comes again is the one that is known', async (t) =>
   t.deepEqual(cache.state().counts, { accepted: 1, refused: 1, takenBack: 0 });
 });
 
-test('what a control plane serves after it was closed changes no more', async (t) => {
+test('the revision that is served changes no more after a control plane was closed', async (t) => {
   const { publish, cache, tell } = await startCache(t, { rollsOut: false });
   await cache.close();
   publish('b');
@@ -555,7 +555,7 @@ test('while it is not known what was said of revisions, the newest one waits for
   t.is((await startCache(t, { memory: other, rollsOut: false })).tell(), 'a in force');
 });
 
-test('what all others have in force is in force here as well, beside the trial', async (t) => {
+test('a revision that all others have in force is in force here as well, beside the trial', async (t) => {
   const { publish, cache, tell, told, log } = await startCache(t);
   publish('b');
   cache.offerTrial(toCanary);
@@ -570,7 +570,7 @@ test('what all others have in force is in force here as well, beside the trial',
   t.is(log.lines.at(-1), 'notice Revision c is in force: 2 domains, 2 limits');
 });
 
-test('what was taken back here is followed where others try it again, and is refused no more', async (t) => {
+test('a revision taken back here is followed where others try it again, and is refused no more', async (t) => {
   const harness = await startCache(t);
   harness.publish('b');
   takeBack(harness);
@@ -594,7 +594,7 @@ test('old content that is tried in steps is no undo when it comes again without 
   t.is(tell(), 'a in force, old on trial, old2 waits');
 });
 
-test('what is said of the trial is not said of a newer revision that is invalid', async (t) => {
+test('a verdict on the trial is none on a newer revision that is invalid', async (t) => {
   const harness = await startCache(t);
   harness.publish('b');
   harness.publish('x');
@@ -652,7 +652,7 @@ test('an approval of what is held back brings it on, once', async (t) => {
   t.is(cache.state().counts.accepted, 2);
 });
 
-test('what was taken back is refused with the reason, and tried anew when it comes again after others', async (t) => {
+test('a revision that was taken back is refused with the reason, and tried anew when it comes again after others', async (t) => {
   const harness = await startCache(t);
   const { publish, tell, cache } = harness;
   publish('b');
@@ -937,7 +937,7 @@ test('started on what was approved: it goes on', async (t) => {
   t.is(next.tell(), 'z in force');
 });
 
-test('what everybody has is kept beside the rules where there is something to go back from', async (t) => {
+test('the revision that everybody has is kept beside the rules where there is something to go back from', async (t) => {
   for (const rollsOut of [true, false]) {
     const kept: string[] = [];
     const plain = createRevisionStore(revisionOf('a'));

@@ -36,7 +36,7 @@ test('the same documents are encoded once, and others anew', (t) => {
   t.is(made().extended.name, 'shop', 'a domain without documents');
 });
 
-test('each document with fields of our own is told of, and no other one', (t) => {
+test('each document with extensions is told of, and no other one', (t) => {
   const documents = [
     documentOf(ours('share_threshold: true'), 'a.yaml'),
     documentOf(ruleText('shop', 2), 'b.yaml'),

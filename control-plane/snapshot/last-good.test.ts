@@ -49,7 +49,7 @@ test('a revision that could not be written is written when it comes again', asyn
   t.is((await lastGood.read())?.id, 'first');
 });
 
-test('what is kept already is not written again, also after a start', async (t) => {
+test('a revision that is kept already is not written again, also after a start', async (t) => {
   const stateDirectory = createTemporaryFolder(t);
   const file = join(stateDirectory, 'last-good.revision.json');
   const log = createRecordedLog();

@@ -196,7 +196,7 @@ node-groups.yaml:4:5: error: the name 'default' is taken
   );
 });
 
-test('what is legal and surely wrong is a warning', (t) => {
+test('a legal group that is surely wrong is a warning', (t) => {
   const { problems } = parseNodeGroups(
     `groups:
   - { name: all, domains: sohp }

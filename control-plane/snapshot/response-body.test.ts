@@ -28,7 +28,7 @@ function snapshotOf(given: Readonly<Record<string, Uint8Array>>) {
   );
 }
 
-test('what all streams get is encoded once', (t) => {
+test('a body that all streams get is encoded once', (t) => {
   const snapshot = snapshotOf({ shop: Buffer.from('x') });
   t.is(toWholeBody(snapshot), toWholeBody(snapshot));
   t.is(toSharedDelta(noResources, snapshot), toSharedDelta(noResources, snapshot));

@@ -36,7 +36,7 @@ for (const [what, author, message, title] of [
   });
 }
 
-test('what nobody waits for is said at info, and so is that nothing changes', (t) => {
+test('a load that nobody waits for is logged at info, and so is one that changes nothing', (t) => {
   const revision = { id, atMs: 0, author: undefined, message: undefined };
   t.deepEqual(
     linesOf((say) => say.inForce(revision, built, false, false)),

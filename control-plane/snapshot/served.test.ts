@@ -146,7 +146,7 @@ for (const [from, before] of Object.entries(states)) {
   }
 }
 
-test('what is left out of a change stays as it is', (t) => {
+test('a field that is left out of a change stays as it is', (t) => {
   const served = createServed();
   const [a, b] = [build(1, 1), build(2, 1)];
   served.change({ inForce: inForce(a) });
@@ -160,7 +160,7 @@ test('what is left out of a change stays as it is', (t) => {
   t.deepEqual([served.now.inForce?.built.content, served.now.trial], [b.content, undefined]);
 });
 
-test('nobody is told of a change that is none', (t) => {
+test('nobody is told of a change that changes nothing', (t) => {
   const served = createServed();
   served.change({ inForce: inForce(build(1, 1)), trial: trialOf(build(2, 1), some) });
   served.onChange(() => t.fail());

@@ -27,7 +27,7 @@ test('other content, another name or a missing resource is another version', (t)
   for (const version of versions) t.regex(version, /^[0-9a-f]{32}$/);
 });
 
-test('one name twice is a defect', (t) => {
+test('a resource name that occurs twice is a defect', (t) => {
   const twice = [createResource('a', Buffer.from('1')), createResource('a', Buffer.from('2'))];
   t.throws(() => createSnapshot(twice), { message: 'two resources of a snapshot have one name' });
 });

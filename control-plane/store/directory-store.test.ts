@@ -188,7 +188,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.deepEqual(readdirSync(join(folder.path, 'rules')), [attributionName, 'a.yaml', 'b.yaml']);
 });
 
-test('what is written in place of a file that nobody may read can be read', async (t) => {
+test('a file written in place of one that nobody may read can be read', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
   chmodSync(join(folder.path, 'rules/a.yaml'), 0);
@@ -275,7 +275,7 @@ test('equal content is the same revision, wherever it lies and whatever lies bes
   t.is(a, b);
 });
 
-test('of the history the last fifty revisions are kept', async (t) => {
+test('the last fifty revisions of the history are kept', async (t) => {
   const folder = createRulesFolder(t);
   const { store } = openStore(t, folder);
   const ids: string[] = [];

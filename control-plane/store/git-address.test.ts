@@ -24,7 +24,7 @@ test('every form of address that git takes is taken', (t) => {
   }
 });
 
-test('what would act as an option or start a program is refused', (t) => {
+test('an address that would act as an option or start a program is refused', (t) => {
   for (const url of [
     '',
     '-x',

@@ -45,7 +45,7 @@ test('an answer is whole, also when this process was busy while it came', async 
   t.is((await run).length, 60_000);
 });
 
-test('who keeps standard error open does not hold the answer', async (t) => {
+test('a process that keeps standard error open does not hold up the answer', async (t) => {
   const { git, folder } = createScript(
     t,
     'sleep 20 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
@@ -56,7 +56,7 @@ test('who keeps standard error open does not hold the answer', async (t) => {
   process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')));
 });
 
-test('what is too slow ends, with all that it has started', async (t) => {
+test('a command that is too slow ends, with all processes that it has started', async (t) => {
   const { git, folder } = createScript(t, 'sleep 60 & echo $! > "$GIT_DIR/pid"; sleep 60');
   // Long enough for a busy machine to get as far as the helper.
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 10_000 }));

@@ -188,7 +188,7 @@ test('a folder that is not there is an error, and keeps the last revision', asyn
   t.false(store.status().reachable);
 });
 
-test('what is in the place of the folder is told, and the mirror is not made anew for it', async (t) => {
+test('an object in the place of the folder is told, and the mirror is not made anew for it', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'rules/a.yaml': 'a' });
   const commit = repository.git('rev-parse', 'HEAD');
@@ -357,7 +357,7 @@ test('a file that is missing in a damaged copy is fetched, and is not taken for 
   ]);
 });
 
-test('what a killed process left of a new mirror is removed, that of one at work is not', async (t) => {
+test('a new mirror that a killed process left is removed, that of one at work is not', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });
   const first = openGitStore(t, repository);

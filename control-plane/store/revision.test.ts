@@ -35,7 +35,7 @@ test('a line of its own in the message says what the author means', (t) => {
   t.false(says(undefined));
 });
 
-test('what is said is added once, in one paragraph', (t) => {
+test('a trailer is added once, in one paragraph', (t) => {
   t.true(says(withTrailer('clean up', allowRemovalTrailer)));
   t.is(withTrailer('a\n\nAllow-Removal: yes', allowRemovalTrailer), 'a\n\nAllow-Removal: yes');
   const both = withTrailer(withTrailer('a', allowRemovalTrailer), nowTrailer);

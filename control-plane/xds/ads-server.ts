@@ -1,11 +1,11 @@
-// How configuration leaves: a gRPC server for the discovery services, over node:http2 itself. A message
+// Serves configuration to workers: a gRPC server for the discovery services, over node:http2 itself. A message
 // that a thousand streams get is one buffer here: gRPC's framing goes into a small buffer of its own
 // and node:http2 sends both without copying. @grpc/grpc-js copies each message for each stream: with
 // the same sessions, 1,000 clients and responses of 420 kB it took 600 MB and 1.7 s of CPU for the
 // first load, where this takes 180 MB and 0.7 s.
 // The engine of shared/grpc, made to send such a message without copying, is as good without TLS and worse with it:
 // 1,000 clients and three responses of 435 kB took 474 MB and 3.0 s of CPU, where this takes 309 MB and 2.3 s.
-// Which snapshot a node gets is the provider's matter, who may ask at all is `authorize`'s.
+// The provider chooses the snapshot of a node, and `authorize` decides who may ask at all.
 
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
@@ -33,7 +33,7 @@ import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 
-/** What happens to many streams at once is said this often. */
+/** Events of many streams at once are logged this often. */
 const eventIntervalMs = 5_000;
 
 /** Connections that wait to be accepted; those beyond are tried again by their clients a second later. The kernel may
@@ -51,7 +51,7 @@ export interface AdsServerDeps {
    * and the log, without the secret. Without this function everybody may ask. */
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
   readonly metrics?: XdsMetrics;
-  /** Methods of other services on this port, by their paths. Who serves them ends their calls before `stop`. */
+  /** Methods of other services on this port, by their paths. Their owners end the calls before `stop`. */
   readonly methods?: ReadonlyMap<string, OpenCall>;
 }
 
@@ -66,7 +66,7 @@ export interface AdsServerOptions {
 export interface AdsServer {
   /** Resolves to the port; rejects with an AppError `cannot_start`. */
   start(): Promise<number>;
-  /** What some nodes get has changed: every stream is told, unless the server is stopping. */
+  /** Tells every stream that some nodes get another snapshot, unless the server is stopping. */
   readonly refresh: () => void;
   /** Ends the streams with UNAVAILABLE, so that workers go elsewhere, and after `graceMs` what is
    * left of the connections. Idempotent. */
@@ -113,7 +113,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     clock,
     max: limits.maxOpening,
     openingMs: limits.openingMs,
-    // With the settings; under TLS the client speaks first.
+    // Sends the settings; under TLS the client speaks first.
     greet(socket) {
       if (options.tls === undefined) server.emit('connection', socket);
     },

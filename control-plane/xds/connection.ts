@@ -31,7 +31,7 @@ export class Connection implements ConnectionUse {
     session.on('goaway', () => {
       this.#hasGoodbye = true;
     });
-    // What breaks a connection closes it too; its calls see that they are closed.
+    // An error closes the connection too; its calls see that they are closed.
     session.on('error', ignoreError);
     session.on('close', () => {
       this.#cancelTimer();
@@ -80,7 +80,7 @@ export class Connection implements ConnectionUse {
     this.#session.close();
   }
 
-  /** At once. */
+  /** Closes at once. */
   close(): void {
     this.#hasGoodbye = true;
     this.#session.destroy();

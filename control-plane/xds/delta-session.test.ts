@@ -226,7 +226,7 @@ test('giving up names says nothing of others that were refused', (t) => {
   t.is(session.onRequest({ resourceNamesUnsubscribe: ['b'] }, first).answer, undefined);
 });
 
-test('what a client says that it has, in whatever order, is what it keeps of it', (t) => {
+test('a client keeps the resources that it says it has, in whatever order it says so', (t) => {
   const { session } = start(first, {
     resourceNamesSubscribe: ['c', 'b', 'a'],
     initialResourceVersions: Object.fromEntries(Object.entries(versionsOf(first)).reverse()),

@@ -26,7 +26,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   readonly #selector = new Selector();
   #subscription: Subscription | undefined;
   #newest: Snapshot | undefined;
-  /** What the client has if it accepts everything that was sent. */
+  /** The resources that the client has if it accepts everything that was sent. */
   #held: HeldResources = noResources;
   /** Whether the client has what many have: then responses are made once for all. */
   #isHeldByMany = true;
@@ -138,7 +138,7 @@ export class DeltaSession implements Session<DeltaDiscoveryRequestMessage> {
   }
 
   #readFirst(request: DeltaDiscoveryRequestMessage, snapshot: Snapshot | undefined): void {
-    // In the order of names, as versions are made.
+    // The resources in the order of names, as versions are made.
     const initial = Object.entries(request.initialResourceVersions ?? {}).sort(([a], [b]) =>
       a < b ? -1 : 1,
     );

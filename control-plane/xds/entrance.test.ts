@@ -52,7 +52,7 @@ async function start(t: ExecutionContext) {
   };
 }
 
-test('those beyond the bound are greeted and wait, and are read in their order when others are opened', async (t) => {
+test('clients beyond the bound are greeted and wait, and are read in their order when others are opened', async (t) => {
   const { come, opened, greeted, read, closed } = await start(t);
   await come(5);
   t.deepEqual(greeted, [0, 1, 2, 3, 4]);
@@ -66,7 +66,7 @@ test('those beyond the bound are greeted and wait, and are read in their order w
   t.deepEqual(closed(), []);
 });
 
-test('one that takes longer than its time is closed for one that waits, and for nobody else', async (t) => {
+test('a client that takes longer than its time is closed for one that waits, and for no other reason', async (t) => {
   const { come, clock, read, closed } = await start(t);
   await come(2);
   clock.advance(60_000);
@@ -82,7 +82,7 @@ test('one that takes longer than its time is closed for one that waits, and for 
   t.deepEqual(closed(), [0, 1, 2]);
 });
 
-test('one that has waited long is read for some turns, also when the process stands still meanwhile', async (t) => {
+test('a client that has waited long is read for some turns, also when the process stands still meanwhile', async (t) => {
   const { come, clock, read, closed } = await start(t);
   await come(6);
   clock.advance(10_000);
@@ -95,7 +95,7 @@ test('one that has waited long is read for some turns, also when the process sta
   t.deepEqual(closed(), [0, 1, 2, 3]);
 });
 
-test('one that ends makes room, and one that ends while it waits is not read', async (t) => {
+test('a client that ends makes room, and one that ends while it waits is not read', async (t) => {
   const { come, read, end } = await start(t);
   await come(4);
   await end(2);

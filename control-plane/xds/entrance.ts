@@ -24,7 +24,7 @@ export interface EntranceDeps {
   readonly max: number;
   /** While others wait, one that takes longer since it came is closed. */
   readonly openingMs: number;
-  /** What a client gets before anything is read from it. */
+  /** Sends the bytes that a client gets before anything is read from it. */
   readonly greet: (socket: Socket) => void;
   readonly read: (socket: Socket) => void;
 }
@@ -43,7 +43,7 @@ export function createEntrance(deps: EntranceDeps): Entrance {
   const { clock, max, openingMs, greet, read } = deps;
   /** When they came, the first of them first. */
   const waiting = new Map<Socket, number>();
-  /** By address, the oldest first. */
+  /** The openings by address, the oldest first. */
   const openings = new Map<string, Opening>();
 
   function openNext(): void {

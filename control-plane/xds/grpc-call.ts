@@ -1,5 +1,5 @@
-// One gRPC call on a stream of node:http2: messages in and out, and the status at its end. Which
-// method it is, and what the messages say, is left to its handler.
+// One gRPC call on a stream of node:http2: messages in and out, and the status at its end. The method and the
+// content of messages are left to its handler.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../shared/clock.ts';
@@ -50,7 +50,7 @@ export interface CallDeps {
 const closeTimeoutMs = 5_000;
 const maxStatusTextLength = 1024;
 
-/** What all streams together may keep is bounded by `UnfinishedRequests`. */
+/** `UnfinishedRequests` bounds the bytes that all streams together may keep. */
 const unfinishedBudget: Budget = { hold: () => true, release: () => {} };
 
 const responseHeaders = {
@@ -68,7 +68,7 @@ export function refuseCall(
   stream.on('error', ignoreError);
   if (stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...toTrailers(status, text) }, { endStream: true });
-  // What the client still sends is dropped, so that its end is seen.
+  // Bytes that the client still sends are dropped, so that its end is seen.
   stream.resume();
   stream.once('close', closeLater(stream, clock));
 }
@@ -135,7 +135,7 @@ export class StreamCall implements GrpcCall {
     this.#stopReading();
     this.#trailers = toTrailers(status, text);
     this.#sender.end();
-    // What still comes in is read and dropped, else the end of the stream would never be seen.
+    // Bytes that still come in are read and dropped, else the end of the stream would never be seen.
     this.#stream.resume();
   }
 
@@ -184,8 +184,10 @@ export class StreamCall implements GrpcCall {
     else this.finish(grpcStatus.internal, 'the request ended within a message');
   }
 
-  /** What has come of a request is given up at once: the stream may stay for as long as its client
-   * does not read. */
+  /**
+   * The part of a request that has come is given up at once: the stream may stay for as long as its client does
+   * not read.
+   */
   #stopReading(): void {
     this.#isOpen = false;
     this.#reader.drop();
@@ -277,7 +279,7 @@ export class SliceSender {
       this.#part = 0;
       message.onSent();
     }
-    // What was told may have written already.
+    // The callback may have begun to write already.
     if (!this.#isWriting) this.#writeNext();
   }
 

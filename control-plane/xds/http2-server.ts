@@ -28,8 +28,8 @@ export function createHttp2Server(
       maxHeaderListSize: maxHeaderBytes,
       enablePush: false,
     },
-    // In megabytes, and responses that wait count in full although they are shared. What a connection
-    // may hold is bounded by its streams, so this bound only must not bite.
+    // In megabytes, and responses that wait count in full although they are shared. The memory of a connection is
+    // bounded by its streams, so this bound only must not bite.
     maxSessionMemory: 1_000_000,
   };
   if (tls === undefined) return createServer(options);

@@ -1,4 +1,4 @@
-// Who has to go when streams keep too much together.
+// How streams are chosen that end when all together keep too much.
 import test from 'ava';
 import { KeptNames } from './kept-names.ts';
 

@@ -1,4 +1,4 @@
-// What the ADS server counts, for whoever exports it.
+// The counts of the ADS server, for whoever exports them.
 
 export type DiscoveryMode = 'sotw' | 'delta';
 

@@ -1,5 +1,5 @@
-// A clock for waits that clients have to end. What a client sent while this process stood still has not been read yet,
-// so such a time counts as two seconds at most, however long it was.
+// A clock for waits that clients have to end. Bytes that a client sent while this process stood still have not
+// been read yet, so such a time counts as two seconds at most, however long it was.
 import type { Clock } from '../../shared/clock.ts';
 
 const beatMs = 1_000;

@@ -13,7 +13,7 @@ export interface SessionResponse {
   readonly body: ResponseBody;
 }
 
-/** What a request said about versions, for the record of workers. */
+/** The part of a request about versions, for the record of workers. */
 export type Answer =
   | { readonly kind: 'holds'; readonly version: string }
   /** Names were unsubscribed, which sends nothing: the rest has a version of its own. */

@@ -194,7 +194,7 @@ test('no names after names means nothing; "*" means everything', (t) => {
   t.is(session.onRequest(all, second).response?.version, second.version);
 });
 
-test('what is wanted has the version of the response for it, of the whole under "*", none for nothing', (t) => {
+test('a wanted set has the version of the response for it, of the whole under "*", none for nothing', (t) => {
   const { session, response } = start({ resourceNames: ['b', 'missing'] });
   const { nonce, version } = sent(response);
   t.not(version, first.version);
@@ -220,7 +220,7 @@ test('a client of everything wants the snapshot as it is, whose resources are no
   t.is(session.wantedVersion(untouchable), 'whole');
 });
 
-test('what is wanted by name is selected once for one snapshot, however often it is asked for', (t) => {
+test('resources wanted by name are selected once for one snapshot, however often they are asked for', (t) => {
   const { session } = start({ resourceNames: ['a'] });
   let looks = 0;
   const counting = {

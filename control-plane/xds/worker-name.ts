@@ -1,4 +1,4 @@
-// What a worker is called in sentences for people. Pure.
+// The name of a worker in sentences for people. Pure.
 import type { ConnectedWorker } from './workers.ts';
 
 export type NamedWorker = Pick<ConnectedWorker, 'address' | 'instance'> & {

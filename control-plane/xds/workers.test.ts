@@ -1,4 +1,4 @@
-// What is remembered of a worker for as long as it is connected.
+// The facts that are remembered of a worker for as long as it is connected.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
@@ -58,7 +58,7 @@ test('an empty instance is none', (t) => {
   t.is(workers.list()[0]?.instance, undefined);
 });
 
-test('of a refusal of megabytes the beginning is kept, and no more', (t) => {
+test('only the beginning of a refusal of megabytes is kept', (t) => {
   const workers = createWorkerRegistry(createManualClock());
   const before = heapBytes();
   for (let index = 0; index < 40; index++) {

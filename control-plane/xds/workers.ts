@@ -47,9 +47,9 @@ export interface VanishedWorker {
   readonly address: string;
   /** The last version that it accepted. */
   readonly acked: VersionAt | undefined;
-  /** As of a connected one. */
+  /** The refusal, as a connected worker has it. */
   readonly nacked: Refusal | undefined;
-  /** On the monotonic clock. */
+  /** A time on the monotonic clock. */
   readonly goneAtMs: number;
 }
 
@@ -120,7 +120,7 @@ export function createWorkerRegistry(clock: Pick<Clock, 'wallMs' | 'monotonicMs'
 
 class Registry implements WorkerRegistry {
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>;
-  /** In the order of arrival. */
+  /** The records in the order of arrival. */
   readonly records = new Set<Connected>();
   /** The newest of each identity. */
   readonly newest = new Map<string, Connected>();
