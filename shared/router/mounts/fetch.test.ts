@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import test from 'ava';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const entry = join(root, 'shared', 'router', 'index.ts');
+
+/** A module as hosts of Workers take it, and what such a host asks of it. */
+const program = `
+  import { Controller, createApp, op, Type } from ${JSON.stringify(entry)};
+
+  class Notes extends Controller {
+    static POST = op({ body: Type.Object({ text: Type.String({ pattern: '^[a-z ]+$', maxLength: 20 }) }) });
+    POST({ text }) { this.response.status = 201; return { text }; }
+    static PUT = op({ stream: true }, async (_fields, body) => {
+      let bytes = 0;
+      for await (const chunk of body) bytes += chunk.byteLength;
+      return { bytes };
+    });
+    async *GET() { yield 1; yield 2; }
+  }
+  const app = await createApp({ loadModules: () => new Map([['', { Notes }]]) });
+  const worker = { fetch: (request) => app.fetch(request) };
+
+  const ask = async (method, body, type = 'application/json') => {
+    const headers = body === undefined ? {} : { 'content-type': type };
+    const response = await worker.fetch(new Request('https://example.com/notes', { method, body, headers }));
+    return [response.status, await response.json()];
+  };
+  let isEvalForbidden = false;
+  try { new Function('return 1')(); } catch { isEvalForbidden = true; }
+  const form = new FormData();
+  form.append('text', 'tea');
+  const formed = await worker.fetch(new Request('https://example.com/notes', { method: 'POST', body: form }));
+  console.log(JSON.stringify({
+    isEvalForbidden,
+    made: await ask('POST', '{"text":"tea"}'),
+    formed: formed.status,
+    refused: (await ask('POST', '{"text":"7"}'))[0],
+    streamed: await ask('PUT', new Uint8Array(3), 'video/mp4'),
+    listed: await ask('GET'),
+    missing: (await ask('DELETE'))[0],
+    resources: process.getActiveResourcesInfo().filter((name) => /Server|Timeout|FS/.test(name)),
+  }));
+`;
+
+test('a Worker is served by the fetch export: no eval, no folder of controllers, no server, nothing written', async (t) => {
+  const flags = [
+    '--disallow-code-generation-from-strings',
+    '--permission',
+    `--allow-fs-read=${root}/`,
+  ];
+  const args = [...flags, '--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
+  t.deepEqual(JSON.parse(stdout), {
+    isEvalForbidden: true,
+    made: [201, { text: 'tea' }],
+    formed: 201,
+    refused: 400,
+    streamed: [200, { bytes: 3 }],
+    listed: [200, [1, 2]],
+    missing: 405,
+    resources: [],
+  });
+});
