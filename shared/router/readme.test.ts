@@ -1,5 +1,5 @@
-// What the README shows is run, or at least compiled, as a reader would paste it: with no imports but those
-// that are shown.
+// What the README and its guides show is run, or at least compiled, as a reader would paste it: with no imports but
+// those that are shown.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -14,7 +14,22 @@ import { createNodeServer } from './mounts/node-http.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
-const sources = findFencedBlocks(readme)
+const guides = [
+  'paths-and-arguments',
+  'answers',
+  'xml',
+  'guards',
+  'live',
+  'folders',
+  'typed-client',
+  'serving',
+] as const;
+const pages = new Map<string, string>();
+for (const guide of guides) {
+  pages.set(guide, await readFile(new URL(`docs/${guide}.md`, import.meta.url), 'utf8'));
+}
+const sources = [readme, ...pages.values()]
+  .flatMap(findFencedBlocks)
   .filter(({ language }) => language === 'ts')
   .map(({ text }) => text);
 
@@ -22,21 +37,24 @@ let folder = '';
 let app: App;
 
 /** Each block with a controller is a module: the first is the root, others are called by their class. */
-test.before('the controllers of the README are an application that starts', async () => {
-  folder = await createRouterFolder(['@hono', 'fastify']);
-  await mkdir(join(folder, 'controllers'));
-  for (const [at, source] of sources.entries()) {
-    const isController = source.includes(' extends Controller ');
-    const name = at === 0 ? 'index' : `block${at}`;
-    await writeFile(join(folder, isController ? 'controllers' : '.', `${name}.ts`), source);
-  }
-  // Each block is about one thing, and most of them have no guard.
-  app = await createApp({ controllerPrefix: join(folder, 'controllers'), warn: () => {} });
-});
+test.before(
+  'the controllers of the README and its guides are an application that starts',
+  async () => {
+    folder = await createRouterFolder(['@hono', 'fastify']);
+    await mkdir(join(folder, 'controllers'));
+    for (const [at, source] of sources.entries()) {
+      const isController = source.includes(' extends Controller ');
+      const name = at === 0 ? 'index' : `block${at}`;
+      await writeFile(join(folder, isController ? 'controllers' : '.', `${name}.ts`), source);
+    }
+    // Each block is about one thing, and most of them have no guard.
+    app = await createApp({ controllerPrefix: join(folder, 'controllers'), warn: () => {} });
+  },
+);
 
 test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
 
-test('the TypeScript of the README compiles with the imports that it shows', async (t) => {
+test('the TypeScript of the README and its guides compiles with the imports that it shows', async (t) => {
   const compilerOptions = {
     ...{ module: 'nodenext', target: 'esnext', lib: ['esnext'], types: ['node'], noEmit: true },
     ...{ strict: true, skipLibCheck: true },
@@ -49,7 +67,7 @@ test('the TypeScript of the README compiles with the imports that it shows', asy
     (error: { stdout: string }) => error,
   );
   t.is(stdout, '');
-  t.true(sources.length > 5);
+  t.true(sources.length > 15);
 });
 
 test('the first controller of the README has ten lines and does what it says', async (t) => {
@@ -60,8 +78,8 @@ test('the first controller of the README has ten lines and does what it says', a
   t.is(await response.text(), answer ?? 'the README shows no answer');
 });
 
-test('the controller of the section about XML answers what it says', async (t) => {
-  const section = readme.slice(readme.indexOf('\n## XML\n'));
+test('the controller of the guide to XML answers what it says', async (t) => {
+  const section = pages.get('xml') ?? '';
   const [, path = '', body = ''] = /curl localhost:8000(\S+).*?-d '(.*?)'/s.exec(section) ?? [];
   const module = `/block${sources.findIndex((source) => source.includes('xml = true'))}`;
   const headers = { 'content-type': 'application/xml', accept: 'application/xml' };
@@ -70,12 +88,12 @@ test('the controller of the section about XML answers what it says', async (t) =
     headers,
     body,
   });
-  const shown = /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the README shows no answer';
+  const shown = /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the guide shows no answer';
   t.is(await (await app.fetch(request)).text(), shown);
 });
 
-test('the typed client of the README prints what it says', async (t) => {
-  const section = readme.slice(readme.indexOf('\n## A typed client\n'));
+test('the typed client of its guide prints what it says', async (t) => {
+  const section = pages.get('typed-client') ?? '';
   const shown = [...(/```sh\n(.*?)```/s.exec(section)?.[1] ?? '').matchAll(/ # (.*)/g)];
   const server = createNodeServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
