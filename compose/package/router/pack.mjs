@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createManifest } from './manifest.mjs';
 
 const here = import.meta.dirname;
@@ -18,7 +18,10 @@ try {
   run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   for (const name of ['README.md', 'docs']) {
-    cpSync(join(root, 'shared', 'router', name), join(folder, name), { recursive: true });
+    cpSync(join(root, 'shared', 'router', name), join(folder, name), {
+      recursive: true,
+      filter: isForUsers,
+    });
   }
   const manifest = JSON.stringify(createManifest(sources), undefined, 2);
   writeFileSync(join(folder, 'package.json'), `${manifest}\n`);
@@ -26,6 +29,11 @@ try {
   run(npm[0], [...npm.slice(1), 'pack', folder, ...process.argv.slice(2)], process.env.INIT_CWD);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Two pages are about the sources and their tests, which are in the repository alone. */
+function isForUsers(path) {
+  return !['behaviour.md', 'points.md'].includes(basename(path));
 }
 
 function run(command, args, cwd = root) {

@@ -8,6 +8,17 @@ import { StartError } from '../errors.ts';
 /** Module path (dots between parts, empty for the root module) to the module's exports. */
 export type ModuleTree = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
+/** Modules that were read from files. */
+export class ModuleFiles extends Map<string, Readonly<Record<string, unknown>>> {
+  /** By the module's path. */
+  readonly files: ReadonlyMap<string, string>;
+
+  constructor(files: ReadonlyMap<string, string>) {
+    super();
+    this.files = files;
+  }
+}
+
 const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.js', '.mjs']);
 const moduleName = /^[A-Za-z][A-Za-z0-9_-]*$/;
 /** A folder whose name stands for a part of the path: `[id]`. */
@@ -26,7 +37,7 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
   const files = new Map<string, string>();
   const problems: string[] = [];
   await collect({ root, folder: root, path: [], seen: new Set([root]), files, problems });
-  const tree = new Map<string, Readonly<Record<string, unknown>>>();
+  const tree = new ModuleFiles(files);
   for (const [name, file] of files) {
     try {
       tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);

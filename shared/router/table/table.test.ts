@@ -1,5 +1,9 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import test from 'ava';
 import Type from 'typebox';
+import { createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
 import { StartError } from '../errors.ts';
 import { op } from '../op.ts';
@@ -226,13 +230,18 @@ test('looking for controllers runs no getter of a class, and ends at classes tha
   t.is((await client.send('GET', '/left/right/left')).status, 404);
 });
 
-test('a message of a WebSocket cannot be declared raw', async (t) => {
-  class Room extends Controller {
-    static readonly MESSAGE = op({ raw: true });
-    CONNECT() {}
-    MESSAGE() {}
+test('a message of a WebSocket cannot be declared raw or streamed', async (t) => {
+  for (const [spec, reason] of [
+    [{ raw: true }, 'a message is never raw'],
+    [{ stream: true }, 'a message is never streamed'],
+  ] as const) {
+    class Room extends Controller {
+      static readonly MESSAGE = op(spec);
+      CONNECT() {}
+      MESSAGE() {}
+    }
+    t.is(await whyNotStart({ '': { Room } }), `:Room.CONNECT: ${reason}`);
   }
-  t.is(await whyNotStart({ '': { Room } }), ':Room.CONNECT: a message is never raw');
 });
 
 test('what is private takes its subclasses and nested classes along, unless one says otherwise', async (t) => {
@@ -312,4 +321,35 @@ test('a PATCH whose fields have defaults is told, since it would set back what a
   await createTestClient({ '': { Default } }, { warn: (text) => warnings.push(text) });
   t.is(warnings.length, 1);
   t.regex(warnings[0] ?? '', /^:Default\.PATCH has defaults, .*: size;/);
+});
+
+test('a mistake in a module of a folder is told with its file and line', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'router-place-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
+  const source = `import { Controller, op, Type } from ${entry};
+
+export class Notes extends Controller {
+  static readonly GET = op({});
+}
+
+export class Items extends Controller {
+  GTE() {}
+  static Inner = class extends Controller {
+    static readonly POST = op({ query: Type.Object({}, { minProperties: 1 }) });
+    POST() {}
+  };
+}
+`;
+  await mkdir(join(folder, 'below'));
+  await writeFile(join(folder, 'below', 'index.ts'), source);
+  const error = await t.throwsAsync(createApp({ controllerPrefix: folder }), {
+    instanceOf: StartError,
+  });
+  const file = relative('', join(folder, 'below', 'index.ts'));
+  t.deepEqual(error?.problems, [
+    `${file}:10: below:Items.Inner.POST: query must be a plain object schema; remove minProperties`,
+    `${file}:8: below:Items.GTE is no handler; did you mean GET?`,
+    `${file}:4: below:Notes.GET is declared by op() and does not exist`,
+  ]);
 });

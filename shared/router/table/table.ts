@@ -25,8 +25,9 @@ import {
   staticNames,
 } from './controller-class.ts';
 import { meantStatic, meantVerb } from './misspelt.ts';
-import type { ModuleTree } from './module-tree.ts';
+import { ModuleFiles, type ModuleTree } from './module-tree.ts';
 import { toClassPathName, toPathName } from './names.ts';
+import { withPlace } from './place.ts';
 import { authenticates, findGuards, type RouteGuards, toGuards } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
 import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
@@ -139,10 +140,13 @@ function buildModules(tree: ModuleTree, options: TableOptions, problems: string[
     }
     const above = parts.flatMap((_, at) => folders.get(parts.slice(0, at + 1).join('.')) ?? []);
     const holding = [...(folders.get('') ?? []), ...above];
-    const builder = { module: name, within: [], folders: holding, options, problems };
+    const own: string[] = [];
+    const builder = { module: name, within: [], folders: holding, options, problems: own };
     for (const [exported, value] of Object.entries(exports)) {
       addClass(node, classNameOf(exported, value), value, builder);
     }
+    const file = tree instanceof ModuleFiles ? tree.files.get(name) : undefined;
+    problems.push(...(file === undefined ? own : own.map((problem) => withPlace(problem, file))));
   }
   return root;
 }
@@ -386,9 +390,8 @@ function warnOfDefaults(
 function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
-  if (isOp(declared) && (declared.spec.raw || declared.spec.stream)) {
-    throw new TypeError('a message is never raw, and never a stream');
-  }
+  if (isOp(declared) && declared.spec.raw) throw new TypeError('a message is never raw');
+  if (isOp(declared) && declared.spec.stream) throw new TypeError('a message is never streamed');
   return {
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, options)
