@@ -19,7 +19,9 @@ export interface MutantTests {
   /** Those that did run the place, in the order in which they are to be asked. */
   stages(path: string, offset: number, nearness: Nearness): string[][];
   /** Takes what V8 wrote of a run of the tests in the folder NODE_V8_COVERAGE. */
-  addCoverage(folder: string, isLeftOut: (test: string) => boolean): void;
+  addCoverage(folder: string): void;
+  /** These are not to be asked. */
+  leaveOut(some: readonly string[]): void;
 }
 
 interface Range {
@@ -39,6 +41,15 @@ export function createMutantTests(root: string, files: readonly string[]): Mutan
   const rootUrl = `${pathToFileURL(root).href}/`;
   /** By source and test; a list for each thread of its process. */
   const covered = new Map<string, Map<string, Range[][]>>();
+  /** A process that was ended before it wrote has no coverage: its test counts as one that runs everything. */
+  const withCoverage = new Set<string>();
+  const leftOut = new Set<string>();
+
+  function isAsked(path: string, test: string, offset: number): boolean {
+    if (leftOut.has(test)) return false;
+    const lists = covered.get(path)?.get(test) ?? [];
+    return !withCoverage.has(test) || lists.some((ranges) => isRun(ranges, offset));
+  }
 
   function isNear(path: string, test: string, distance: number): boolean {
     if (test.startsWith('test/contract/') || dirname(test) === dirname(path)) return true;
@@ -49,27 +60,21 @@ export function createMutantTests(root: string, files: readonly string[]): Mutan
     return [...distancesFrom(path, importers)]
       .filter(([test]) => test.endsWith('.test.ts') && !slowFolders.test(test))
       .filter(([test, distance]) => isNear(path, test, distance) === (nearness === 'near'))
-      .map(([test]) => test);
+      .map(([test]) => test)
+      .slice(0, nearness === 'near' ? undefined : maxFar);
   }
 
   function stages(path: string, offset: number, nearness: Nearness): string[][] {
-    const tests = find(path, nearness).filter((test) =>
-      covered
-        .get(path)
-        ?.get(test)
-        ?.some((ranges) => isRun(ranges, offset)),
-    );
+    const tests = find(path, nearness).filter((test) => isAsked(path, test, offset));
     const own = tests.filter((test) => test === path.replace(/\.ts$/, '.test.ts'));
     const inFolder = tests.filter((test) => dirname(test) === dirname(path));
     const others = tests.filter((test) => dirname(test) !== dirname(path));
     const all =
-      nearness === 'far'
-        ? [tests.slice(0, maxFar)]
-        : [own, inFolder.filter((test) => !own.includes(test)), others];
+      nearness === 'far' ? [tests] : [own, inFolder.filter((test) => !own.includes(test)), others];
     return all.filter((some) => some.length > 0);
   }
 
-  function addCoverage(folder: string, isLeftOut: (test: string) => boolean): void {
+  function addCoverage(folder: string): void {
     const byProcess = new Map<string, Script[]>();
     for (const name of readdirSync(folder)) {
       const [, pid = ''] = name.split('-');
@@ -81,7 +86,8 @@ export function createMutantTests(root: string, files: readonly string[]): Mutan
         .filter(({ url }) => url.startsWith(rootUrl) && !url.includes('/node_modules/'))
         .map(({ url, functions }) => ({ path: url.slice(rootUrl.length), functions }));
       const test = ours.find(({ path }) => path.endsWith('.test.ts'))?.path;
-      if (test === undefined || isLeftOut(test)) continue;
+      if (test === undefined) continue;
+      withCoverage.add(test);
       for (const { path, functions } of ours) {
         const byTest = covered.get(path) ?? new Map<string, Range[][]>();
         const lists = byTest.get(test) ?? [];
@@ -97,6 +103,9 @@ export function createMutantTests(root: string, files: readonly string[]): Mutan
     ],
     stages,
     addCoverage,
+    leaveOut(some) {
+      for (const each of some) leftOut.add(each);
+    },
   };
 }
 
