@@ -2,6 +2,7 @@
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import type { Leases } from '../../worker/counters/leases.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import {
@@ -73,6 +74,7 @@ interface WorkerOptions extends Partial<DecisionOptions> {
   /** Of the counters in process. */
   readonly maxCounters?: number;
   readonly store?: (inner: CounterStore) => CounterStore;
+  readonly leases?: (counters: CounterStore) => Leases;
 }
 
 export function createWorker(yaml: string | undefined, options: WorkerOptions = {}) {
@@ -89,6 +91,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   const shouldRateLimit = createShouldRateLimit({
     rules: { current: rules },
     store: options.store?.(memory) ?? memory,
+    ...(options.leases && { leases: options.leases(memory) }),
     overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
     metrics,
     unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),

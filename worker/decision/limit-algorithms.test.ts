@@ -206,3 +206,39 @@ descriptors:
     t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
   });
 }
+
+test('a list whose limits are all known to be over is answered by the local cache', async (t) => {
+  const daily = withKey(
+    'rate_limits: [{unit: hour, requests_per_unit: 1}, {unit: day, requests_per_unit: 1}]',
+  );
+  const worker = createWorker(daily, { localCacheBytes: 1_000_000 });
+  for (let time = 1; time <= 2; time++) await worker.decide(ask('k=x'));
+  const known = 'rate_limit.d.k.over_limit_with_local_cache';
+  t.is(worker.stat(known), 0);
+  await worker.decide(ask('k=x'));
+  t.is(worker.stat(known), 1);
+});
+
+test('calendar months of a limiter are not even, all its other windows are', async (t) => {
+  const evenOf = async (unit: string, calendarMonths: boolean) => {
+    const seen: (boolean | undefined)[] = [];
+    const yaml = withKey(
+      `rate_limit: {unit: ${unit}, requests_per_unit: 4, algorithm: sliding_window}`,
+    );
+    const worker = createWorker(yaml, {
+      calendarMonths,
+      store: (inner) => ({
+        ...inner,
+        count(request) {
+          seen.push(...request.hits.map(({ limiter }) => limiter?.isEven));
+          inner.count(request);
+        },
+      }),
+    });
+    await worker.decide(ask('k=x'));
+    return seen;
+  };
+  t.deepEqual(await evenOf('month', true), [false]);
+  t.deepEqual(await evenOf('month', false), [true]);
+  t.deepEqual(await evenOf('day', true), [true]);
+});

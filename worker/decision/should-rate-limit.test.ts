@@ -534,3 +534,55 @@ test('the hits that wait for the store are bounded, and large requests do not ta
   void worker.decide(large);
   t.is(waiting.length, 1, 'there is room again');
 });
+
+test('the store is asked only about counters that the local cache does not know to be over', async (t) => {
+  const asked: string[] = [];
+  const { decide } = createWorker(
+    'domain: d\ndescriptors:\n' +
+      '  - {key: one, rate_limit: {unit: hour, requests_per_unit: 1}}\n' +
+      '  - {key: many, rate_limit: {unit: hour, requests_per_unit: 9}}\n',
+    {
+      localCacheBytes: 1_000_000,
+      store: (inner) => ({
+        ...inner,
+        count(request) {
+          asked.push(request.hits.map(({ key }) => key.split('_')[1]).join(' '));
+          inner.count(request);
+        },
+      }),
+    },
+  );
+  for (let time = 1; time <= 2; time++) await decide(ask('one=x'));
+  t.is(summarize(await decide(ask('one=x', 'many=x'))), 'OVER [OVER 0, OK 8]');
+  t.deepEqual(asked, ['one', 'one', 'many']);
+});
+
+test('a request with one hit is counted by leases where its limit has one, and only then', async (t) => {
+  const counted: string[] = [];
+  const { decide } = createWorker(
+    'domain: d\ndescriptors:\n' +
+      '  - {key: leased, rate_limit: {unit: hour, requests_per_unit: 100, lease: {share: 5%, for: 1s}}}\n' +
+      '  - {key: plain, rate_limit: {unit: hour, requests_per_unit: 100}}\n',
+    {
+      store: (inner) => ({
+        ...inner,
+        count(request) {
+          counted.push('store');
+          inner.count(request);
+        },
+      }),
+      leases: (inner) => ({
+        count(request) {
+          counted.push('leases');
+          inner.count(request);
+        },
+        forget() {},
+        close() {},
+      }),
+    },
+  );
+  await decide(ask('leased=x'));
+  await decide(ask('plain=x'));
+  await decide(ask('leased=x', 'plain=x'));
+  t.deepEqual(counted, ['leases', 'store', 'store']);
+});
