@@ -82,6 +82,16 @@ for (const [title, bytes, reason] of [
   });
 }
 
+test('a question has the reply as its answer, and an error is a rejection', async (t) => {
+  const { connection, server } = await setUp(t);
+  const answer = connection.ask('a');
+  server.write('+yes\r\n');
+  t.is(await answer, 'yes');
+  const refused = connection.ask('b');
+  server.write('-ERR no\r\n');
+  await t.throwsAsync(refused, { message: 'ERR no' });
+});
+
 test('ending it in the middle of replies calls nobody twice', async (t) => {
   const { connection, server } = await setUp(t);
   const outcomes: RawReply[][] = [];
@@ -230,6 +240,16 @@ test('an array without an end is refused', (t) => {
 test('a text that is too long to be a counter is passed over', (t) => {
   const parts = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
   const { replies: taken, problem } = read(':1\r\n$100000\r\n', ...parts, '\r', '\n:2\r\n');
+  t.is(problem, undefined);
+  t.deepEqual(taken, [1, '', 2]);
+});
+
+test('a text that is passed over may begin in the bytes of another reply and end in others', (t) => {
+  const { replies: taken, problem } = read(
+    `:1\r\n$100000\r\n${'x'.repeat(40_000)}`,
+    'x'.repeat(40_000),
+    `${'x'.repeat(20_000)}\r\n:2\r\n`,
+  );
   t.is(problem, undefined);
   t.deepEqual(taken, [1, '', 2]);
 });
