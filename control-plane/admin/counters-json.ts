@@ -186,7 +186,7 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= Math.max(2, Math.max(a, b) / 10);
 }
 
-/** Who confirms two answers that agree. */
+/** Tells by which worker two answers that agree are confirmed. */
 function confirm(a: AnswerJson, b: AnswerJson): AnswerJson['confirmedBy'] {
   if (a.confirmedBy === null || b.confirmedBy === null) return a.confirmedBy;
   const isAnother = [a.confirmedBy, b.confirmedBy].includes('another') || a.worker !== b.worker;

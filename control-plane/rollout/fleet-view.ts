@@ -14,7 +14,7 @@ import type { RolloutOnRecord } from './record.ts';
 import type { Gone, Member, Seen } from './view.ts';
 
 export interface Look {
-  /** That of the revision on trial; undefined before it is on record. */
+  /** The rollout of the revision on trial; undefined before it is on record. */
   readonly open: RolloutOnRecord | undefined;
   readonly pools: Pools;
   readonly overLimitPoints: number;
@@ -30,12 +30,17 @@ export interface FleetView {
   noteCount(count: number): void;
   /** Whether the workers that reconnect after a start have come, as far as one can tell. */
   isGathered(): boolean;
-  /** Another control plane led until now: its workers may be on their way to this one. */
+  /**
+   * Waits for workers again, since another control plane led until now: its workers may be on their way to this
+   * one.
+   */
   gatherAgain(): void;
 }
 
-/** After a start of a control plane the workers connect one by one: a share of the first few would not be
- * representative. Those of a share that leave together may come back as late. */
+/**
+ * After a start of a control plane the workers connect one by one: a share of the first few would not be
+ * representative. Workers of a share that leave together may come back as late.
+ */
 const gatherMs = 30_000;
 const gatherQuietMs = 5_000;
 /** A process that stood still has not watched meanwhile. */
@@ -133,8 +138,10 @@ export function createFleetView(clock: Clock): FleetView {
     return judgeAll(groups, overLimitPoints);
   }
 
-  /** Those that have come back, or may still, are not gone, also when the control plane to which they have come gives
-   * no answer any more. */
+  /**
+   * Workers that have come back, or may still, are not gone, also when the control plane to which they have come
+   * gives no answer any more.
+   */
   function countGone(
     gone: readonly GoneFacts[],
     known: ReadonlySet<string>,

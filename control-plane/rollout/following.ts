@@ -86,7 +86,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     } else if (record.rollout?.id === now.endedBefore && !isInForce) {
       return;
     } else if (isInForce || record.inForce[1]?.revision === now.revision) {
-      // Another one may have followed already.
+      // Another revision may have followed already.
       running = undefined;
       snapshots.endTrial();
     } else if (openRolloutOf(record) && !supersedes) {
@@ -131,7 +131,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     const revision = isPast ? undefined : await store.readRevision(open.revision);
     const now = snapshots.state();
     if (openRolloutOf(keeper.record)?.id !== open.id) return;
-    // Another one has come meanwhile.
+    // Another revision has come meanwhile.
     if (now.newest?.revision.id !== newest.revision.id) return;
     const isThere = now.store.failingSinceMs === undefined;
     lacking = revision === undefined && isThere ? open.id : undefined;

@@ -63,7 +63,7 @@ export function mergeOutcomes(one: Outcomes, other: Outcomes): OutcomeOnRecord[]
     .slice(0, maxOutcomes);
 }
 
-/** The one that is in force, or was last. */
+/** The outcome of the revision that is in force, or was last. */
 export function inForceOf(outcomes: Outcomes): OutcomeOnRecord | undefined {
   return outcomes.find(({ kind }) => kind === 'in_force');
 }

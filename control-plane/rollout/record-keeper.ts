@@ -51,7 +51,7 @@ export interface RecordKeeper extends RevisionMemory {
   /** Changes the record, and leads from then on. False when nothing was written: the change has become
    * pointless, another control plane was faster again and again, or `trouble` says why. */
   write(change: ChangeRecord): Promise<boolean>;
-  /** The same in the state directory alone, for the next start: nobody else needs it. */
+  /** Changes the record in the state directory alone, for the next start: no other control plane needs it. */
   keepHere(change: ChangeRecord): void;
   /** For the next start of this control plane: its workers have lost a revision, and that could not be written. */
   keepTakenBack(change: ChangeRecord): void;
@@ -59,11 +59,11 @@ export interface RecordKeeper extends RevisionMemory {
   tick(isWaiting: boolean): void;
   /** A peer reports a record with this content; the record is read again if its content differs. */
   noteNews(contentId: string): void;
-  /** Another control plane may lead from now on. */
+  /** Lets another control plane lead from now on. */
   handOver(): Promise<void>;
   /** Resolves when nothing is being read or written. */
   settled(): Promise<void>;
-  /** The same, without waiting for what takes long. */
+  /** Ends it, and resolves as `settled` does, without waiting for long operations. */
   stop(): Promise<void>;
 }
 
@@ -304,7 +304,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     return leader.id === id && !leader.hasLeft;
   }
 
-  /** Others wait for signs of life. */
+  /** The other control planes wait for signs of life. */
   function leadsOpen(): boolean {
     return leads() && openRolloutOf(known.record) !== undefined;
   }
@@ -383,7 +383,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     write(change) {
       if (clock.monotonicMs() < restUntilMs) return Promise.resolve(false);
       return enqueue(async () => {
-        // Others may write at the same time: a sign of life is in the way, but changes nothing.
+        // Other control planes may write at the same time: a sign of life is in the way, but changes nothing.
         for (let again = 0; again < maxAttempts; again++) {
           const changed = change(known.record);
           if (changed === undefined) return false;

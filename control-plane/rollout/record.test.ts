@@ -292,7 +292,7 @@ test('merged: what the others have taken back is not on trial on this side any m
   const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
   const theirs = withEnd({ ...back, rollout: other }, 'in_force', end);
   t.deepEqual(mergeRecords(theirs, record), theirs);
-  // Another revision with the same content is another try.
+  // A different revision with the same content is another try.
   const again = { ...record, rollout: { ...rollout, revision: 'again' } };
   t.is(mergeRecords(theirs, again).rollout?.revision, 'again');
 });

@@ -74,7 +74,7 @@ const recordJson = Type.Object({
   leader: Type.Object({
     /** The id of the process. */
     id: Type.String({ maxLength: 64 }),
-    /** The same over restarts of one control plane. */
+    /** The id of one control plane, the same over restarts. */
     plane: Type.String({ maxLength: 64 }),
     /** The name for people. */
     name: Type.String({ maxLength: 300 }),

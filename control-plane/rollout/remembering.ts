@@ -71,7 +71,8 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     const isOnRecord = ({ inForce: [last, ...earlier] }: RolloutRecord) =>
       last?.content === content || (!isAtOnce && earlier.some((each) => each.content === content));
     const now = { revision: inForce.revision.id, content };
-    // Others know what it would remove, and that was not known here when it was served: following.ts goes back.
+    // Other control planes know what it would remove, and that was not known here when it was served:
+    // following.ts goes back.
     const isHeldBack = (record: RolloutRecord) =>
       !mayRemove && heldBackOf(record, { ...now, saidBefore: newest?.saidBefore }) !== undefined;
     const word = { reason: '', by: '', atMs: inForce.sinceMs };
@@ -131,7 +132,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
       keeper.keepHere(change);
       return false;
     }
-    // The one that leads a rollout goes on leading it.
+    // A control plane that leads a rollout goes on leading it.
     if (openRolloutOf(record) !== undefined && !keeper.leads) return false;
     void write(change);
     return true;

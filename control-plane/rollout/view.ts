@@ -28,7 +28,7 @@ export interface Gone {
  */
 export interface Seen {
   readonly members: readonly Member[];
-  /** Those that get the same with or without the revision, too. */
+  /** The number of all workers, those included that get the same with or without the revision. */
   readonly connected: number;
   readonly gone: Gone;
   /** The judgement of the figures since the step began here. */

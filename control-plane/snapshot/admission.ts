@@ -125,8 +125,10 @@ export class Admission {
     };
   }
 
-  /** Whether other words count of it now than those by which it was judged. Those about what is on trial are for
-   * whoever follows the rollout. */
+  /**
+   * Whether other verdicts count of it now than those by which it was judged. Verdicts on the trial are for the
+   * one who follows the rollout.
+   */
   isOutdated(
     newest: Judged,
     { inForceId, trialId }: Readonly<Record<'inForceId' | 'trialId', string | undefined>>,
@@ -150,7 +152,7 @@ export class Admission {
     if (before === undefined || content === undefined) return undefined;
     if (before.content === content) return before.saidBefore;
     const said = this.#memory.verdictOf(id, content);
-    // Others knew it earlier: what they say is about this try.
+    // Other control planes knew it earlier: their verdict is about this try.
     return said?.revision === id && !this.#seen.has(id) ? undefined : said;
   }
 

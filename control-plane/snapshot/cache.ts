@@ -243,7 +243,7 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     say.inForce(revision, built, isNews, isAnswer);
   }
 
-  /** Others have judged otherwise than this control plane. */
+  /** The other control planes have judged otherwise than this one. */
   function letThrough({ id }: Revision, problems: readonly Problem[]): void {
     if (newest?.whole.id !== id) return;
     newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };

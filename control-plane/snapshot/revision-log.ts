@@ -19,7 +19,7 @@ export interface RevisionLog {
   withdrawn(trial: RevisionInfo, by: RevisionInfo): void;
   /** It does not keep to the policy, for this reason of its author; the warnings say how. */
   excused(revision: RevisionInfo, reason: string): void;
-  /** Those that the revision before did not have. */
+  /** Logs the warnings that the revision before did not have. */
   warnings(warnings: readonly Problem[]): void;
 }
 

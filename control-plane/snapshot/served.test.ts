@@ -17,7 +17,7 @@ groups:
     domains: [mail]
 `;
 
-/** Another object each time, as each revision is built anew. */
+/** Returns a new object each time, as each revision is built anew. */
 function build(
   shop: number,
   mail: number,

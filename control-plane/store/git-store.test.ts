@@ -145,7 +145,7 @@ test('another default branch is followed, and written to, while the old one stay
   t.is(textsOf(await store.read()), 'a.yaml=old');
   repository.git('push', '--quiet', 'origin', 'HEAD:refs/heads/next');
   repository.gitAtRemote('symbolic-ref', 'HEAD', 'refs/heads/next');
-  // The same commit still, so that nothing but the branch's name tells where to write.
+  // The commit is still the same, so that nothing but the branch's name tells where to write.
   const result = await store.write(put('a.yaml', 'next'), unconditional);
   t.true(result.ok);
   t.is(repository.gitAtRemote('rev-parse', 'main'), old);

@@ -25,7 +25,7 @@ export interface VersionedText {
 
 export type SwapResult =
   | { readonly kind: 'written'; readonly version: string }
-  /** Another one has been written. */
+  /** Somebody else has written the text meanwhile. */
   | { readonly kind: 'stale' }
   /** The place answers, and takes no writes from this control plane: why, for people. */
   | { readonly kind: 'denied'; readonly reason: string };

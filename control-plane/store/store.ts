@@ -86,7 +86,7 @@ export type WriteResult =
       readonly reason: 'changed_since';
       readonly current: RevisionInfo;
     }
-  /** Others wrote at the same time, again and again (HTTP 409). */
+  /** Other writers came at the same time, again and again (HTTP 409). */
   | { readonly ok: false; readonly reason: 'busy' }
   /** The change is impossible (HTTP 400): bad paths, missing files, sizes. */
   | { readonly ok: false; readonly reason: 'refused'; readonly problems: readonly Problem[] };

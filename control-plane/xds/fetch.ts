@@ -1,4 +1,4 @@
-// The one-shot form of discovery: one request, one answer with everything it asks for.
+// The one-shot form of discovery: one request, one answer with all the resources that it asks for.
 
 import type { Clock } from '../../shared/clock.ts';
 import { type GrpcStatus, grpcStatus } from '../../shared/grpc/status.ts';

@@ -38,7 +38,7 @@ export interface CallHandler {
 
 export type OpenCall = (call: GrpcCall) => CallHandler;
 
-/** The same for all calls. */
+/** The parts that all calls share. */
 export interface CallDeps {
   readonly maxMessageBytes: number;
   readonly unfinishedRequests: UnfinishedRequests;
@@ -226,7 +226,7 @@ const encryptedSliceBytes = 64 * 1024;
 export class SliceSender {
   readonly #stream: Writable;
   readonly #sliceBytes: number;
-  /** The one that is being written, and the last of those that follow it. */
+  /** The message that is being written, and the last of those that follow it. */
   #first: Message | undefined;
   #last: Message | undefined;
   /** Where in the first message the next slice begins. */

@@ -124,7 +124,7 @@ class Registry implements WorkerRegistry {
   readonly records = new Set<Connected>();
   /** The newest of each identity. */
   readonly newest = new Map<string, Connected>();
-  /** Those that left last are at the end. */
+  /** The workers that have left, the last one at the end. */
   gone: VanishedWorker[] = [];
 
   constructor(clock: Pick<Clock, 'wallMs' | 'monotonicMs'>) {
@@ -196,7 +196,7 @@ class Connected implements WorkerRecord {
     const { records, newest, gone, clock } = this.#registry;
     if (!records.delete(this)) return;
     const identity = toIdentity(this.worker);
-    // Another one: it came back before its old connection was found broken.
+    // A newer connection of the worker: it came back before its old connection was found broken.
     const other = newest.get(identity);
     if (other === this) newest.delete(identity);
     else if (other !== undefined) return;

@@ -16,7 +16,7 @@ import { redisKind } from './redis/redis-kind.ts';
 import type { CounterStore, Hit } from './store.ts';
 
 export interface StoreKind {
-  /** What BACKEND_TYPE calls it, the word for documents first. */
+  /** The words for it in BACKEND_TYPE, the one for documents first. */
   readonly words: readonly [string, ...string[]];
   /** It counts limits of every algorithm, not only fixed windows. A server needs scripts for it (behaviour:
    * limiter-scripts). */
