@@ -87,15 +87,20 @@ test('hits of a lease that are not used are given back when its time is over, an
   await ask(leases, hitOn(1_000));
   t.is(memory.read('k'), 1 + 49);
   t.is(stat('unused_hits'), 48);
+  t.is(stat('open'), 1);
+  t.is(stat('decisions'), 0, 'the one that took it was asked for');
+  await ask(leases, hitOn(1_000));
+  t.is(stat('decisions'), 1);
+  t.is(stat('unused_hits'), 47);
   clock.advance(1_000);
   await new Promise(setImmediate);
-  t.is(memory.read('k'), 2);
+  t.is(memory.read('k'), 3);
   t.is(stat('open'), 0);
   await ask(leases, hitOn(1_000));
   await ask(leases, hitOn(1_000));
   leases.close();
   await new Promise(setImmediate);
-  t.is(memory.read('k'), 4);
+  t.is(memory.read('k'), 5);
 });
 
 test('the last hits are exact: no lease is taken when few remain', async (t) => {

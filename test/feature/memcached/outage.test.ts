@@ -19,6 +19,7 @@ const silentBoundMs = 15_000;
 
 const openGauge = 'ratelimit.store.breaker.open';
 const readError = 'ratelimit.memcache.multiget.__code=error';
+const incrementError = 'ratelimit.memcache.increment.__code=error';
 
 /** For silence: the proxy keeps connections, accepts others, and passes nothing on. */
 async function startBehindProxy(t: ExecutionContext) {
@@ -67,6 +68,10 @@ test('a node that is not there counts as 0, and is told at the start', async (t)
     t.deepEqual(after, [3, 1]);
   }
   t.is(store.metrics.counter(readError).value, 20);
+  await eventually(
+    'each increment that is given up is counted',
+    () => store.metrics.counter(incrementError).value === 40,
+  );
   t.is(errorsOf(store).length, 1);
   t.deepEqual(store.state(), {
     healthy: true,
@@ -229,6 +234,39 @@ test.serial('more than 65,536 waiting requests fail at once', async (t) => {
   const results = await Promise.all(all);
   t.is(results.filter(({ error }) => error === undefined).length, 65_536);
   t.is(results[65_535]?.after[0], 65_536);
+});
+
+test('counters that another begins at that moment, or that the server has no room for, are told apart', async (t) => {
+  const begun = new Set<string>();
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.setEncoding('latin1').on('data', (text) => {
+      for (const line of `${text}`.split('\r\n')) {
+        const [command, key = ''] = line.split(' ');
+        const isFull = key.startsWith('full_');
+        if (command === 'get' || command === 'gets') socket.write('END\r\n');
+        if (command === 'incr') socket.write(begun.has(key) ? '7\r\n' : 'NOT_FOUND\r\n');
+        if (command === 'add') {
+          begun.add(key);
+          socket.write(isFull ? 'SERVER_ERROR out of memory storing object\r\n' : 'NOT_STORED\r\n');
+        }
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const store = await open(t, [`127.0.0.1:${address.port}`]);
+  await count(store, [{ key: 'taken_' }, { key: 'full_' }]);
+  await store.settled();
+  t.like(Object.fromEntries(store.metrics.snapshot()), {
+    'ratelimit.memcache.add.__code=error': 1,
+    'ratelimit.memcache.add.__code=not_stored': 1,
+    'ratelimit.memcache.increment.__code=miss': 2,
+    'ratelimit.memcache.increment.__code=success': 1,
+  });
 });
 
 for (const [what, said] of [
