@@ -230,10 +230,10 @@ test('git: a change that was meant for files that come back meanwhile is not mix
   const revertingStore: ConfigStore = {
     ...store,
     async read() {
+      // When it is called: the read of the start may still be under way.
+      const isNext = readsBefore-- === 0;
       const revision = await store.read();
-      if (readsBefore-- === 0) {
-        repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
-      }
+      if (isNext) repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
       return revision;
     },
   };

@@ -8,7 +8,7 @@ import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
 import { findRemoval } from '../snapshot/admission.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { applyChange } from '../store/changed-files.ts';
+import { applyChange, existingPaths } from '../store/file-change.ts';
 import type { Revision } from '../store/revision.ts';
 import {
   allowRemovalTrailer,
@@ -18,7 +18,6 @@ import {
   withTrailer,
 } from '../store/revision.ts';
 import type { Author, Change, ConfigStore } from '../store/store.ts';
-import { existingPaths } from '../store/store-path.ts';
 import { busy, type ChangeTurns } from './change-turns.ts';
 import { addedErrors, type Examination, type Examine } from './examination.ts';
 import { toPrefixHint } from './revision-json.ts';

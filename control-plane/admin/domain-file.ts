@@ -5,8 +5,8 @@ import { isError } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { policyFile } from '../policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups.ts';
+import { existingPaths } from '../store/file-change.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
-import { existingPaths } from '../store/store-path.ts';
 
 /**
  * The files of a domain in the order of their paths, several only where domains are merged. A broken file counts

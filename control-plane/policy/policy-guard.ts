@@ -43,6 +43,9 @@ export function judgeByPolicy(
   after: GovernedRules,
   { author, message, isUndo }: ChangeInfo,
 ): PolicyVerdict {
+  if (before?.policyText === undefined && after.policyText === undefined) {
+    return { refused: [], tolerated: [], exception: undefined };
+  }
   const violations = findViolations(after.policy, after.documents);
   if (before === undefined || before.documents === after.documents) {
     return {

@@ -13,9 +13,9 @@ import {
   defaultMaxResponseBytes,
 } from './build.ts';
 import { nodeGroupsFile } from './node-groups.ts';
-import { largestResponseBytes } from './response-body.ts';
 import { selectSnapshot } from './served.ts';
 import type { Snapshot } from './snapshot.ts';
+import { largestResponseBytes } from './snapshot.ts';
 
 const { rateLimitConfig } = loadProtos();
 const defaults: BuildOptions = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };

@@ -16,10 +16,10 @@ import { adviseOnRules } from '../advice/rule-advice.ts';
 import { type Policy, parsePolicy, policyFile } from '../policy/policy-file.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 import { matchesAny, type NodeGroup, nodeGroupsFile, parseNodeGroups } from './node-groups.ts';
-import { largestResponseBytes } from './response-body.ts';
 import {
   createResource,
   createSnapshot,
+  largestResponseBytes,
   type Resource,
   type Snapshot,
   toDigest,

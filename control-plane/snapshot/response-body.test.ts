@@ -4,14 +4,15 @@ import fc from 'fast-check';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toStringField } from '../../shared/wire/field-bytes.ts';
 import {
+  createResource,
+  createSnapshot,
   largestResponseBytes,
   noResources,
   toDelta,
   toSelectedBody,
   toSharedDelta,
   toWholeBody,
-} from './response-body.ts';
-import { createResource, createSnapshot } from './snapshot.ts';
+} from './snapshot.ts';
 
 const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
   loadDiscoveryProtos().aggregated;

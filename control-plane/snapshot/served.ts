@@ -63,7 +63,9 @@ export function createServed(): Served {
   }
 
   /** Equal snapshots stay the same objects, so that what is derived from them is kept. */
-  function keep<Part extends Pick<InForce, 'built'>>(part: Part | undefined): Part | undefined {
+  function keepEqualGroups<Part extends Pick<InForce, 'built'>>(
+    part: Part | undefined,
+  ): Part | undefined {
     const known = [now.inForce, now.trial];
     if (part === undefined || known.some((each) => each?.built === part.built)) return part;
     const before = known.flatMap((each) => each?.built.groups ?? []);
@@ -89,7 +91,7 @@ export function createServed(): Served {
       const { inForce, trial } = { ...now, ...to };
       if (inForce === now.inForce && trial === now.trial) return;
       const before = now;
-      now = { inForce: keep(inForce), trial: keep(trial) };
+      now = { inForce: keepEqualGroups(inForce), trial: keepEqualGroups(trial) };
       const isTried = before.trial !== undefined || now.trial !== undefined;
       if (!isTried && before.inForce?.built.content === now.inForce?.built.content) return;
       for (const listener of [...listeners]) listener();
@@ -112,12 +114,12 @@ function keepIdentities(
   for (const { extended, lasting, standard } of before) {
     for (const snapshot of [extended, lasting, standard]) known.set(snapshot.version, snapshot);
   }
-  const keep = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
+  const knownOr = (snapshot: Snapshot) => known.get(snapshot.version) ?? snapshot;
   return groups.map((each) => ({
     ...each,
-    extended: keep(each.extended),
-    lasting: keep(each.lasting),
-    standard: keep(each.standard),
+    extended: knownOr(each.extended),
+    lasting: knownOr(each.lasting),
+    standard: knownOr(each.standard),
   }));
 }
 

@@ -14,9 +14,9 @@ import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
-import { applyChange } from './changed-files.ts';
 import { createDirectoryAttribution } from './directory-attribution.ts';
 import { writeChange } from './directory-change.ts';
+import { applyChange, checkChange, existingPaths } from './file-change.ts';
 import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
 import {
@@ -36,7 +36,6 @@ import {
   type WriteOptions,
   type WriteResult,
 } from './store.ts';
-import { checkChange, existingPaths } from './store-path.ts';
 
 export interface DirectoryStoreOptions {
   /** May be a symbolic link, or be below one: a swap of the link is noticed. */

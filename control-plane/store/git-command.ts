@@ -3,6 +3,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { redact } from '../../shared/redact.ts';
+import { codeOf } from '../../shared/rules-directory.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
+import { trimEnd } from '../../shared/trim-end.ts';
 import { allowedProtocols, type GitAddress, type GitCredentials } from './git-address.ts';
 
 export interface RunOptions {
@@ -155,6 +158,48 @@ export function createGit({ repository, address, environment, readCredentials }:
       throw new GitError(`${what} failed: ${toShown(stderr)}`, output);
     },
   };
+}
+
+/** The password or token for a repository. */
+export interface GitCredentialSettings {
+  /** '' for hosts that take any user name with a token. */
+  readonly username: string;
+  /** '' when there is none. */
+  readonly password: string;
+  /** Takes precedence over `password`, and is read again for each use; '' when there is none. */
+  readonly passwordFile: string;
+}
+
+const anyUsername = 'git';
+const maxPasswordLength = 64 * 1024;
+
+/** The function rejects with an AppError `store` that names the file, without its content. */
+export function createCredentialReader(
+  settings: GitCredentialSettings,
+): () => Promise<GitCredentials | undefined> {
+  const username = settings.username === '' ? anyUsername : settings.username;
+  return async () => {
+    const { passwordFile } = settings;
+    const text = passwordFile === '' ? settings.password : await readPassword(passwordFile);
+    const password = trimEnd(text, '\r\n');
+    if (password === '') return undefined;
+    if (/[\0\r\n]/.test(username + password) || password.length > maxPasswordLength) {
+      const place = passwordFile === '' ? 'the Git password' : passwordFile;
+      throw new AppError(
+        'store',
+        `${place} is not a password: it has several lines, or is too long`,
+      );
+    }
+    return { username, password };
+  };
+}
+
+async function readPassword(path: string): Promise<string> {
+  try {
+    return await readSmallFile(path, maxPasswordLength);
+  } catch (error) {
+    throw new AppError('store', `the Git password cannot be read from ${path} (${codeOf(error)})`);
+  }
 }
 
 function toConfig(pairs: readonly (readonly [string, string])[]): Record<string, string> {

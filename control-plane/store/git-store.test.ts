@@ -22,7 +22,7 @@ import {
   serveOverHttp,
 } from '../../test/support/git-repository.ts';
 import { openGitStore } from '../../test/support/git-store.ts';
-import { createCredentialReader } from './git-credentials.ts';
+import { createCredentialReader } from './git-command.ts';
 import type { GitStoreOptions } from './git-store.ts';
 import type { Revision } from './revision.ts';
 

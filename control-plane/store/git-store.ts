@@ -6,6 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
+import { checkChange, existingPaths } from './file-change.ts';
 import {
   type GitAddress,
   type GitCredentials,
@@ -27,7 +28,6 @@ import {
   type WriteOptions,
   type WriteResult,
 } from './store.ts';
-import { checkChange, existingPaths } from './store-path.ts';
 
 export interface GitStoreOptions {
   /** Anything that `git clone` takes, except helper programs (`ext::`). */

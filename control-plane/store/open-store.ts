@@ -5,8 +5,11 @@ import type { Environment } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 import { createDirectorySharedText } from './directory-shared-text.ts';
 import { createDirectoryStore } from './directory-store.ts';
-import { fetchTimeoutMs } from './git-command.ts';
-import { createCredentialReader, type GitCredentialSettings } from './git-credentials.ts';
+import {
+  createCredentialReader,
+  fetchTimeoutMs,
+  type GitCredentialSettings,
+} from './git-command.ts';
 import { createGitSharedText } from './git-shared-text.ts';
 import { createGitStore, type GitStoreOptions } from './git-store.ts';
 import type { SharedText } from './shared-text.ts';

@@ -5,10 +5,11 @@ import {
   type DeltaBody,
   type HeldResources,
   noResources,
+  type Snapshot,
+  toContentVersion,
   toDelta,
   toSharedDelta,
-} from '../snapshot/response-body.ts';
-import { type Snapshot, toContentVersion } from '../snapshot/snapshot.ts';
+} from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toDeltaSubscription, wantsNothing } from './session.ts';

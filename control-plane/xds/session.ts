@@ -2,7 +2,7 @@
 // name or all of them, with the selection of a snapshot that it gets. No sockets and no timers; the stream feeds a session
 // and sends its responses.
 
-import type { ResponseBody } from '../snapshot/response-body.ts';
+import type { ResponseBody } from '../snapshot/snapshot.ts';
 import { createSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
 
 /** A response to send now. */

@@ -1,8 +1,8 @@
 // The state-of-the-world protocol for one stream: each response has everything the client wants, and a
 // version that it accepts or refuses.
 import type { DiscoveryRequestMessage } from '../../shared/wire/discovery-messages.ts';
-import { toSelectedBody, toWholeBody } from '../snapshot/response-body.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import { toSelectedBody, toWholeBody } from '../snapshot/snapshot.ts';
 import { toKeptBytes } from './kept-names.ts';
 import type { Answer, RequestOutcome, Session, SessionResponse } from './session.ts';
 import { Selector, type Subscription, toSotwSubscription, wantsNothing } from './session.ts';

@@ -4,12 +4,12 @@ import test from 'ava';
 import { toFileName } from '../../control-plane/admin/domain-file.ts';
 import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
 import { parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
+import { checkChange } from '../../control-plane/store/file-change.ts';
 import {
   parseGitAddress,
   reasonAgainstFolder,
   reasonAgainstRefName,
 } from '../../control-plane/store/git-address.ts';
-import { checkChange } from '../../control-plane/store/store-path.ts';
 import { toTrailers } from '../../control-plane/xds/grpc-call.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
 import { toErrorTrailers } from '../../shared/grpc/http2/answer-blocks.ts';

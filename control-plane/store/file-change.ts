@@ -1,8 +1,8 @@
-// Tells whether a path of a store may be written. The bounds on the number and size of its files are those of
-// shared/rules-directory.ts.
+// Tells whether a change may be made to the files of a store, and makes it of a revision's files. The bounds on their
+// number and size are those of shared/rules-file.ts.
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { type Bounds, isHidden, isRulesPath } from '../../shared/rules-file.ts';
-import type { Revision } from './revision.ts';
+import { byPath, type Revision } from './revision.ts';
 import type { Change } from './store.ts';
 
 const maxPathLength = 1024;
@@ -63,6 +63,21 @@ export function checkChange(
     if (above !== undefined) refuse(path, `'${above}' is a file, so nothing can be in it`);
   }
   return problems;
+}
+
+/** The files after the change. The problems are those of files that stay as they are. */
+export function applyChange(
+  { files, problems }: Pick<Revision, 'files' | 'problems'>,
+  change: Change,
+): Pick<Revision, 'files' | 'problems'> {
+  const after = new Map(files.map((file) => [file.path, file]));
+  for (const path of change.delete) after.delete(path);
+  for (const file of change.put) after.set(file.path, file);
+  const changed = new Set([...change.delete, ...change.put.map(({ path }) => path)]);
+  return {
+    files: [...after.values()].sort(byPath),
+    problems: problems.filter(({ file }) => !changed.has(file)),
+  };
 }
 
 function reasonAgainst(path: string, bounds: Bounds): string | undefined {
