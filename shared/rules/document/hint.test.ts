@@ -132,3 +132,16 @@ for (const { mistake, yaml, wrong } of rows) {
     t.false(repaired.problems.some(({ message }) => message === problem?.message));
   });
 }
+
+test('a regular expression that no value with a star can stand for is not shown as one', (t) => {
+  const hintFor = (value: string) => {
+    const { yaml } = ofDescriptor('', '', '- key: a', `  value: ${value}`, `  ${limit}`);
+    return parseRuleDocument(yaml, 'shop.yaml').problems.map(({ hint }) => hint);
+  };
+  const star = "a '*' stands for any characters";
+  const each = `${star}; write one rule for each alternative`;
+  const longest = 'x'.repeat(58);
+  t.deepEqual(hintFor('^/(api|web)/.*$'), [each]);
+  t.deepEqual(hintFor(`^/${longest}.*$`), [`${star}: write '/${longest}*'`]);
+  t.deepEqual(hintFor(`^/x${longest}.*$`), [each]);
+});
