@@ -10,7 +10,7 @@ import {
   createRecordKeeper,
   directoryTiming,
   gitTiming,
-  type LeaseTiming,
+  type LeaderTiming,
 } from './record-keeper.ts';
 
 const rollout: RolloutOnRecord = {
@@ -25,7 +25,7 @@ const rollout: RolloutOnRecord = {
 };
 const begin = (record: RolloutRecord): RolloutRecord => ({ ...record, rollout });
 
-function createTwo(timing: LeaseTiming) {
+function createTwo(timing: LeaderTiming) {
   const clock = createManualClock();
   const log = createRecordedLog();
   const text = createSimulatedText();
@@ -67,7 +67,7 @@ function createTwo(timing: LeaseTiming) {
   };
 }
 
-async function startTwo(timing: LeaseTiming = directoryTiming) {
+async function startTwo(timing: LeaderTiming = directoryTiming) {
   const two = createTwo(timing);
   await two.one.start();
   await two.two.start();

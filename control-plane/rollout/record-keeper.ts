@@ -1,6 +1,6 @@
 // Keeps the record that control planes share: reads and writes it beside the rules, and says which control plane
 // decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
-// left, or has given no sign of life for the length of a lease (behaviour: one-leader). Where the place takes no
+// left, or has given no sign of life for the length of a term (behaviour: one-leader). Where the place takes no
 // writes, the record is kept in the state directory alone until it does.
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
@@ -68,29 +68,29 @@ export interface RecordKeeper extends RevisionMemory {
 }
 
 /** Milliseconds. */
-export interface LeaseTiming {
+export interface LeaderTiming {
   readonly poll: number;
   readonly renew: number;
   /** Without a sign of life for so long, on its own clock, another control plane takes over. */
-  readonly lease: number;
+  readonly term: number;
   /** Least time between two reads that peers cause. */
   readonly readAgain: number;
   /** So many refusals of a write in a row, and this control plane goes on alone. */
   readonly denials: number;
 }
 
-export const directoryTiming: LeaseTiming = {
+export const directoryTiming: LeaderTiming = {
   poll: 1_000,
   renew: 2_000,
-  lease: 8_000,
+  term: 8_000,
   readAgain: 1_000,
   denials: 1,
 };
 /** Each look and each renewal is a call of the remote, whose refusal may be a passing one. */
-export const gitTiming: LeaseTiming = {
+export const gitTiming: LeaderTiming = {
   poll: 5_000,
   renew: 10_000,
-  lease: 30_000,
+  term: 30_000,
   readAgain: 2_000,
   denials: 3,
 };
@@ -98,7 +98,7 @@ export const gitTiming: LeaseTiming = {
 export interface RecordKeeperDeps {
   /** Beside the rules. */
   readonly shared: SharedText;
-  readonly timing: LeaseTiming;
+  readonly timing: LeaderTiming;
   /** In the state directory: a copy, and where `shared` takes no writes the record itself. */
   readonly own: OwnText;
   /** The id of this process, never used before. */
@@ -361,7 +361,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       if (openRolloutOf(known.record) === undefined || leader.hasLeft) return true;
       if (leader.id === id) return false;
       if (alone !== undefined || leader.plane === plane) return true;
-      return readAtMs - known.sinceMs >= timing.lease;
+      return readAtMs - known.sinceMs >= timing.term;
     },
     get trouble() {
       return trouble;

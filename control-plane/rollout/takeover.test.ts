@@ -165,7 +165,7 @@ for (const [kind, timing] of Object.entries(timings)) {
     }
     fleet.goOn(name);
     await fleet.settle();
-    const isTaken = timing.lease < 15_000;
+    const isTaken = timing.term < 15_000;
     for (let second = 0; second < 12; second++) {
       await fleet.pass(1);
       t.deepEqual(findOutsiders(fleet), []);

@@ -13,7 +13,7 @@ import {
 } from '../../control-plane/rollout/record.ts';
 import {
   createRecordKeeper,
-  type LeaseTiming,
+  type LeaderTiming,
   type RecordKeeper,
 } from '../../control-plane/rollout/record-keeper.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
@@ -23,10 +23,10 @@ import { createMemoryText } from '../support/record-texts.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import type { SharedTextKind, SharedTextPlace } from './shared-text.ts';
 
-const timing: LeaseTiming = {
+const timing: LeaderTiming = {
   poll: 1_000,
   renew: 2_000,
-  lease: 8_000,
+  term: 8_000,
   readAgain: 1_000,
   denials: 2,
 };

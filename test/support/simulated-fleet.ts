@@ -11,7 +11,7 @@ import { parseRecord, type RolloutRecord } from '../../control-plane/rollout/rec
 import {
   createRecordKeeper,
   directoryTiming,
-  type LeaseTiming,
+  type LeaderTiming,
   type RecordKeeper,
 } from '../../control-plane/rollout/record-keeper.ts';
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
@@ -93,7 +93,7 @@ export interface FleetOptions {
   readonly workers?: number;
   /** Names of the control planes; more than one are peers. */
   readonly planes?: readonly string[];
-  readonly timing?: LeaseTiming;
+  readonly timing?: LeaderTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
   readonly allowsRemoval?: boolean;
   /** Whether a control plane with an empty state directory knows only the newest revision and the one in force, as
