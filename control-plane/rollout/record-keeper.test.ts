@@ -80,7 +80,7 @@ const kinds = [
     timing: directoryTiming,
     pollMs: 1_000,
     renewMs: 2_000,
-    leaseMs: 8_000,
+    termMs: 8_000,
     hearMs: 1_000,
     denials: 1,
   },
@@ -89,13 +89,13 @@ const kinds = [
     timing: gitTiming,
     pollMs: 5_000,
     renewMs: 10_000,
-    leaseMs: 30_000,
+    termMs: 30_000,
     hearMs: 2_000,
     denials: 3,
   },
 ] as const;
 
-for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds) {
+for (const { kind, timing, pollMs, renewMs, termMs, hearMs, denials } of kinds) {
   test(`with ${kind} the record is read ${pollMs} ms after it was read or written, while others may change it`, async (t) => {
     const { counts, look, one } = await startTwo(timing);
     await look(pollMs - 1);
@@ -121,14 +121,14 @@ for (const { kind, timing, pollMs, renewMs, leaseMs, hearMs, denials } of kinds)
     t.deepEqual([counts.swaps, one.record.beat], [3, 2]);
   });
 
-  test(`with ${kind} a leader without a sign of life is followed after ${leaseMs} ms`, async (t) => {
+  test(`with ${kind} a leader without a sign of life is followed after ${termMs} ms`, async (t) => {
     for (const isOver of [false, true]) {
       const { clock, one, two } = await startTwo(timing);
       await one.write(begin);
       clock.advance(pollMs);
       two.tick(true);
       await two.settled();
-      clock.advance(isOver ? leaseMs : leaseMs - 1);
+      clock.advance(isOver ? termMs : termMs - 1);
       two.tick(true);
       await two.settled();
       t.is(two.isVacant, isOver);

@@ -166,7 +166,7 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
     t.false(two.isVacant);
     fleet.kill(one);
     await fleet.pass(6);
-    t.false(two.isVacant, 'the lease has not run out');
+    t.false(two.isVacant, 'the term has not run out');
     await fleet.pass(3);
     t.true(two.isVacant);
     t.true(await two.write(toStep(1)));
