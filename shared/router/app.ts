@@ -48,7 +48,7 @@ export interface AppOptions {
   /** Formats of texts beside the known ones: `{ sku: (text) => /^[a-z]{2}-\d{4}$/.test(text) }` is for
    * `Type.String({ format: 'sku' })`. */
   readonly formats?: Readonly<Record<string, FormatCheck>>;
-  /** Of the OpenAPI document. */
+  /** The title and version of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
   readonly otherPaths?: OpenApiFrame['paths'];

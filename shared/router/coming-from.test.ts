@@ -1,4 +1,4 @@
-// What the guide for those who come from elsewhere shows: both sides are run, and answer alike. (Python is not run.)
+// The guide for those who come from elsewhere shows two sides: both are run, and answer alike. (Python is not run.)
 import { execFile } from 'node:child_process';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

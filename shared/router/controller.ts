@@ -10,7 +10,7 @@ export interface ControllerContext {
   readonly response: ResponseDraft;
   /** The OpenAPI document of the application. */
   readonly describe: () => OpenApiDocument;
-  /** Of a class with CONNECT. */
+  /** The connection of a class with CONNECT. */
   readonly socket?: Socket;
 }
 
@@ -45,7 +45,7 @@ export class Controller<State extends object = object> {
     this.#socket = socket;
   }
 
-  /** What the folders above have found out; give its type with `Controller<StateOf<typeof folder>>`. */
+  /** The facts that the folders above have found out; give its type with `Controller<StateOf<typeof folder>>`. */
   get state(): State {
     return this.request.state as State;
   }

@@ -33,7 +33,7 @@ export function isPreflight(method: string, request: RequestHeaders): boolean {
   );
 }
 
-/** What the answer to a preflight says beyond `corsHeaders`. Throws 400 if it is not well-formed. */
+/** The headers of the answer to a preflight beyond `corsHeaders`. Throws 400 if it is not well-formed. */
 export function preflightHeaders(request: RequestHeaders): HeaderList {
   const method = request.get('access-control-request-method') ?? '';
   const headers = request.get('access-control-request-headers');

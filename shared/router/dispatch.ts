@@ -67,7 +67,7 @@ interface Call {
   readonly query: string;
   readonly positionals: readonly string[];
   readonly cors: Cors | undefined;
-  /** What the answer is to be written in; undefined where the client takes neither. */
+  /** The format of the answer; undefined where the client takes neither. */
   readonly format: Format | undefined;
 }
 

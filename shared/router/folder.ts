@@ -1,4 +1,4 @@
-// What the module `_folder` says for every controller in its folder and below: who may call, which limits hold, and
+// The module `_folder` speaks for every controller in its folder and below: who may call, which limits hold, and
 // what is done before and after a method (behaviour: folders).
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
@@ -19,7 +19,7 @@ export interface FolderSpec<State extends object> {
   readonly guard?: Guard | readonly Guard[];
   /** For classes that do not declare their own. */
   readonly cors?: Cors;
-  /** Those of a method's own `op` go before. */
+  /** The limits of a method's own `op` go before these. */
   readonly limits?: Partial<Limits>;
   /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
    * returns is in `this.state`; what it throws is the answer. */
@@ -44,7 +44,7 @@ export function defineFolder<State extends object = object>(
   return Object.freeze({ ...spec, [brand]: true as const });
 }
 
-/** What `before` finds out: `class Notes extends Controller<StateOf<typeof folder>>`. */
+/** The type of the state that `before` returns: `class Notes extends Controller<StateOf<typeof folder>>`. */
 export type StateOf<Declared> = Declared extends Folder<infer State> ? State : never;
 
 export function isFolder(value: unknown): value is Folder {
@@ -56,7 +56,7 @@ export async function runBefore(folders: readonly Folder[], request: RoutedReque
   for (const folder of folders) Object.assign(request.state, await folder.before?.(request));
 }
 
-/** What is thrown in the end. */
+/** The error that is left when each folder has seen it, the innermost first. */
 export async function runOnError(
   folders: readonly Folder[],
   error: unknown,

@@ -1,4 +1,4 @@
-// What the package of the router has: everything else is its own. Importing it starts nothing.
+// The package of the router exports this: everything else is its own. Importing it starts nothing.
 
 export { default as Type } from 'typebox';
 export { acceptVersion } from './accept-version.ts';

@@ -2,7 +2,7 @@
 
 /** Each can be set per application; counts and bytes are inclusive. */
 export interface Limits {
-  /** Of the request target without scheme and host; more is 414. */
+  /** Bytes of the request target without scheme and host; more is 414. */
   readonly targetBytes: number;
   readonly pathParts: number;
   /** Names in a query or a form; those of a JSON object are bounded by its bytes. */
@@ -18,7 +18,7 @@ export interface Limits {
   readonly multipartParts: number;
   /** Open at a time: events and WebSockets together; more are 503. */
   readonly liveConnections: number;
-  /** Of one message of a WebSocket; more closes it with 1009. */
+  /** Bytes of one message of a WebSocket; more closes it with 1009. */
   readonly messageBytes: number;
   /** That may wait for the reader of a WebSocket; one who is slower is cut off. */
   readonly queuedBytes: number;

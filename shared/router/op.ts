@@ -40,7 +40,7 @@ export interface OpSpec {
   readonly headers?: Type.TObject;
   /** Other kinds of body, by media type. For descriptions. */
   readonly otherBodies?: Readonly<Record<string, Type.TSchema>>;
-  /** What differs when fewer positional parameters are given, by their number. For descriptions. */
+  /** Descriptions that differ when fewer positional parameters are given, by their number. */
   readonly shorter?: Readonly<Record<number, ShorterSpec>>;
   /** Guards that run after those of the class, before the body is read; with those that the method has in base
    * classes. */
@@ -69,7 +69,7 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly path: readonly PathPart[];
   /** The same as plain JSON Schema. */
   readonly fields: { readonly query?: Type.TObject; readonly body?: Type.TObject };
-  /** Those that check by themselves. */
+  /** Fields whose schemas check by themselves. */
   readonly standard: readonly StandardFields[];
   /** The method itself, where it was given with its declaration. */
   readonly method: AnyMethod | undefined;
@@ -201,14 +201,14 @@ type SpecArgs<Spec extends OpSpec> = [
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];
 
-/** What a method may return that declares its successes: one of them, or a `Response`. */
+/** A method that declares its successes returns one of them, or a `Response`. */
 type Result<Spec> = Spec extends { returns: infer Returns }
   ? MaybePromise<Success<Returns> | Response>
   : unknown;
 
 type MaybePromise<Value> = Value | Promise<Value>;
 
-/** Of all statuses: which one it sets is not seen in the type. */
+/** The results of all statuses: the type does not see which status a method sets. */
 type Success<Returns> = {
   [Status in keyof Returns]: Returns[Status] extends Type.TSchema
     ? Type.Static<Returns[Status]> | (Status extends 204 ? undefined : never)

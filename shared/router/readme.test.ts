@@ -1,4 +1,4 @@
-// What the README and its guides show is run, or at least compiled, as a reader would paste it: with no imports but
+// The code that the README and its guides show is run, or at least compiled, as a reader would paste it: with no imports but
 // those that are shown.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';

@@ -18,7 +18,7 @@ export interface StandardObject<Input = unknown, Output = Input> {
     readonly vendor: string;
     readonly validate: (value: unknown) => Outcome<Output> | Promise<Outcome<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-    /** Of zod from 4.2; of valibot by `toStandardJsonSchema`. */
+    /** Zod has it from 4.2 on; valibot by `toStandardJsonSchema`. */
     readonly jsonSchema?: {
       readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>;
     };

@@ -14,7 +14,7 @@ export interface TestAnswer {
 
 export interface TestClient {
   readonly app: App;
-  /** What the application reported, oldest first. */
+  /** The errors that the application reported, oldest first. */
   readonly reports: readonly ErrorReport[];
   /** Texts, forms, blobs and bytes are sent as they are, with the type that `fetch` would give the last three; any
    * other body is JSON. */

@@ -18,7 +18,7 @@ export interface BodyArguments {
   /** Items of a list, a value that is neither list nor object, or a plain text. */
   readonly positionals: readonly unknown[];
   readonly from: Origin;
-  /** Of the whole body. */
+  /** The length of the whole body. */
   readonly bytes: number;
   /** The body as it came, or while it arrives, of a method that takes it so. */
   readonly unparsed?: Uint8Array | BodyStream;
@@ -36,7 +36,7 @@ export interface Binder {
   fits(partCount: number): boolean;
   /** Whether any argument of the method can come from a body. */
   readonly takesBody: boolean;
-  /** Of the keywords that it takes, with their aliases. */
+  /** The names of the keywords that it takes, with their aliases. */
   readonly names: readonly string[];
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;
@@ -51,7 +51,7 @@ interface Given {
   readonly ofBody: CastOptions;
 }
 
-/** How many problems one answer names. */
+/** One answer names no more problems. */
 const maxProblems = 20;
 
 /** Throws an Error that names the invalid part of the declaration. */
@@ -106,7 +106,7 @@ export function compileBinder(
     return cast.value;
   }
 
-  /** Of a name that is given. */
+  /** Reads a keyword that is given. */
   function readKeyword(
     parameter: Parameter,
     name: string,

@@ -20,7 +20,7 @@ export type Client<Modules, Path extends string = ''> = (Path extends keyof Modu
   >;
 };
 
-/** What a call comes to; it never rejects for what the server or the network does. */
+/** The outcome of a call; it never rejects for what the server or the network does. */
 export type Answer<Value, Declared = unknown> = Success<Value> | DeclaredFailure<Declared>;
 
 export interface Success<Value> {
@@ -45,7 +45,7 @@ export interface Problem {
   readonly status: number;
   readonly detail?: string;
   readonly requestId?: string;
-  /** What is wrong with the arguments. */
+  /** The problems with the arguments. */
   readonly errors?: readonly {
     readonly in: 'path' | 'query' | 'body';
     readonly name: string;
@@ -93,7 +93,7 @@ type ClassClient<Class extends AnyClass> = {
     : never]: DeclaredCall<Class[Name], Name>;
 } & { readonly [Name in RoutedName<Class, keyof Class>]: NestedClient<Class[Name]> };
 
-/** Of a method that was given with its declaration. */
+/** The result of a method that was given with its declaration. */
 type DeclaredCall<Declared, Name> =
   Declared extends OpMethod<infer Spec, infer Returned>
     ? (...args: CallArgs<Spec>) => Outcome<Name, Returned, Spec>
@@ -214,7 +214,7 @@ type DeclaredFailure<Spec> = Spec extends { failures: infer Failures }
 
 type OtherFailure<Status extends FailureStatus> = Failure<Status>;
 
-/** What is sent as it is, in the words of encode.ts; a text where its type is `text/*`. */
+/** Values that encode.ts sends as they are; a text where its type is `text/*`. */
 type Bytes =
   | ArrayBuffer
   | ArrayBufferView
@@ -238,7 +238,7 @@ type Arriving<Value, Spec = unknown> =
               : Json<Item>[]
             : Json<Value>;
 
-/** Of an event with a name or an id a client sees the data alone. */
+/** A client sees the data alone of an event with a name or an id. */
 type EventData<Item> = Item extends ServerEvent<infer Data> ? Data : Item;
 
 type IsAny<Value> = 0 extends 1 & Value ? true : false;

@@ -36,7 +36,7 @@ export function client<Modules extends object>(
 
 interface Place {
   readonly base: string;
-  /** Of the path so far; `[id]` takes a position. */
+  /** The parts of the path so far; `[id]` takes a position. */
   readonly parts: readonly string[];
   readonly options: ClientOptions;
 }
@@ -72,7 +72,7 @@ function toPart(name: string): string {
   return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
 }
 
-/** What a method with `raw` or `stream` takes before its positions, which are none of these. */
+/** The body of a method with `raw` or `stream`, which stands before its positions; these are of other types. */
 type RawBody = Blob | FormData | Uint8Array<ArrayBuffer>;
 
 function isRaw(value: unknown): value is RawBody {

@@ -1,4 +1,4 @@
-// What a developer sees of an error: its text and the source line, in the log and in the answer. For `serve --watch`
+// An error as a developer sees it: its text and the source line, in the log and in the answer. For `serve --watch`
 // alone, and in answers to this machine only.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ const linesAround = 3;
 const ownFolder = new URL('..', import.meta.url).href;
 
 export function createDevelopment(write: (text: string) => void): Development {
-  /** Of requests that are not answered yet. */
+  /** Texts of errors, by the id of a request that is not answered yet. */
   const texts = new Map<string, string>();
   return {
     reportError({ request, status, error }) {

@@ -21,7 +21,7 @@ interface ServeOptions extends PrefixOptions {
   readonly host: ListenAddress;
   readonly requireGuards: boolean;
   readonly watch: boolean;
-  /** Of the child of `--watch`. */
+  /** Set for the child of `--watch`. */
   readonly develop: boolean;
 }
 

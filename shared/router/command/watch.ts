@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 /** Editors write a file in several steps. */
 const settleMs = 100;
-/** How long requests under way may take; those of events never end. */
+/** Requests under way have this time to end; those of events never do. */
 const endMs = 1_000;
 
 const hidden = /(?:^|[/\\])(?:\.|node_modules)/;
@@ -50,7 +50,7 @@ export async function startWatching(
     }, settleMs);
   }
 
-  // What is recursive would watch all packages too.
+  // A recursive watcher would watch all packages too.
   const watchers = [watch(folder, changed)];
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const isOurs = !entry.name.startsWith('.') && entry.name !== 'node_modules';

@@ -3,7 +3,7 @@
 import { ServerEvent } from './server-event.ts';
 
 export interface EventStreamOptions {
-  /** How long a silent stream waits before it shows that it lives, and notices a reader who has gone. */
+  /** The time after which a silent stream shows that it lives, and notices a reader who has gone. */
   readonly heartbeatMs: number;
   /** Called once, when no value will be sent any more. */
   readonly onEnd: () => void;
@@ -30,7 +30,7 @@ type Outcome =
 const encoder = new TextEncoder();
 /** Browsers ignore it. */
 const heartbeat = encoder.encode(':\n\n');
-/** What is thrown before the first event is answered as any error is, unless it takes longer. */
+/** An error before the first event is answered as any error is, unless it takes longer than this. */
 const firstWaitMs = 1_000;
 
 /** Starts the generator, and rejects with what it throws before its first event. */
@@ -41,8 +41,8 @@ export async function openEventStream(
   const iterator = values[Symbol.asyncIterator]();
   let isOver = false;
   let isTaking = false;
-  /** What has arrived while nobody waited, and who waits. Promises that live as long as the stream would gather
-   * a listener for each wait. */
+  /** The outcome that has arrived while nobody waited, and the function that wakes who waits. Promises that live as
+   * long as the stream would gather a listener for each wait. */
   let arrived: Outcome | undefined;
   let settle: ((outcome: Outcome) => void) | undefined;
 

@@ -10,9 +10,9 @@ import type { LazyRequest } from '../request/routed-request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { Session } from './socket.ts';
 
-/** What a class with CONNECT has beyond a method. */
+/** A class with CONNECT, whose instances stay as long as their connections. */
 export interface SocketClass {
-  /** Of MESSAGE; undefined where the class does not have it: then messages are refused. */
+  /** Binds the arguments of MESSAGE; undefined where the class has none: then messages are refused. */
   readonly message: Binder | undefined;
   /** Makes the instance of a connection. */
   create(context: ControllerContext): SocketInstance;

@@ -5,7 +5,7 @@ export interface ServerEventOptions {
   readonly id?: string;
   /** The type that listeners of a browser are registered for; `message` without. */
   readonly name?: string;
-  /** How long a browser waits before it connects again. */
+  /** The time that a browser waits before it connects again. */
   readonly retryMs?: number;
 }
 

@@ -11,9 +11,9 @@ export interface Socket {
   close(code?: number, reason?: string): void;
 }
 
-/** What is used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
+/** The parts that are used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
 export interface Connection {
-  /** Of what waits to be sent. */
+  /** Bytes that wait to be sent. */
   readonly bufferedAmount: number;
   on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
   on(
@@ -30,7 +30,7 @@ export interface Connection {
 }
 
 export interface SessionOptions {
-  /** Of the request, for the problems that it is told. */
+  /** The id of the request, which stands in the problems that its client is told. */
   readonly requestId: string;
   readonly heartbeatMs: number;
   readonly queuedBytes: number;
@@ -49,7 +49,7 @@ const goingAway = 1001;
 /** From CONNECT to DISCONNECT. */
 export class Session implements Socket {
   readonly #options: SessionOptions;
-  /** What is sent before the connection is open. */
+  /** Texts that are sent before the connection is open. */
   #early: string[] = [];
   #earlyBytes = 0;
   #connection: Connection | undefined;
@@ -97,7 +97,7 @@ export class Session implements Socket {
     // Each ping is answered, also to somebody who reads no answers.
     connection.on('ping', () => this.#cutSlowReader(connection));
     connection.on('message', (data, isBinary) => this.#take(connection, data, isBinary));
-    // What the other side has sent wrong closes the connection by itself.
+    // Something wrong from the other side closes the connection by itself.
     connection.on('error', () => {});
     connection.once('close', (code, reason) => {
       clearInterval(beat);
@@ -163,7 +163,7 @@ export class Session implements Socket {
     }
   }
 
-  /** What is wrong with a message is told; what is wrong with us ends the connection. */
+  /** A wrong message is told to its sender; a failure of ours ends the connection. */
   #refuse(connection: Connection, error: unknown): void {
     const { requestId, report } = this.#options;
     const { status, body } = toErrorResponse(error, requestId);

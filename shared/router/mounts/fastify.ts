@@ -21,9 +21,9 @@ interface Mounted extends Partial<Pick<App, 'upgrade' | 'endLive'>> {
   readonly limits: Limits;
 }
 
-/** What is taken and given is described without Fastify's own types, which an application need not have. */
+/** These types stand in for Fastify's own, which an application need not have. */
 export interface FastifyHost {
-  /** What the plugin is registered under. */
+  /** The path that the plugin is registered under. */
   readonly prefix: string;
 }
 

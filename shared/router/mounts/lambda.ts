@@ -3,7 +3,7 @@
 import type { App } from '../app.ts';
 import { type RequestHeaders, type ResponseLike, toHeaders } from '../request/request.ts';
 
-/** What the router reads of an event. */
+/** The parts of an event that the router reads. */
 export interface LambdaEvent {
   readonly rawPath: string;
   readonly rawQueryString: string;

@@ -52,7 +52,7 @@ export function createNodeServer(
     {
       headersTimeout: headersTimeoutMs,
       requestTimeout: longestBodyMs(app.routes ?? []),
-      // What asks for another protocol than we speak is answered as if it had not.
+      // A request for another protocol than we speak is answered as if it had not asked for it.
       shouldUpgradeCallback: isWebSocket,
     },
     createListener(app.dispatch),

@@ -11,7 +11,7 @@ import { toDescribedSchema } from './schema-description.ts';
 
 type Json = { [name: string]: unknown };
 
-/** What the controllers cannot say. */
+/** The parts of the document that controllers cannot tell. */
 export interface OpenApiFrame {
   readonly info: {
     readonly title: string;
@@ -19,7 +19,7 @@ export interface OpenApiFrame {
     readonly license?: { readonly name: string; readonly identifier?: string };
   };
   readonly servers?: readonly { readonly url: string; readonly description?: string }[];
-  /** Of what is served beside the application, as OpenAPI's path items. */
+  /** Paths that are served beside the application, as OpenAPI's path items. */
   readonly paths?: Readonly<Json>;
 }
 

@@ -40,7 +40,7 @@ class Forms extends Controller {
   });
 }
 
-/** Of the method that a client leaves. */
+/** Tell how far the method has come that its client leaves. */
 const reading = Promise.withResolvers<void>();
 const left = Promise.withResolvers<{ readonly error: unknown; readonly isAborted: boolean }>();
 

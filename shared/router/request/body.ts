@@ -25,9 +25,9 @@ export interface BodyReader {
 export interface BodyReading {
   /** Whether the method takes a body; otherwise it is read only to see whether it is empty. */
   readonly taken: boolean;
-  /** How it takes a body that is not parsed: its bytes, or while they arrive. */
+  /** Set for a method that takes its body unparsed: as bytes, or as a stream. */
   readonly unparsed: 'raw' | 'stream' | undefined;
-  /** Of the method. */
+  /** The limits of the method. */
   readonly limits: Limits;
   /** Where XML is allowed. */
   readonly xml: Xml | undefined;

@@ -45,7 +45,7 @@ function hasUnusualNumber(text: string, maxDepth: number): boolean {
   return isFound;
 }
 
-/** Of the quote that ends a string. */
+/** The index of the quote that ends a string. */
 function endOfString(text: string, from: number): number {
   let at = from;
   for (; at < text.length; at += 1) {

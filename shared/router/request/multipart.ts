@@ -11,7 +11,7 @@ import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
 const headerPairsPerPart = 16;
 
-/** Of a part that is read as a text: more belongs into a file. */
+/** The most that a part read as a text may have: more belongs into a file. */
 const maxTextBytes = 64 * 1024;
 
 /** A field or a file of a streamed body: its bytes while they arrive. */

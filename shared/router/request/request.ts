@@ -61,11 +61,11 @@ export interface RoutedRequest {
   /** Aborted when nobody waits for the answer any more: the client has gone, its events or its socket have ended,
    * or its time is up. */
   readonly signal: AbortSignal;
-  /** What guards and folders have found out, such as the user; `this.state` of a controller. */
+  /** Facts that guards and folders have found out, such as the user; `this.state` of a controller. */
   readonly state: Record<string, unknown>;
 }
 
-/** What a method may set before it returns. */
+/** The parts of its answer that a method may set before it returns. */
 export interface ResponseDraft {
   /** Unset: 200, or 204 without a value. */
   status: number | undefined;

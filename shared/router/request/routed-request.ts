@@ -1,4 +1,4 @@
-// What a controller sees of its request and may set of its answer. Most look at little of it, so what costs is
+// The request as a controller sees it, and the answer as it may set it. Most look at little of these, so what costs is
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
 import type { HeaderList, RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
@@ -6,7 +6,7 @@ import { toPath } from './target.ts';
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Of an id, as of a trace: 16 random bytes. */
+/** An id has 16 random bytes, as that of a trace. */
 const idDigits = 32;
 const idsAtOnce = 256;
 
@@ -29,7 +29,7 @@ export function createIds(): () => string {
 export class LazyRequest implements RoutedRequest {
   readonly id: string;
   readonly method: string;
-  /** Those that every answer has, whatever becomes of the request: of CORS and Vary. */
+  /** Headers of CORS and Vary, which every answer to the request has, errors too. */
   answerHeaders: HeaderList = noHeaders;
   readonly #given: RequestLike;
   #parts: readonly string[] = [];

@@ -16,7 +16,7 @@ const absoluteForm = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?\\]*/;
 const singleDot = /^(?:\.|%2e)$/i;
 const doubleDot = /^(?:\.|%2e){2}$/i;
 
-/** Of a part that has nothing to resolve or to decode: by its code, whether a character may stand in it. */
+/** By the code of a character: whether it may stand in a part that has nothing to resolve or to decode. */
 const isPlain = Array.from({ length: 128 }, (_, code) => /[\w-]/.test(String.fromCharCode(code)));
 const plainQuery = /^[!"$-~]*$/;
 

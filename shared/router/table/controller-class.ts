@@ -61,7 +61,7 @@ export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Hand
   return methods;
 }
 
-/** Of the class itself. */
+/** The statics of the class itself, not of its bases. */
 export function staticNames(controller: ControllerClass): readonly string[] {
   return ownEntries(controller).map(([name]) => name);
 }

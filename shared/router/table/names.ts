@@ -36,3 +36,8 @@ export function toClassPathName(name: string): ClassPathName | undefined {
 export function isPrivateName(name: string): boolean {
   return name.startsWith('_') || name.endsWith('Controller');
 }
+
+/** A folder such as `[id]` stands for any part of a path. */
+export function isParameter(part: string): boolean {
+  return part.startsWith('[');
+}

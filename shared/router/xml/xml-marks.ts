@@ -4,7 +4,7 @@
 /** Namespace of the prefix; the prefix is recognised literally. */
 export const marksNamespace = 'urn:ratelane:json';
 export const marksPrefix = 'json:';
-/** What the element holds: one of `markedTypes`. */
+/** The type that the element holds: one of `markedTypes`. */
 export const typeMark = 'json:type';
 /** On the only item of a list. */
 export const itemMark = 'json:item';
