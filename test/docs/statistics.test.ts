@@ -43,7 +43,7 @@ async function namesOfProcesses(t: ExecutionContext, redisUrl: string): Promise<
     rules: { 'a.yaml': rules },
     readyTimeoutMs: 60_000,
   });
-  return namesOf(await (await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`)).text());
+  return namesOf(await worker.page('/stats'));
 }
 
 /** Counters of rules are shown once they have counted. */

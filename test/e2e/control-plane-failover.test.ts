@@ -12,15 +12,11 @@ import { startWorkerProcess, type WorkerProcess } from '../support/worker-proces
 
 const perSecond = 300;
 
-async function statusOf({ ports }: WorkerProcess): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${ports.debug}/status`)).text();
-}
-
 /** Resolves when the rules of each worker come from this control plane, and its link is at it. */
 async function areAt(workers: readonly WorkerProcess[], { xdsAddress }: ControlPlaneProcess) {
   for (const worker of workers) {
     await eventually(`a worker is at ${xdsAddress}`, async () => {
-      const status = await statusOf(worker);
+      const status = await worker.page('/status');
       return (
         status.includes(`management server ${xdsAddress} as node`) &&
         status.includes(', connected since') &&

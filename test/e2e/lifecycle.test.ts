@@ -61,13 +61,11 @@ test.serial(
     const json = `http://127.0.0.1:${worker.ports.http}/json`;
     const inFlight = fetch(json, { method: 'POST', body });
     await eventually('the request is being decided', async () => {
-      const stats = await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`);
-      return (await stats.text()).includes('rate_limit.d.k.total_hits: 1');
+      return (await worker.page('/stats')).includes('rate_limit.d.k.total_hits: 1');
     });
     worker.signal('SIGTERM');
     await eventually('it says that it is stopping', async () => {
-      const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
-      return (await status.text()).includes('healthy: false');
+      return (await worker.page('/status')).includes('healthy: false');
     });
     t.is(worker.ended(), undefined);
     redis.resume();
@@ -86,8 +84,7 @@ test.serial('a second signal ends the worker at once', async (t) => {
   const inFlight = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
   const failed = t.throwsAsync(inFlight);
   await eventually('the request is being decided', async () => {
-    const stats = await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`);
-    return (await stats.text()).includes('rate_limit.d.k.total_hits: 1');
+    return (await worker.page('/stats')).includes('rate_limit.d.k.total_hits: 1');
   });
   worker.signal('SIGTERM');
   worker.signal('SIGINT');
@@ -120,8 +117,7 @@ test.serial('settings in force are shown without secrets', async (t) => {
     env: { KVSTORE_URL: `redis://:open-sesame@${redis.url}`, LOG_LEVEL: 'trace' },
     rules,
   });
-  const settings = await fetch(`http://127.0.0.1:${worker.ports.debug}/settings`);
-  const text = await settings.text();
+  const text = await worker.page('/settings');
   t.regex(text, /^KVSTORE_URL=redis:\/\/\*{5}@.+ \(from KVSTORE_URL\)$/m);
   t.regex(text, /^NEAR_LIMIT_RATIO=0\.8$/m);
   t.false(text.includes('open-sesame'));

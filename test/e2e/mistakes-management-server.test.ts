@@ -16,10 +16,6 @@ function start(t: Owner, url: string): Promise<WorkerProcess> {
   });
 }
 
-async function statusOf({ ports }: WorkerProcess): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${ports.debug}/status`)).text();
-}
-
 const anyTime = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
 test.serial('mistake 12: the management server is down', async (t) => {
@@ -31,7 +27,7 @@ test.serial('mistake 12: the management server is down', async (t) => {
     `Could not reach the management server ${url}: ${refused}; next attempt in 3s, ` +
       'there are no rules yet (CONFIG_GRPC_XDS_SERVER_URL says where it is)',
   ]);
-  const status = await statusOf(worker);
+  const status = await worker.page('/status');
   t.regex(status, /^waiting for: (?:the counter store, and )?a first good load of the rules$/m);
   t.true(
     status
@@ -49,7 +45,7 @@ test.serial('mistake 12: the management server does not know this node', async (
   const server = await startScriptedAdsServer(t);
   const worker = await start(t, server.url);
   await (await server.stream(0)).request(0);
-  const status = await statusOf(worker);
+  const status = await worker.page('/status');
   t.regex(
     status,
     /^waiting for: (?:the counter store, and )?a first good load of the rules$/m,
@@ -88,7 +84,7 @@ test.serial('mistake 12: the management server sends a resource that is wrong', 
       `could not load 1 of 2 resources of version "7" from ${server.url} (1 error): ` +
       'the rules loaded before stay in force',
   ]);
-  const status = (await statusOf(worker)).replace(anyTime, '<time>');
+  const status = (await worker.page('/status')).replace(anyTime, '<time>');
   t.true(status.includes(`last refusal: version "7" at <time>\n${problem}`), status);
   t.regex(status, /^rules: in force: 1 of 2 resources of version "7"/m, 'the good one counts');
 });

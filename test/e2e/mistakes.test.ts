@@ -224,8 +224,11 @@ test.serial('mistake 7: no store at start', async (t) => {
     `key-value store 127.0.0.1:${port}: connect ECONNREFUSED 127.0.0.1:${port}; ` +
       'next attempt in 1 s (KVSTORE_URL says where it is)',
   );
-  const status = await fetch(`http://127.0.0.1:${worker.ports.debug}/status`);
-  t.regex(await status.text(), /^waiting for: the counter store/m, 'the debug port answers');
+  t.regex(
+    await worker.page('/status'),
+    /^waiting for: the counter store/m,
+    'the debug port answers',
+  );
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(endMs), 0, 'it can be stopped while it waits');
 });
@@ -333,9 +336,8 @@ test.serial('a bad change keeps the rules in force, and says so', async (t) => {
       `could not load 1 file from ${worker.rulesFolder} (1 error): ` +
       'the rules loaded before stay in force',
   ]);
-  const rules = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
   t.is(
-    await rules.text(),
+    await worker.page('/rlconfig'),
     'd.k: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false\n',
   );
 });

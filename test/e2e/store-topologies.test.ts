@@ -33,10 +33,6 @@ async function decide({ ports }: WorkerProcess, ...entries: { key: string; value
   return response.status;
 }
 
-async function readDebug({ ports }: WorkerProcess, path: string): Promise<string> {
-  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`)).text();
-}
-
 test.serial(
   'a cluster for all limits, and a second store with TLS for those per second',
   async (t) => {
@@ -76,10 +72,10 @@ test.serial(
     t.regex(worker.output(), /parallelism of 9 is above the pool's size and taken as 2/);
     await eventually('every connection', async () =>
       /main: connected to cluster .*\(6 connections to 3 of 3 masters\).*; per second: connected to .* \(10 of 10 connections\)/.test(
-        await readDebug(worker, '/status'),
+        await worker.page('/status'),
       ),
     );
-    const stats = await readDebug(worker, '/stats');
+    const stats = await worker.page('/stats');
     t.regex(stats, /ratelimit\.redis_pool\.cx_active: 6/);
     t.regex(stats, /ratelimit\.redis_per_second_pool\.cx_active: 10/);
     t.regex(stats, /ratelimit\.store\.clock_offset_ms: \d+/);

@@ -34,11 +34,7 @@ for (const processes of ['1', '2']) {
           ),
         port,
       );
-      const page = async (path: string) => {
-        const signal = AbortSignal.timeout(30_000);
-        return (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`, { signal })).text();
-      };
-      t.true((await page('/unmatched')).startsWith('every descriptor '));
+      t.true((await worker.page('/unmatched')).startsWith('every descriptor '));
       const isShown = async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/`, {
           headers: { 'x-customer': 'ada' },
@@ -46,15 +42,18 @@ for (const processes of ['1', '2']) {
         });
         await answer.body?.cancel();
         t.is(answer.status, 200, 'it passes, which is the fault');
-        return (await page('/unmatched')).includes('(custommer=ada)');
+        return (await worker.page('/unmatched')).includes('(custommer=ada)');
       };
       await eventually('the page shows it', isShown);
-      const text = await page('/unmatched');
+      const text = await worker.page('/unmatched');
       t.regex(text, /^domain shop: \d+ descriptors? since the start found no rule\n/, text);
       t.true(text.includes("no rule has the key 'custommer'; did you mean 'customer'?"), text);
       t.regex(text, /nearest rule: .*shop\.yaml:\d+:\d+\n/);
-      t.regex(await page('/status'), /^unmatched: \d+ of domain shop; \/unmatched says why$/m);
-      t.regex(await page('/stats'), /^ratelimit\.service\.no_match\.shop: [1-9]\d*$/m);
+      t.regex(
+        await worker.page('/status'),
+        /^unmatched: \d+ of domain shop; \/unmatched says why$/m,
+      );
+      t.regex(await worker.page('/stats'), /^ratelimit\.service\.no_match\.shop: [1-9]\d*$/m);
     },
   );
 }

@@ -26,6 +26,7 @@ const readyMs = 150_000;
 const stopGraceMs = 25_000;
 /** Of one look whether it answers. */
 const lookMs = 5_000;
+const pageMs = 30_000;
 
 export interface WorkerPorts {
   readonly http: number;
@@ -60,6 +61,8 @@ export interface WorkerProcess {
   /** What `ended` gives, once it has; undefined when it still runs after `timeoutMs`. */
   waitForEnd(timeoutMs: number): Promise<number | string | undefined>;
   signal(signal: NodeJS.Signals): void;
+  /** A page of the debug port, also while the worker starts. */
+  page(path: string): Promise<string>;
   /** True when health, gRPC and debug ports answer; throws when the process has ended. */
   isReady(): Promise<boolean>;
   /** SIGTERM, then SIGKILL, and the folder is removed. Idempotent. */
@@ -148,6 +151,10 @@ export async function spawnWorkerProcess(
     waitForEnd,
     signal: (signal) => {
       child.kill(signal);
+    },
+    async page(path) {
+      const signal = AbortSignal.timeout(pageMs);
+      return (await fetch(`http://${host}:${ports.debug}${path}`, { signal })).text();
     },
     async isReady() {
       if (ended !== undefined) {

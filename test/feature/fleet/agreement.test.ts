@@ -22,18 +22,13 @@ function startWorker(
   });
 }
 
-async function page({ ports }: WorkerProcess, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(20_000);
-  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
-}
-
 /** From /status, when the other pages have the same. */
 async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promise<string> {
-  const status = await page(worker, '/status');
+  const status = await worker.page('/status');
   const [, hash = ''] = /^agreement: ([0-9a-f]{8}), the same on all workers/m.exec(status) ?? [];
-  t.regex(await page(worker, '/settings'), new RegExp(`^agreement: ${hash} \\(`, 'm'));
+  t.regex(await worker.page('/settings'), new RegExp(`^agreement: ${hash} \\(`, 'm'));
   const number = Number.parseInt(hash, 16);
-  t.regex(await page(worker, '/stats'), new RegExp(`^ratelimit\\.agreement: ${number}$`, 'm'));
+  t.regex(await worker.page('/stats'), new RegExp(`^ratelimit\\.agreement: ${number}$`, 'm'));
   return hash;
 }
 
@@ -56,7 +51,7 @@ test('a worker that counts by other weeks is seen on its pages and by the contro
   });
   const other = await shownAgreement(t, odd);
   t.not(other, usual);
-  t.regex(await page(odd, '/status'), /^agreement: .*\n(?: {2}.*\n)* {2}weeks begin on: Monday$/m);
+  t.regex(await odd.page('/status'), /^agreement: .*\n(?: {2}.*\n)* {2}weeks begin on: Monday$/m);
 
   const differing = await plane.run('status', '--wait', '--timeout', '10s');
   t.is(differing.exitCode, 0, 'the rules are in force all the same');

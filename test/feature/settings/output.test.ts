@@ -105,7 +105,7 @@ test.serial(
 
 test.serial('RUNTIME_METRIC_NAMES_MAX: further names share one', async (t) => {
   for (const value of ['a', 'b', 'c', 'e', 'f']) await caller.decide('d', 'k', value);
-  const stats = await (await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`)).text();
+  const stats = await worker.page('/stats');
   t.regex(stats, /ratelimit\.service\.folded_metric_names: [1-9]/);
 });
 

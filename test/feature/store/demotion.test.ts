@@ -175,11 +175,7 @@ test.serial(
       }),
     );
     await load.stop();
-    const stats = await (
-      await fetch(`http://127.0.0.1:${worker.ports.debug}/stats`, {
-        signal: AbortSignal.timeout(30_000),
-      })
-    ).text();
+    const stats = await worker.page('/stats');
     for (const [caller, { heir }, pool] of [
       [callers.hour, main, 'redis_pool'],
       [callers.second, perSecond, 'redis_per_second_pool'],

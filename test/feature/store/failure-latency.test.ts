@@ -27,15 +27,8 @@ const requests = Array.from({ length: 200 }, (_, index) => ({
 const answersWhenOpen = { error: 'failed', allow: 'OK', deny: 'OVER_LIMIT', local: 'OK' } as const;
 type Mode = keyof typeof answersWhenOpen;
 
-async function readPage(worker: WorkerProcess, path: string): Promise<string> {
-  const page = await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`, {
-    signal: AbortSignal.timeout(30_000),
-  });
-  return page.text();
-}
-
 async function readStat(worker: WorkerProcess, name: string): Promise<number> {
-  const text = await readPage(worker, '/stats');
+  const text = await worker.page('/stats');
   return Number(text.match(new RegExp(`^${name.replaceAll('.', '\\.')}: (\\d+)$`, 'm'))?.[1] ?? 0);
 }
 
@@ -43,7 +36,7 @@ const countOpened = (worker: WorkerProcess) => readStat(worker, 'ratelimit.store
 
 async function awaitClosed(worker: WorkerProcess): Promise<void> {
   await eventually('the breaker is closed', async () => {
-    const page = await readPage(worker, '/status');
+    const page = await worker.page('/status');
     return !page.includes('not asked: ');
   });
 }

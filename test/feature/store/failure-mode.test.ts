@@ -58,11 +58,11 @@ async function askWhilePresent(
   times: number,
 ): Promise<number[]> {
   const readOpened = async () =>
-    /^ratelimit\.store\.breaker\.opened: (\d+)$/m.exec(await readPage(worker, 'stats'))?.[1];
+    /^ratelimit\.store\.breaker\.opened: (\d+)$/m.exec(await worker.page('/stats'))?.[1];
   for (;;) {
     await eventually(
       'the server is asked',
-      async () => !(await readPage(worker, 'status')).includes('not asked: '),
+      async () => !(await worker.page('/status')).includes('not asked: '),
     );
     const openedBefore = await readOpened();
     await redis.command('FLUSHALL');
@@ -78,13 +78,6 @@ async function readHealth(worker: WorkerProcess): Promise<number> {
   return answer.status;
 }
 
-async function readPage(worker: WorkerProcess, page: 'status' | 'stats'): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/${page}`, {
-    signal: AbortSignal.timeout(30_000),
-  });
-  return answer.text();
-}
-
 const expected = { allow: [200, 200, 200], deny: [429, 429, 429], local: [200, 200, 429] };
 
 async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mode) {
@@ -96,7 +89,7 @@ async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mo
   const [status] = (await ask(worker, 'day', 'other')).body.statuses;
   t.is(status?.currentLimit?.requestsPerUnit, 2);
   t.is(status?.limitRemaining ?? 0, mode === 'deny' ? 0 : 1);
-  const stats = await readPage(worker, 'stats');
+  const stats = await worker.page('/stats');
   t.regex(stats, new RegExp(`ratelimit\\.failure_mode\\.${mode}: 8\\b`));
   t.regex(stats, /should_rate_limit\.redis_error: 0\b/);
   // What was not counted is not said to be within or over its limit.
@@ -104,7 +97,7 @@ async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mo
   t.is(/rate_limit\.d\.day\.over_limit: 1\b/.test(stats), mode === 'local');
   t.is(/rate_limit\.d\.day\.(within|over)_limit/.test(stats), mode === 'local');
   t.regex(
-    await readPage(worker, 'status'),
+    await worker.page('/status'),
     new RegExp(`when the store fails: KVSTORE_FAILURE_MODE=${mode}: 8 decisions answered`),
   );
 }
@@ -162,19 +155,19 @@ test.serial('several processes: their statistics and states are those of the wor
   const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(worker, 'day')));
   t.true(statuses.every(({ status }) => status === 200));
   await eventually('both processes have told', async () => {
-    const stats = await readPage(worker, 'stats');
+    const stats = await worker.page('/stats');
     return (
       /^ratelimit\.failure_mode\.allow: 20$/m.test(stats) &&
       /^ratelimit\.store\.breaker\.open: 2$/m.test(stats)
     );
   });
-  const page = await readPage(worker, 'status');
+  const page = await worker.page('/status');
   t.is(page.match(/when the store fails: KVSTORE_FAILURE_MODE=allow/g)?.length, 2, page);
   t.is(page.match(/not asked: key-value store [^ ]+: connect ECONNREFUSED/g)?.length, 2, page);
   await redis.restart();
   await eventually('it is back in both', async () => {
     await ask(worker, 'shadow');
-    return /^ratelimit\.store\.breaker\.open: 0$/m.test(await readPage(worker, 'stats'));
+    return /^ratelimit\.store\.breaker\.open: 0$/m.test(await worker.page('/stats'));
   });
 });
 
@@ -201,7 +194,7 @@ test.serial(
     await redis.kill();
     await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
     t.is((await ask(worker, 'day')).status, 200);
-    const shown = `${await readPage(worker, 'status')}${worker.output()}`;
+    const shown = `${await worker.page('/status')}${worker.output()}`;
     t.true(shown.includes(redis.url));
     t.false(shown.includes('secret'));
   },
@@ -223,9 +216,7 @@ test.serial(
       rules,
     });
     const isConnected = async (pool: string) =>
-      !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(
-        await readPage(worker, 'stats'),
-      );
+      !new RegExp(`^ratelimit\\.${pool}\\.cx_active: 0$`, 'm').test(await worker.page('/stats'));
     await eventually('healthy', async () => (await readHealth(worker)) === 200);
     await Promise.all([main.kill(), perSecond.kill()]);
     await eventually('both are away', async () => {

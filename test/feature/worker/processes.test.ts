@@ -57,11 +57,6 @@ async function allServe(worker: WorkerProcess, killed?: number): Promise<void> {
   await eventually('all serve', check, 30_000);
 }
 
-async function page({ ports }: WorkerProcess, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(20_000);
-  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
-}
-
 async function healthOf({ ports }: WorkerProcess): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${ports.http}/healthcheck`, {
     // Another connection, and so another process, each time.
@@ -74,7 +69,7 @@ async function healthOf({ ports }: WorkerProcess): Promise<number> {
 
 /** Of the processes that serve, in the order of their numbers. */
 async function pidsOf(worker: WorkerProcess): Promise<number[]> {
-  const status = await page(worker, '/status');
+  const status = await worker.page('/status');
   return [...status.matchAll(/process \d+: pid (\d+), serves/g)].map(([, pid]) => Number(pid));
 }
 
@@ -127,7 +122,7 @@ test.serial(
       () => sockets.filter(({ closed }) => closed).length >= 4,
     );
     await eventually('they are counted', async () => {
-      const [, count = '0'] = /cx_refused: (\d+)/.exec(await page(worker, '/stats')) ?? [];
+      const [, count = '0'] = /cx_refused: (\d+)/.exec(await worker.page('/stats')) ?? [];
       return Number(count) >= 4;
     });
     t.true(worker.output().includes('GRPC_MAX_CONNECTIONS sets how many there may be'));
@@ -168,7 +163,7 @@ test.serial(
       'rate_limit.d.k.near_limit: 20\n',
     ];
     await eventually('all is counted', async () => {
-      const stats = await page(worker, '/stats');
+      const stats = await worker.page('/stats');
       return expected.every((line) => stats.includes(line));
     });
     await eventually('the same is pulled', async () => {
@@ -260,7 +255,7 @@ test.serial(
       [],
     );
     t.regex(
-      await page(worker, '/status'),
+      await worker.page('/status'),
       /process 2: pid \d+, serves .*, replaced 1 time, counters: /,
     );
 
@@ -279,12 +274,12 @@ test.serial(
     const inFlight = callers.map((caller) => caller.decide('d', 'last', 'v'));
     const pids = await pidsOf(worker);
     await eventually('they are being decided', async () =>
-      (await page(worker, '/stats')).includes('rate_limit.d.last.total_hits: 8\n'),
+      (await worker.page('/stats')).includes('rate_limit.d.last.total_hits: 8\n'),
     );
     // As a terminal does it: to all at once.
     for (const pid of [worker.pid, ...pids]) process.kill(pid, 'SIGTERM');
     await eventually('it is stopping', async () =>
-      (await page(worker, '/status')).includes('healthy: false'),
+      (await worker.page('/status')).includes('healthy: false'),
     );
     redis.resume();
     t.deepEqual(new Set(await Promise.all(inFlight)), new Set(['OK']));
@@ -319,7 +314,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
 
 test.serial('one process starts no other', async (t) => {
   const worker = await startWorkerProcess(t, { env: { BACKEND_TYPE: 'memory' }, rules });
-  t.false((await page(worker, '/status')).includes('processes'));
+  t.false((await worker.page('/status')).includes('processes'));
   if (process.platform !== 'linux') return;
   const children = await readThreads(worker.pid, 'children');
   t.is(children.join(''), '');
@@ -416,7 +411,7 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
     20_000,
   );
   t.regex(
-    await page(worker, '/status'),
+    await worker.page('/status'),
     /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
   );
   worker.signal('SIGTERM');

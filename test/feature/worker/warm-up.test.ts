@@ -65,13 +65,11 @@ test('nothing that was decided before the ports open is seen on a worker', async
     },
   });
   t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
-  const page = async (path: string) =>
-    (await fetch(`http://127.0.0.1:${worker.ports.debug}${path}`)).text();
-  const stats = await page('/stats');
+  const stats = await worker.page('/stats');
   t.regex(stats, /should_rate_limit/);
   t.notRegex(stats, /ratelane_warm_up/);
   t.notRegex(stats, /^ratelimit_server\.ShouldRateLimit\.total_requests: [1-9]/m);
-  t.notRegex(await page('/unmatched'), /ratelane_warm_up/);
+  t.notRegex(await worker.page('/unmatched'), /ratelane_warm_up/);
   t.notRegex(worker.output(), /warm|127\.0\.0\.1:0/);
   t.is(worker.output().match(/Listening for/g)?.length, 3);
 });

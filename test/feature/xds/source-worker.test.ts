@@ -26,16 +26,11 @@ async function decide({ ports }: WorkerProcess, domain: string): Promise<string>
   return answer.ok || answer.status === 429 ? JSON.parse(text).overallCode : text;
 }
 
-async function page({ ports }: WorkerProcess, path: string): Promise<string> {
-  const signal = AbortSignal.timeout(20_000);
-  return (await fetch(`http://127.0.0.1:${ports.debug}${path}`, { signal })).text();
-}
-
 test('CONFIG_TYPE: it opens its ports with the first rules, follows each change, and says where they come from', async (t) => {
   const server = await startScriptedAdsServer(t);
   const worker = await spawnWorkerProcess(t, { env: environment(server.url) });
   const stream = await server.stream(0);
-  t.regex(await page(worker, '/status'), /waiting for: a first good load of the rules/);
+  t.regex(await worker.page('/status'), /waiting for: a first good load of the rules/);
   t.false(await worker.isReady());
 
   stream.send('1', 'a', [limitResource('shop', 'shop', 0)]);
@@ -48,13 +43,13 @@ test('CONFIG_TYPE: it opens its ports with the first rules, follows each change,
   t.is(nack.versionInfo, '1');
   t.regex(nack.errorDetail?.message ?? '', /^mail: error: .*invalid rate limit unit 'UNKNOWN'/);
   t.is(await decide(worker, 'shop'), 'OK');
-  const status = await page(worker, '/status');
+  const status = await worker.page('/status');
   t.regex(status, /rules come from: management server localhost:\d+ as node "default", connected/);
   t.regex(status, /last version accepted: "1" at /);
   t.regex(status, /last refusal: version "2" at /);
   t.regex(status, /in force: 1 of 2 resources of version "2" from localhost:/);
-  t.regex(await page(worker, '/stats'), /ratelimit\.xds\.nacks: 1/);
-  t.regex(await page(worker, '/rlconfig'), /^shop\.k: unit=SECOND requests_per_unit=1000/);
+  t.regex(await worker.page('/stats'), /ratelimit\.xds\.nacks: 1/);
+  t.regex(await worker.page('/rlconfig'), /^shop\.k: unit=SECOND requests_per_unit=1000/);
 
   server.stop();
   await eventually('the loss is said', () => /Lost the management server/.test(worker.output()));
