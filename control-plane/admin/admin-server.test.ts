@@ -205,6 +205,14 @@ test('rules are checked and requests explained without a change', async (t) => {
   });
   const unknown = await ask('POST', '/explanations', { json: { ...question, domain: 'other' } });
   t.is(unknown.status, 404);
+  const misspelt = "there are no rules for domain shopp; did you mean 'shop'?";
+  for (const { status, body } of [
+    await ask('POST', '/explanations', { json: { ...question, domain: 'shopp' } }),
+    await ask('GET', '/rules/shopp'),
+  ]) {
+    t.is(status, 404);
+    t.is(body.detail, misspelt);
+  }
 });
 
 test('every change that was asked for is in the audit log', async (t) => {

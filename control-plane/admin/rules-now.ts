@@ -1,5 +1,6 @@
 // The rules of documents as they are now: without those that have ended since they were built
 // (behaviour: rules-that-end). Pure.
+import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { DomainRules } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -31,6 +32,12 @@ export function findRulesNow(
   if (rules === undefined) return undefined;
   built.set(domain, rules);
   return { placed, rules };
+}
+
+/** For people. `known`: the names of the domains that there are. */
+export function toUnknownDomainText(domain: string, known: Iterable<string>): string {
+  const hint = didYouMean(nearestWord(domain, [...known]), '; ') ?? '';
+  return `there are no rules for domain ${domain}${hint}`;
 }
 
 function build(documents: readonly RuleDocument[], domain: string, nowMs: number) {

@@ -89,6 +89,10 @@ browserTest(
     await page.getByLabel('How long').selectOption('4h');
     await giveReason(page, 'a demo');
     const violations = await look(page, 'dialog-lift');
+    const alignment = await page.evaluate(
+      "getComputedStyle(document.querySelector('dialog[open]')).textAlign",
+    );
+    t.is(alignment, 'left', 'also in a cell of a table, which is aligned otherwise');
     await press(page, 'Lift');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByText('lifted until').first().waitFor();

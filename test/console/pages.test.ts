@@ -121,6 +121,7 @@ browserTest('on a phone every page is reached without scrolling sideways', async
   const { page } = await visit(t, place, 'zzz');
   await shows(page, /No such page/);
   t.is(await page.title(), 'No such page · Ratelane');
+  await page.getByRole('main').getByRole('link', { name: 'Revisions' }).waitFor();
   await page.goto(consoleUrl(place.plane, 'fleet'));
   await shows(page, /No worker is connected/);
   for (const width of [360, 420]) {

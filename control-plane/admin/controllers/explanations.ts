@@ -7,7 +7,7 @@ import { toExplanationJson } from '../../explain/explanation-json.ts';
 import { AdminController } from '../admin-controller.ts';
 import { type CountersJson, countersJson, mostDescriptors } from '../counters-json.ts';
 import { outcomeJson, toOutcome } from '../outcome-json.ts';
-import { findRulesNow } from '../rules-now.ts';
+import { findRulesNow, toUnknownDomainText } from '../rules-now.ts';
 
 const entry = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 4096 }),
@@ -50,7 +50,8 @@ export class Default extends AdminController {
     const nowMs = this.api.clock.wallMs();
     const found = findRulesNow(documents, domain, nowMs);
     if (found === undefined) {
-      throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
+      const known = documents.map((document) => document.domain);
+      throw new HttpError(404, { detail: toUnknownDomainText(domain, known) });
     }
     const explained = explainRequest(found.placed, found.rules, descriptors, nowMs);
     const explanation = { revision: id, ...toExplanationJson(domain, explained) };

@@ -4,6 +4,7 @@ import { type Fields, HttpError, op, optional, part } from '../../../shared/rout
 import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
 import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
+import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
 const listed = Type.Object({ domain: Type.String(), rules: Type.Integer() });
@@ -57,7 +58,7 @@ export class Default extends AdminController {
     }
     const rules = placed.get(domain);
     if (rules === undefined) {
-      throw new HttpError(404, { detail: `there are no rules for domain ${domain}` });
+      throw new HttpError(404, { detail: toUnknownDomainText(domain, placed.keys()) });
     }
     const found = findRows(rowsOf(domain, rules), search ?? '');
     return { revision, domain, total: found.length, rules: found.slice(offset, offset + limit) };

@@ -11,7 +11,7 @@ import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
 import { OtherPlanes } from './other-planes.ts';
-import { Badge, Notice, Page, Skeleton, type Tone } from './parts.ts';
+import { Badge, Empty, Notice, Page, Skeleton, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
 import { RevisionsPage } from './revisions-page.ts';
 import { hrefOf, useRoute } from './route.ts';
@@ -198,12 +198,20 @@ function Frame({ session, leave }: FrameProps) {
           ${value !== undefined && trouble?.status === 0 && html`<${OtherPlanes} status=${value} />`}
           ${
             current === undefined
-              ? html`<${Page} title="No such page" about="The address names no page of the console."><a href=${hrefOf('fleet')}>To the fleet</a><//>`
+              ? html`<${NoSuchPage} name=${page} />`
               : html`<${current.component} key=${page} params=${params} status=${status} />`
           }
         </main>
       </div>
     </div>`;
+}
+
+function NoSuchPage({ name }: { readonly name: string }) {
+  return html`<${Page} title="No such page" about="The console has these pages.">
+    <${Empty} title=${`'${toShown(name)}' names none of them.`}>
+      <ul class="plain">${pages.map((each) => html`<li><a href=${hrefOf(each.name)}>${each.title}</a></li>`)}</ul>
+    <//>
+  <//>`;
 }
 
 const liveTexts: Readonly<Record<LiveState | 'away', readonly [Tone, string]>> = {

@@ -52,7 +52,7 @@ export function LimitedPage({ params }: PageProps) {
     <div class="filters">
       <${Search} label="Find a value, a rule or a domain" value=${search}
         onInput=${(text: string) => replaceRoute('limited', withParams(params, { search: text }))} />
-      ${value && html`<span class="quiet" role="status">${toReporting(value.workers)}</span>`}
+      ${value && value.workers > 0 && html`<span class="quiet" role="status">${toReporting(value.workers)}</span>`}
     </div>
     <${ReadingState} of=${top} />
     ${value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What the workers of ${url} limit is not included: ${error}.<//>`)}

@@ -82,7 +82,7 @@ interface StateProps {
 export function ReadingState({ of: { value, atMs, trouble } }: StateProps) {
   if (trouble !== undefined) {
     const kept = value === undefined ? '' : ` What is shown is as of ${toClock(atMs)}.`;
-    return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text)}.</strong>${kept}
+    return html`<${Notice} tone="bad"><strong>${toSentence(trouble.text).replace(/[^?]$/, '$&.')}</strong>${kept}
       ${trouble.status === 0 ? ' It is asked again every five seconds.' : ''}<//>`;
   }
   return value === undefined ? html`<${Skeleton} />` : null;

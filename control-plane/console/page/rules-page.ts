@@ -60,7 +60,7 @@ export function RulesPage({ params, status }: PageProps) {
       domains.value &&
       html`<div class="split">
         <nav class="domains" aria-label="Domains">
-          <${Search} label="Find a domain" value=${find} onInput=${(text: string) => go({ find: text })} />
+          ${(find !== '' || domains.value.total > 0) && html`<${Search} label="Find a domain" value=${find} onInput=${(text: string) => go({ find: text })} />`}
           <ul>${domains.value.domains.map(
             (
               each,
@@ -77,8 +77,8 @@ export function RulesPage({ params, status }: PageProps) {
               ? html`<${NothingMatches} sought=${find} showAll=${() => replaceRoute('rules', {})} />`
               : domain === undefined
                 ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
-                <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit: { unit: minute, requests_per_unit: 3 }</pre><//>`
-                : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} />`
+                <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit:\n      unit: minute\n      requests_per_unit: 3</pre><//>`
+                : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isToldAway=${domains.trouble !== undefined} />`
           }
         </section>
       </div>`
@@ -91,10 +91,12 @@ interface DomainRulesProps {
   readonly search: string;
   /** Whether any worker reports the counts of the rules. */
   readonly reports: boolean;
+  /** Whether the page says already that there is no answer. */
+  readonly isToldAway: boolean;
   go(next: { search?: string }): void;
 }
 
-function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
+function DomainRules({ domain, search, reports, isToldAway, go }: DomainRulesProps) {
   const name = encodeURIComponent(domain);
   const query = search === '' ? '' : `&search=${encodeURIComponent(search)}`;
   const rules = useResource<RulesJson>(`rules/${name}?limit=${mostRules}${query}`, 'revisions');
@@ -109,7 +111,7 @@ function DomainRules({ domain, search, reports, go }: DomainRulesProps) {
       <${Search} label="Find a rule" value=${search} onInput=${(text: string) => go({ search: text })} />
       ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
     </div>
-    <${ReadingState} of=${rules} />
+    ${(!isToldAway || rules.trouble === undefined) && html`<${ReadingState} of=${rules} />`}
     ${rules.value !== undefined && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&

@@ -47,7 +47,7 @@ export function UnmatchedPage({ status }: PageProps) {
                 <td>${toSentence(reason)}${hint && html`<div class="hint">${toSentence(hint)}</div>`}</td>
                 <td class="source">${nearest === null ? '–' : toShown(nearest)}</td>
                 <td class="number">${samples}</td>
-                <td>${toAgo(lastAt)}</td>
+                <td class="when">${toAgo(lastAt)}</td>
                 <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })}
                   aria-label=${`Try ${toPairs(entries)}`}>Try</a></td>
               </tr>`} />`)

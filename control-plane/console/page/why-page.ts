@@ -45,10 +45,13 @@ function Answer({ asked, entries, status }: AnswerProps) {
       html`<${OutcomeNotice} outcome=${value.outcome} />
         <p>In the domain <${DomainName} domain=${asked.domain} />${name !== undefined && html`, by the rule <${RuleName} rule=${name} />`}.</p>
         ${value.counters && html`<${CountersTable} counters=${value.counters} />`}
-        <div class="buttons left">
+        ${
+          first?.match != null &&
+          html`<div class="buttons left">
           <${ResetButton} domain=${asked.domain} entries=${entries} />
-          ${first?.match != null && (first.until !== null || !first.match.limit.unlimited) && html`<${LiftButton} domain=${asked.domain} entries=${entries} liftedUntil=${isLifted ? (first.until ?? undefined) : undefined} />`}
-        </div>
+          ${(first.until !== null || !first.match.limit.unlimited) && html`<${LiftButton} domain=${asked.domain} entries=${entries} liftedUntil=${isLifted ? (first.until ?? undefined) : undefined} />`}
+        </div>`
+        }
         ${source.value && name !== undefined && html`<${RuleCard} source=${source.value} status=${status} />`}
         <details class="panel"><summary>How the rule was found</summary>
           ${value.descriptors.map((each, index) => html`<${Descriptor} key=${index} domain=${asked.domain} revision=${value.revision} of=${each} />`)}

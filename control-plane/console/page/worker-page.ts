@@ -1,7 +1,7 @@
 // The page of one worker: its rules, its decisions, and its problems.
 import { html } from 'htm/preact';
 import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
-import { toAgo, toP99, toRate, toShown, toTime } from './format.ts';
+import { toAgo, toP99, toRate, toShortId, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, Notice, Page, ReadingState, Tile } from './parts.ts';
@@ -55,9 +55,14 @@ function Connected({ worker }: { readonly worker: WorkerJson }) {
     </dl>`;
 }
 
-function Gone({ worker: { at, address, instance, refusal } }: { readonly worker: GoneWorkerJson }) {
+function Gone({ worker }: { readonly worker: GoneWorkerJson }) {
+  const { id, at, address, instance, version, refusal } = worker;
   return html`<${Notice} tone="bad"><strong>It is gone, ${toAgo(at)}:</strong> its connection broke, and it has not come back.<//>
     ${refusal != null && html`<${Notice} tone="bad"><strong>It had refused what it was given, ${toAgo(refusal.at)}:</strong> ${toShown(refusal.text)}<//>`}
-    <dl class="facts"><dt>Address</dt><dd>${address}</dd>
+    <dl class="facts">
+      <dt>Gone</dt><dd>since ${toTime(at)}</dd>
+      <dt>Had</dt><dd>${version === null ? 'no rules' : html`<code>${toShown(toShortId(version))}</code> <span class="quiet">the version of its rules</span>`}</dd>
+      <dt>Address</dt><dd>${address}</dd>
+      <dt>Node id</dt><dd><code>${toShown(id)}</code></dd>
       <dt>Instance</dt><dd>${instance === null ? 'not told' : html`<code>${toShown(instance)}</code>`}</dd></dl>`;
 }
