@@ -78,7 +78,7 @@ function sendRaw(port: number, text: string): Promise<string> {
   });
 }
 
-const wrongUnit = ruleText('shop', 1).replace('hour', 'huor');
+const wrongUnit = ruleText('shop', 1).replace('year', 'yaer');
 
 test('a domain is created, read, replaced and deleted, each under its tag', async (t) => {
   const { ask } = await run(t, { 'book.yaml': ruleText('book', 1) });
@@ -201,7 +201,7 @@ test('rules are checked and requests explained without a change', async (t) => {
   const explained = await ask('POST', '/explanations', { json: question });
   t.like(explained.body.descriptors[0], {
     verdict: "the limit of 'k' applies",
-    match: { limit: { requestsPerUnit: 7, unit: 'hour' } },
+    match: { limit: { requestsPerUnit: 7, unit: 'year' } },
   });
   const unknown = await ask('POST', '/explanations', { json: { ...question, domain: 'other' } });
   t.is(unknown.status, 404);

@@ -93,7 +93,7 @@ test('each domain is a resource of its name', (t) => {
 test('one invalid file refuses the revision, with the problems of all files', (t) => {
   const outcome = build({
     'a.yaml': ruleText('a', 1),
-    'b.yaml': ruleText('b', 1).replace('hour', 'huor'),
+    'b.yaml': ruleText('b', 1).replace('year', 'yaer'),
     'c.yaml': 'domain:',
     [nodeGroupsFile]: 'groups: 1',
   });

@@ -21,7 +21,7 @@ function revisionOf(
   { id = name, message }: { readonly id?: string; readonly message?: string } = {},
 ): Revision {
   const texts = {
-    'a.yaml': ruleText(name, 1).replace('hour', name === 'x' ? 'huor' : 'hour'),
+    'a.yaml': ruleText(name, 1).replace('year', name === 'x' ? 'yaer' : 'year'),
     'mail.yaml': ruleText('mail', 1),
     [nodeGroupsFile]: groups,
   };

@@ -19,7 +19,7 @@ testRulesSource(test, {
     const put = (limits: typeof first) => {
       for (const [domain, limit] of Object.entries(limits)) {
         const text = ruleText(domain, limit === 'bad' ? 1 : limit);
-        folder.replace(`config/${domain}.yaml`, limit === 'bad' ? text.replace('hour', 'x') : text);
+        folder.replace(`config/${domain}.yaml`, limit === 'bad' ? text.replace('year', 'x') : text);
       }
       for (const name of readdirSync(directory)) {
         if (!(name.replace('.yaml', '') in limits)) rmSync(join(directory, name));

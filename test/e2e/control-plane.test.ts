@@ -25,7 +25,7 @@ function startWorker(t: ExecutionContext, server: string, id: string): Promise<W
   });
 }
 
-/** The limits in force on a worker, as `unit=HOUR requests_per_unit=1`. */
+/** The limits in force on a worker, as `unit=YEAR requests_per_unit=1`. */
 async function hasLimit(worker: WorkerProcess, requests: number): Promise<boolean> {
   const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}/rlconfig`);
   return (await answer.text()).includes(`requests_per_unit=${requests},`);
@@ -63,7 +63,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
   rules.replace('shop.yaml', ruleText('shop', 12));
   await atWorkers(workers, 12);
 
-  rules.replace('shop.yaml', ruleText('shop', 13).replace('unit: hour', 'unit: huor'));
+  rules.replace('shop.yaml', ruleText('shop', 13).replace('unit: year', 'unit: yaer'));
   await eventually('the error is seen', async () => {
     return (await plane.fetch('/status')).body.verdict === 'invalid';
   });
@@ -71,9 +71,9 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
   t.is(invalid.exitCode, 4);
   t.regex(
     invalid.stdout,
-    /has 1 error \(shop\.yaml:4:25: error: .*huor.*\): revision .* stays in force/,
+    /has 1 error \(shop\.yaml:4:25: error: .*yaer.*\): revision .* stays in force/,
   );
-  t.regex(invalid.stderr, /shop\.yaml:4:25: error: .*\n.*\n +\^\n +hint: did you mean 'hour'/);
+  t.regex(invalid.stderr, /shop\.yaml:4:25: error: .*\n.*\n +\^\n +hint: did you mean 'year'/);
   const asJson = await plane.run('status', '--json');
   t.is(asJson.exitCode, 4);
   t.like(JSON.parse(asJson.stdout), {
@@ -82,7 +82,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
     stale: { reason: 'newest_invalid' },
     workers: { connected: 2, inForce: 2 },
   });
-  t.regex(plane.output(), /is not served: shop\.yaml:4:25: invalid rate limit unit 'huor'/);
+  t.regex(plane.output(), /is not served: shop\.yaml:4:25: invalid rate limit unit 'yaer'/);
   const { revisions } = (await plane.fetch('/revisions')).body;
   t.like(revisions[0], { newest: true, inForce: false });
   const newest = await plane.fetch(`/revisions/${revisions[0].id}`);
@@ -190,7 +190,7 @@ test.serial('push, history and rollback, and a conflict that changes nothing', a
   const late = await plane.run('push', mine.path, '--expected-revision', first);
   t.is(late.exitCode, 5);
   t.regex(late.stderr, /the newest revision is [0-9a-f]{40}, not/);
-  mine.write('shop.yaml', ruleText('shop', 34).replace('hour', 'huor'));
+  mine.write('shop.yaml', ruleText('shop', 34).replace('year', 'yaer'));
   const wrong = await plane.run('push', mine.path);
   t.is(wrong.exitCode, 1);
   t.regex(wrong.stderr, /^shop\.yaml:4:25: error: /);

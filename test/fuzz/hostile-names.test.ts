@@ -56,7 +56,7 @@ test('names that objects inherit are domains, keys, values and metadata like any
 descriptors:
   - key: ${name}
     value: ${name}
-    rate_limit: {unit: hour, requests_per_unit: 1, name: ${name}}
+    rate_limit: {unit: year, requests_per_unit: 1, name: ${name}}
     metadata: {${name}: {polluted: ${name}}}
 `;
     const { document } = parseRuleDocument(text, 'f');

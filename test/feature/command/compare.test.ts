@@ -12,10 +12,10 @@ const rules = `
 domain: d
 descriptors:
   - key: user
-    rate_limit: {unit: day, requests_per_unit: 3}
+    rate_limit: {unit: year, requests_per_unit: 3}
   - key: plan
     value: gold
-    rate_limit: {unit: hour, requests_per_unit: 5}
+    rate_limit: {unit: year, requests_per_unit: 5}
 `;
 const answers = {
   LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
@@ -92,11 +92,11 @@ for (const [what, env, itsRules, kind] of [
 test('a difference is told with its request, and what both services say', async (t) => {
   const path = await record(t);
   const reference = await startAsked(t, memory);
-  const candidate = await startAsked(t, memory, rules.replace('unit: day', 'unit: year'));
+  const candidate = await startAsked(t, memory, rules.replace('unit: year', 'unit: month'));
   const { out } = await compare(path, reference, candidate);
   t.regex(
     out,
-    /^request 1 \(recorded 20[^)]+Z\), domain d: user=u0 plan=gold\n {2}descriptor 1 limit: reference 3 per DAY, candidate 3 per YEAR\n/,
+    /^request 1 \(recorded 20[^)]+Z\), domain d: user=u0 plan=gold\n {2}descriptor 1 limit: reference 3 per YEAR, candidate 3 per MONTH\n/,
   );
 });
 

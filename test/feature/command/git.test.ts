@@ -139,7 +139,7 @@ test('explain reads a revision', async (t) => {
   ];
   const { code, out } = await runInProcess(['explain', ...args]);
   t.is(code, 0);
-  t.true(out.includes('  rule: a.yaml:3:5 (descriptors[0])\n  limit: 1 per hour\n'));
+  t.true(out.includes('  rule: a.yaml:3:5 (descriptors[0])\n  limit: 1 per year\n'));
 });
 
 test('diff compares revisions with each other and with files', async (t) => {
@@ -152,8 +152,8 @@ test('diff compares revisions with each other and with files', async (t) => {
   const flags = ['--git', repository.path, '--git-path', 'rules'];
   const revisions = await runInProcess(['diff', 'git:HEAD~1', 'git:main', ...flags]);
   t.is(revisions.code, 1);
-  t.true(revisions.out.includes('    raised: 1 per hour -> 2 per hour\n'));
+  t.true(revisions.out.includes('    raised: 1 per year -> 2 per year\n'));
   const files = await runInProcess(['diff', 'git:HEAD', join(repository.path, 'rules'), ...flags]);
   t.is(files.code, 1);
-  t.true(files.out.includes('    raised: 2 per hour -> 3 per hour\n'));
+  t.true(files.out.includes('    raised: 2 per year -> 3 per year\n'));
 });

@@ -19,7 +19,7 @@ test('history says since when and until when each revision was in force, what wa
       const { body } = await plane.fetch('/status');
       return body.verdict === verdict && body.newest.id === id;
     });
-  repository.push({ 'a.yaml': ruleText('first', 1).replace('hour', 'huor') });
+  repository.push({ 'a.yaml': ruleText('first', 1).replace('year', 'yaer') });
   const wrong = repository.gitAtRemote('rev-parse', 'main');
   await is('invalid', wrong);
   repository.push({ 'a.yaml': ruleText('first', 2) });
@@ -38,7 +38,7 @@ test('history says since when and until when each revision was in force, what wa
     `^[0-9a-f]{12}  ${time}  local: .*  \\[in force since (${time})\\]$`,
     `^[0-9a-f]{12}  ${time}  .*  \\[was in force from (${time}) to (${time})\\]$`,
     `^${wrong.slice(0, 12)}  ${time}  .*  \\[invalid at ${time}\\]$`,
-    `^ {14}a\\.yaml:4:25: .*huor`,
+    `^ {14}a\\.yaml:4:25: .*yaer`,
     `^[0-9a-f]{12}  ${time}  .*  \\[was in force from (${time}) to (${time})\\]$`,
     // What came before the control plane.
     `^[0-9a-f]{12}  ${time}  .*: begin  \\[not known\\]$`,

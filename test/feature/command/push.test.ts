@@ -63,7 +63,7 @@ test('push says what changes for requests before it does it', async (t) => {
   t.is(pushed.code, 0, pushed.err);
   t.regex(
     pushed.out,
-    /^shop\.yaml: changed\ndomain shop\n {2}k=\(any\) .*\n {4}raised: 1 per hour -> 2 per hour\n\n1 change\nrevision [0-9a-f]+ was made\n$/,
+    /^shop\.yaml: changed\ndomain shop\n {2}k=\(any\) .*\n {4}raised: 1 per year -> 2 per year\n\n1 change\nrevision [0-9a-f]+ was made\n$/,
   );
   t.not((await store.read()).id, before);
   t.is((await run('push', mine.path)).out, 'nothing had to be changed\n');
@@ -75,7 +75,7 @@ test('push --dry-run says what would change, or why not, and changes nothing', a
   const dry = (...args: string[]) => run('push', mine.path, '--dry-run', ...args);
   const said = await dry();
   t.is(said.code, 0, said.err);
-  t.regex(said.out, /raised: 1 per hour -> 2 per hour\n\n1 change\n$/);
+  t.regex(said.out, /raised: 1 per year -> 2 per year\n\n1 change\n$/);
   t.like(JSON.parse((await dry('--json')).out), {
     from: { id },
     files: [{ path: 'shop.yaml', change: 'changed' }],

@@ -10,10 +10,10 @@ import { spawnWorkerProcess } from '../../support/worker-process.ts';
 
 const rulesText = `domain: d
 descriptors:
-  - {key: k, rate_limit: {unit: day, requests_per_unit: 2}}
-  - {key: bucket, rate_limit: {unit: day, requests_per_unit: 2, algorithm: token_bucket}}
-  - {key: slide, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
-  - {key: leased, rate_limit: {unit: day, requests_per_unit: 300, lease: {share: 20%, for: 10s}}}
+  - {key: k, rate_limit: {unit: year, requests_per_unit: 2}}
+  - {key: bucket, rate_limit: {unit: year, requests_per_unit: 2, algorithm: token_bucket}}
+  - {key: slide, rate_limit: {unit: year, requests_per_unit: 2, algorithm: sliding_window}}
+  - {key: leased, rate_limit: {unit: year, requests_per_unit: 300, lease: {share: 20%, for: 10s}}}
   - {key: free, rate_limit: {unlimited: true}}
 `;
 const [reader, writer] = ['r'.repeat(32), 'w'.repeat(32)];
@@ -78,13 +78,13 @@ test('counters are shown and reset for all workers that count together, also wha
     t.regex(
       shown.stdout,
       new RegExp(
-        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +day +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\nlimited now by the rule d\\.${key} \\(d\\.yaml:\\d:5\\)\n$`,
+        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +year +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\nlimited now by the rule d\\.${key} \\(d\\.yaml:\\d:5\\)\n$`,
       ),
     );
     for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
     const done = await reset(`${key}=ada`);
     t.is(done.exitCode, 0, done.stderr);
-    t.regex(done.stdout, /\n0 +2 +day[^\n]+\n$/);
+    t.regex(done.stdout, /\n0 +2 +year[^\n]+\n$/);
     await eventually('both have forgotten', async () => {
       const answers = [];
       for (const { decide } of callers) answers.push(await decide('d', key, 'ada'));
@@ -93,14 +93,14 @@ test('counters are shown and reset for all workers that count together, also wha
     });
   }
   const nobody = await counters('get', 'k=nobody');
-  t.regex(nobody.stdout, /\n0 +2 +day.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
+  t.regex(nobody.stdout, /\n0 +2 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
   rules.write(
     'd.yaml',
-    rulesText.replace('{unit: day, requests_per_unit: 2}', '{unit: day, requests_per_unit: 3}'),
+    rulesText.replace('{unit: year, requests_per_unit: 2}', '{unit: year, requests_per_unit: 3}'),
   );
   await eventually('the rule has another limit', async () => {
     const { stdout } = await counters('get', 'k=nobody');
-    return /\n0 +3 +day.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
+    return /\n0 +3 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
       stdout,
     );
   });
@@ -184,7 +184,7 @@ test('what has no counter, an unknown worker and a token that may only read are 
   );
   const alone = await reset('k=ada', '--worker', 'w-1');
   t.is(alone.exitCode, 0);
-  t.regex(alone.stdout, /\n0 +2 +day.*\nconfirmed only by the worker that reset: w-1\n$/);
+  t.regex(alone.stdout, /\n0 +2 +year.*\nconfirmed only by the worker that reset: w-1\n$/);
 });
 
 test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
@@ -203,7 +203,7 @@ test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) 
     refused.stderr,
     'error: not confirmed: worker w-1: CONFIG_FLEET_LINK_RESET=false: this worker resets no counters (HTTP 409)\n',
   );
-  t.regex((await counters('get', 'k=ada')).stdout, /\n1 +2 +day/);
+  t.regex((await counters('get', 'k=ada')).stdout, /\n1 +2 +year/);
   t.regex(
     controlPlane.output(),
     /audit: reset counters .*: 409: not confirmed: worker w-1: CONFIG_FLEET.* who=bob/,
@@ -230,7 +230,7 @@ test('a worker of several processes tells and resets counters as one does', asyn
   for (let round = 0; round < 3; round++) {
     for (const { decide } of callers) await decide('d', 'k', 'ada');
   }
-  t.regex((await counters('get', 'k=ada')).stdout, /\n[234] +2 +day +\d+s +w-1 +\(k=ada\)\n/);
+  t.regex((await counters('get', 'k=ada')).stdout, /\n[234] +2 +year +\d+s +w-1 +\(k=ada\)\n/);
   await eventually('both have forgotten', async () => {
     await reset('k=ada');
     const answers = [];

@@ -7,7 +7,7 @@ import { startWorker } from '../../support/worker-in-process.ts';
 
 const rules = `domain: d
 descriptors:
-  - {key: customer, rate_limit: {unit: day, requests_per_unit: 5}}
+  - {key: customer, rate_limit: {unit: year, requests_per_unit: 5}}
 `;
 
 async function serve(t: ExecutionContext, listener: RequestListener): Promise<string> {

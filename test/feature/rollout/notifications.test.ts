@@ -70,13 +70,13 @@ test('an author is told by one of two control planes what is wrong, and once, ov
       () => receiver.events().length >= told.length && receiver.statuses().length >= told.length,
     );
   await isTold();
-  const wrong = push({ 'a.yaml': ruleText('first', 1).replace('hour', 'huor') });
+  const wrong = push({ 'a.yaml': ruleText('first', 1).replace('year', 'yaer') });
   told.push(['invalid', wrong]);
   await isTold();
   t.like(receiver.notifications().at(-1), {
     revision: { author: { name: 'Ann', email: 'ann@example.test' }, message: 'change' },
     domains: ['first'],
-    reason: "a.yaml:4:25: invalid rate limit unit 'huor'",
+    reason: "a.yaml:4:25: invalid rate limit unit 'yaer'",
     by: null,
     errors: 1,
     link: `https://limits.example/console/#/revisions?open=${wrong.slice(0, 12)}`,

@@ -130,7 +130,7 @@ function startOnGit(
   return start(t, openStore, stateDirectory);
 }
 
-const broken = ruleText('b', 1).replace('hour', 'huor');
+const broken = ruleText('b', 1).replace('year', 'yaer');
 
 test('a removal that was allowed at one control plane is allowed at the others on the directory', async (t) => {
   const folder = createRulesFolder(t);
@@ -191,7 +191,7 @@ test('an invalid revision changes nothing and is told in the same words everywhe
   t.is(inForce?.revision.id, before);
   t.is(stale?.reason, 'newest_invalid');
   t.deepEqual(counts, { accepted: 1, refused: 1, takenBack: 0 });
-  t.regex(formatProblems(newest?.problems ?? []), /^b\.yaml:4:25: error: .*'huor'/);
+  t.regex(formatProblems(newest?.problems ?? []), /^b\.yaml:4:25: error: .*'yaer'/);
   const bad = newest?.revision.id.slice(0, 12);
   t.deepEqual(log.lines.slice(1), [
     `error Revision ${bad} of ${folder.path}/rules is not served: b.yaml:4:25: ${newest?.problems[0]?.message}; 1 error: revision ${before.slice(0, 12)} stays in force`,

@@ -14,14 +14,17 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 100}
 `;
 const memory = { BACKEND_TYPE: 'memory' };
+/** No window ends while a test runs. */
+const stoppedClock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10, 12, 59) };
 
 test('QUOTA_MODE: a descriptor over its limit refuses only when no other is left', async (t) => {
   const over = ['monthly', 'monthly', 'monthly'];
-  const quotas = await startWorker(t, { env: { ...memory, QUOTA_MODE: 'true' }, rules });
+  const clock = stoppedClock;
+  const quotas = await startWorker(t, { env: { ...memory, QUOTA_MODE: 'true' }, rules, clock });
   t.is((await quotas.decide(...over)).status, 200);
   t.is((await quotas.decide('monthly', 'hourly')).status, 200);
   t.is((await quotas.decide('monthly')).status, 429);
-  const limits = await startWorker(t, { env: memory, rules });
+  const limits = await startWorker(t, { env: memory, rules, clock });
   await limits.decide(...over);
   t.is((await limits.decide('monthly', 'hourly')).status, 429);
 });
@@ -35,7 +38,11 @@ test('RESPONSE_DYNAMIC_METADATA: the answer tells what was asked', async (t) => 
 });
 
 test('NEAR_LIMIT_RATIO: above 1 no hits are near their limit, nor those that cross it', async (t) => {
-  const worker = await startWorker(t, { env: { ...memory, NEAR_LIMIT_RATIO: '1.5' }, rules });
+  const worker = await startWorker(t, {
+    env: { ...memory, NEAR_LIMIT_RATIO: '1.5' },
+    rules,
+    clock: stoppedClock,
+  });
   const { http } = await worker.started;
   for (const hitsAddend of [99, 50]) {
     const descriptors = [{ entries: [{ key: 'hourly' }] }];
@@ -70,8 +77,8 @@ test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers named by LIMIT_REQ
     LIMIT_REQUEST_REMAINING_HEADER: 'X-Left',
     LIMIT_REQUEST_RESET_HEADER: 'X-Reset',
   };
-  const clock = { ...systemClock, wallMs: () => Date.UTC(2026, 1, 10, 12, 59) };
-  const { text } = await (await startWorker(t, { env, rules, clock })).decide('hourly');
+  const worker = await startWorker(t, { env, rules, clock: stoppedClock });
+  const { text } = await worker.decide('hourly');
   const { requestHeadersToAdd, responseHeadersToAdd } = JSON.parse(text);
   t.deepEqual(requestHeadersToAdd, [
     { key: 'X-Max', value: '100' },

@@ -11,7 +11,7 @@ import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 const rules =
-  'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1000}}]\n';
+  'domain: d\ndescriptors: [{key: k, rate_limit: {unit: year, requests_per_unit: 1000}}]\n';
 const answerMs = 60_000;
 const family = 'ratelimit_store_call_duration_seconds';
 const password = 'a-secret-of-the-store';

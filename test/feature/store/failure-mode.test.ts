@@ -10,14 +10,14 @@ const rules = {
   'd.yaml': `domain: d
 descriptors:
   - key: day
-    rate_limit: {unit: day, requests_per_unit: 2}
+    rate_limit: {unit: year, requests_per_unit: 2}
   - key: shadow
     shadow_mode: true
-    rate_limit: {unit: day, requests_per_unit: 2}
+    rate_limit: {unit: year, requests_per_unit: 2}
   - key: free
     rate_limit: {unlimited: true}
   - key: block
-    rate_limit: {unit: day, requests_per_unit: 0}
+    rate_limit: {unit: year, requests_per_unit: 0}
 `,
 };
 const modes = ['allow', 'deny', 'local'] as const;

@@ -26,7 +26,7 @@ descriptors:
   - key: second
     rate_limit: {unit: second, requests_per_unit: 1000000}
   - key: day
-    rate_limit: {unit: day, requests_per_unit: 2}
+    rate_limit: {unit: year, requests_per_unit: 2}
 `;
 
 async function count(store: CounterStore, ...keys: readonly string[]) {

@@ -28,9 +28,9 @@ const rules = {
   'a.yaml': `domain: d
 descriptors:
   - key: k
-    rate_limit: {unit: day, requests_per_unit: 100}
+    rate_limit: {unit: year, requests_per_unit: 100}
   - key: last
-    rate_limit: {unit: day, requests_per_unit: 100}
+    rate_limit: {unit: year, requests_per_unit: 100}
 `,
 };
 

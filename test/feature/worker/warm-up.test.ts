@@ -61,7 +61,7 @@ test('nothing that was decided before the ports open is seen on a worker', async
     env: { KVSTORE_URL: redis.url, LOG_LEVEL: 'debug' },
     rules: {
       'a.yaml':
-        'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: day, requests_per_unit: 1}\n',
+        'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: year, requests_per_unit: 1}\n',
     },
   });
   t.true(((await commandCounts(redis)).get('incrby') ?? 0) > 0);
