@@ -44,14 +44,14 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
   await page.getByText('What changed').first().waitFor();
   await tabTo(page, `Roll back to ${first.id.slice(0, 12)}`);
   await page.keyboard.press('Enter');
-  await page.getByText('3 per hour').first().waitFor();
+  await page.getByText('3 per year').first().waitFor();
   const violations = await look(page, 'dialog-roll-back');
   await tabTo(page, 'Reason, for the audit log');
   await page.keyboard.type('the limit was right');
   await page.keyboard.press('Enter');
   await eventually('the old limit is in force', async () => {
     const { body } = await plane.fetch('/rules/d');
-    return body.rules[0].limits[0] === '3 per hour';
+    return body.rules[0].limits[0] === '3 per year';
   });
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   await audited({ plane }, /audit: roll back to [0-9a-f]{12}: the limit was right: done/);
@@ -65,7 +65,7 @@ browserTest('rolling back and resetting a counter need no mouse', async (t) => {
   await tabTo(page, 'Reset');
   await page.keyboard.press('Enter');
   await page.getByText('The counter is set back').waitFor();
-  t.regex(await page.getByRole('dialog').innerText(), /0 of 3 per hour/);
+  t.regex(await page.getByRole('dialog').innerText(), /0 of 3 per year/);
   violations.push(...(await look(page, 'dialog-reset')));
   t.like(await worker.decide('customer=ada'), { status: 200 });
   await audited({ plane }, /reset counters of \(customer=ada\) of domain d: a good customer: done/);
@@ -175,7 +175,7 @@ browserTest(
       const answer = await place.plane.fetch('/rules/d', {
         headers: { authorization: 'Bearer token-of-ann-0123456789' },
       });
-      return answer.body.rules[0].limits[0] === '5 per hour';
+      return answer.body.rules[0].limits[0] === '5 per year';
     });
     t.deepEqual(violations, []);
   },
@@ -184,7 +184,7 @@ browserTest(
 browserTest('a revision that is held back is approved with a reason', async (t) => {
   const many = Array.from(
     { length: 12 },
-    (_, index) => `  - key: k${index}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+    (_, index) => `  - key: k${index}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
   const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${many.join('')}` });
   place.rules.replace('d.yaml', `domain: d\ndescriptors:\n${many[0]}`);
@@ -211,7 +211,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
     /With it 1 worker .* w-[12] … on trial Without it 1 worker .* w-[12] ✓ in force/,
   );
   await shows(page, /50 %, 60 min all/);
-  await shows(page, /What changes 3 per hour -> 4 per hour/);
+  await shows(page, /What changes 3 per year -> 4 per year/);
   const violations = await look(page, 'rollout');
   const doWith = async (button: string, reason: string) => {
     await press(page, `${button}…`);

@@ -16,13 +16,13 @@ export const sampleRules = `domain: d
 descriptors:
   - key: customer
     metadata: { owner: checkout }
-    rate_limit: { unit: hour, requests_per_unit: 3 }
+    rate_limit: { unit: year, requests_per_unit: 3 }
   - key: plan
     value: free
     descriptors:
       - key: checkout_by
         shadow_mode: true
-        rate_limit: { unit: day, requests_per_unit: 20 }
+        rate_limit: { unit: year, requests_per_unit: 20 }
 `;
 
 /** Reports come more often; what they say of who is limited still stays for some time. */

@@ -18,7 +18,7 @@ const maxUpdateMs = 100;
 
 const rules = Array.from(
   { length: ruleCount },
-  (_, index) => `  - key: k${index}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+  (_, index) => `  - key: k${index}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
 ).join('');
 
 function workerOf(index: number): ConnectedWorker {
@@ -135,7 +135,7 @@ browserTest('of ten thousand domains each is found by its name', async (t) => {
     const documents = Array.from(
       { length: 100 },
       (_, index) =>
-        `domain: d-${file}-${index}\ndescriptors:\n  - key: k\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+        `domain: d-${file}-${index}\ndescriptors:\n  - key: k\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
     );
     return documents.map((text, index) => [`d-${file}-${index}.yaml`, text] as const);
   }).flat();

@@ -39,14 +39,14 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
     // First, as it is about the last minute.
     limited: [/customer=ada d d\.customer .* 5 Counter ?Reset/, /d\.customer [\d.]+/],
     fleet: [/2 of 2 in force/, /w-1 .*in force/, /in 1 domain/],
-    'rules?domain=d': [/customer 3 per hour/, /checkout d\.yaml:3/, /shadow mode/],
+    'rules?domain=d': [/customer 3 per year/, /checkout d\.yaml:3/, /shadow mode/],
     unmatched: [
       /custmer=ada d No rule has the key 'custmer' Did you mean 'customer'\? d\.yaml:3:5/,
     ],
     revisions: [/in force .* What changed/],
     'try?domain=d&descriptor=customer%3Dada': [
-      /The limit of 'customer' applies\. 3 per hour, by d\.yaml:3\./,
-      /8 of 3 per hour used up/,
+      /The limit of 'customer' applies\. 3 per year, by d\.yaml:3\./,
+      /8 of 3 per year used up/,
     ],
   };
   const violations: string[] = [];
@@ -110,9 +110,9 @@ browserTest('a page that is asked for while the console starts is shown', async 
 browserTest('a change is seen without a reload', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'rules?domain=d');
-  await shows(page, /3 per hour/);
+  await shows(page, /3 per year/);
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 77'));
-  await shows(page, /77 per hour/);
+  await shows(page, /77 per year/);
   t.pass();
 });
 
@@ -137,7 +137,7 @@ browserTest('on a phone every page is reached without scrolling sideways', async
   }
   await page.setViewportSize({ width: 360, height: 800 });
   await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
-  await shows(page, /checkout_by 20 per day/);
+  await shows(page, /checkout_by 20 per year/);
   t.is(
     await page.evaluate('document.documentElement.scrollWidth'),
     360,
@@ -176,18 +176,18 @@ browserTest(
   'errors of a revision are shown with their line, and a silent control plane is said',
   async (t) => {
     const place = await startPlace(t, { 'd.yaml': sampleRules });
-    place.rules.replace('d.yaml', sampleRules.replace('unit: hour', 'unit: huor'));
+    place.rules.replace('d.yaml', sampleRules.replace('unit: year', 'unit: yaer'));
     const { page } = await visit(t, place, 'revisions');
     await shows(page, /The newest revision is not served/);
-    await shows(page, /d\.yaml:5:25 Invalid rate limit unit 'huor' rate_limit: \{ unit: huor.*\^/);
-    await shows(page, /Did you mean 'hour'/);
+    await shows(page, /d\.yaml:5:25 Invalid rate limit unit 'yaer' rate_limit: \{ unit: yaer.*\^/);
+    await shows(page, /Did you mean 'year'/);
     const violations = await look(page, 'broken-revision');
     await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
-    await shows(page, /3 per hour/);
+    await shows(page, /3 per year/);
     t.is(await place.plane.end('SIGTERM'), 0);
     await shows(
       page,
-      /The control plane does not answer\. What is shown is as of \d\d:\d\d\..*3 per hour/,
+      /The control plane does not answer\. What is shown is as of \d\d:\d\d\..*3 per year/,
     );
     t.regex(await page.locator('.foot').innerText(), /No answer/);
     violations.push(...(await look(page, 'broken-silent')));
@@ -207,7 +207,7 @@ browserTest('texts of others are shown as they are, and never run', async (t) =>
   page.on('dialog', () => t.fail('a script ran'));
   await shows(page, /customer=<script>alert\(2\)<\/script>\\u\{202e\}\\u\{7\}/);
   await page.getByRole('button', { name: 'Counter', exact: true }).click();
-  await shows(page, /Counted by <script>alert\(1\)<\/script> 5 of 3 per hour/);
+  await shows(page, /Counted by <script>alert\(1\)<\/script> 5 of 3 per year/);
   await page.goto(consoleUrl(place.plane, 'unmatched'));
   await shows(page, /nobody=<script>alert\(2\)<\/script>\\u\{202e\}/);
   await page.goto(consoleUrl(place.plane, 'fleet'));

@@ -183,7 +183,7 @@ const shadowRules = `domain: d
 descriptors:
   - key: watched
     shadow_mode: true
-    rate_limit: { unit: day, requests_per_unit: 2 }
+    rate_limit: { unit: year, requests_per_unit: 2 }
 `;
 
 browserTest(
@@ -197,20 +197,20 @@ browserTest(
     const result = page.getByRole('region', { name: 'Result' });
     await shows(
       page,
-      /Passes: shadow mode, would be refused: 6 of 2 a day, free again in (\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
+      /Passes: shadow mode, would be refused: 6 of 2 a year, free again in (\d+ d( \d+ h)?|\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
     );
     t.is(await result.locator('.notice.bad, .loud').count(), 0);
     t.regex(
       await result.innerText(),
-      /shadow mode: over, not refused\s+free again in (\d+ h|\d+ min|\d+ s)\b/,
+      /shadow mode: over, not refused\s+free again in (\d+ d|\d+ h|\d+ min|\d+ s)\b/,
     );
     const violations = await look(page, 'try-shadow');
     await page.goto(consoleUrl(place.plane, 'why?domain=d&descriptor=customer%3Dada'));
-    await shows(page, /on trial 3 per hour -> 4 per hour, in \w{12}/);
+    await shows(page, /on trial 3 per year -> 4 per year, in \w{12}/);
     violations.push(...(await look(page, 'why-trial')));
     // Of two workers the one with the revision on trial has a larger limit.
     await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dada'));
-    await shows(page, /Refused now \(429\): 6 of [34] an hour, free again in \d/);
+    await shows(page, /Refused now \(429\): 6 of [34] a year, free again in \d/);
     violations.push(...(await look(page, 'try-refused')));
     await page.goto(consoleUrl(place.plane, 'try?domain=d&descriptor=customer%3Dnew'));
     await shows(page, /! ?Passes\.|✓ ?Passes\./);

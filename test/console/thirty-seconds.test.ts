@@ -65,7 +65,7 @@ const limited = /customer=ada d d\.customer/;
 const changed =
   /local Put domain d: ada asks too often .*Revision \w{12} 'ada asks too often' came into force/;
 const why =
-  /Refused now \(429\): 6 of 3 an hour.* by the rule d\.customer.* Changed last .* by local in \w{12} ada asks too often 30 per hour -> 3 per hour Change… Undo that change/;
+  /Refused now \(429\): 6 of 3 a year.* by the rule d\.customer.* Changed last .* by local in \w{12} ada asks too often 30 per year -> 3 per year Change… Undo that change/;
 
 browserTest(
   'as it should be: in force everywhere; refused by nobody, then by one; who is limited, what changed, why, and the way back',

@@ -41,17 +41,17 @@ browserTest(
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await find(page, 'customer=ada', /customer=ada/);
-    await shows(page, /Refused now \(429\): 6 of 3 an hour/);
+    await shows(page, /Refused now \(429\): 6 of 3 a year/);
     await shows(page, /- key: customer metadata: \{ owner: checkout \}/);
-    await shows(page, /Changed last .* in \w{12}.* 30 per hour -> 3 per hour/);
+    await shows(page, /Changed last .* in \w{12}.* 30 per year -> 3 per year/);
     const violations = await look(page, 'why');
     await page.getByRole('button', { name: 'Undo that change…' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('3 per hour -> 30 per hour').waitFor();
+    await dialog.getByText('3 per year -> 30 per year').waitFor();
     await page.getByLabel('Reason, for the audit log').fill('ada pays for more');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
-    await shows(page, /Passes.* 30 per hour/);
+    await shows(page, /Passes.* 30 per year/);
     t.is((await worker.decide('customer=ada')).status, 200);
 
     for (const [text, first, shown] of [
@@ -87,7 +87,7 @@ browserTest('who refused a revision, and why, is said where the fleet is shown',
 
 browserTest('tables sort by their columns, and are taken along as CSV', async (t) => {
   const rules = ['k10', 'k9', 'k2'].map(
-    (key) => `  - key: ${key}\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+    (key) => `  - key: ${key}\n    rate_limit: { unit: year, requests_per_unit: 3 }\n`,
   );
   const place = await startPlace(t, { 'd.yaml': `domain: d\ndescriptors:\n${rules.join('')}` });
   const { page } = await visit(t, place, 'rules?domain=d');
@@ -104,9 +104,9 @@ browserTest('tables sort by their columns, and are taken along as CSV', async (t
     Buffer.concat(chunks).toString(),
     [
       'Rule,Limit,Hits,Over limit,Owner and source',
-      'd.k2,3 per hour,0,0,d.yaml:7',
-      'd.k9,3 per hour,0,0,d.yaml:5',
-      'd.k10,3 per hour,0,0,d.yaml:3',
+      'd.k2,3 per year,0,0,d.yaml:7',
+      'd.k9,3 per year,0,0,d.yaml:5',
+      'd.k10,3 per year,0,0,d.yaml:3',
       '',
     ].join('\r\n'),
   );

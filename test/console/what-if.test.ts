@@ -30,9 +30,9 @@ browserTest(
     t.true(await commit.isDisabled());
     const text = await editor.inputValue();
 
-    await editor.fill(text.replace('hour', 'huor'));
-    await shows(page, /not accepted .* d\.yaml:5:25 Invalid rate limit unit 'huor'/);
-    await shows(page, /Did you mean 'hour'/);
+    await editor.fill(text.replace('year', 'yaer'));
+    await shows(page, /not accepted .* d\.yaml:5:25 Invalid rate limit unit 'yaer'/);
+    await shows(page, /Did you mean 'year'/);
     await shows(page, /Nothing, as long as the rules have errors\./);
     t.true(await commit.isDisabled());
     const violations = await look(page, 'what-if-broken');
@@ -40,7 +40,7 @@ browserTest(
     await editor.fill(text.replace('per_unit: 3', 'per_unit: 1'));
     await shows(page, /accepted .* estimate .* Refused 6 as it was Would be refused 6 to 8 about/);
     await shows(page, /customer=ada d\.customer 6 6 to 8/);
-    await shows(page, /3 per hour -> 1 per hour/);
+    await shows(page, /3 per year -> 1 per year/);
     violations.push(...(await look(page, 'what-if')));
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByRole('button', { name: 'Copy the patch' }).click();
@@ -60,13 +60,13 @@ browserTest(
     const dialog = page.getByRole('dialog');
     t.regex(
       await dialog.innerText(),
-      /3 per hour -> 1 per hour.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
+      /3 per year -> 1 per year.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
     );
     violations.push(...(await look(page, 'what-if-commit')));
     await page.getByLabel('Reason, for the audit log').fill('they pay less');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
-    await shows(page, /1 per hour d\.yaml:3/);
+    await shows(page, /1 per year d\.yaml:3/);
     await audited(place, /audit: put domain d: they pay less: done/);
     const { files } = (await place.plane.fetch('/domains/d')).body;
     t.is(
@@ -120,7 +120,7 @@ browserTest(
     const values = Array.from(
       { length: 12 },
       (_, index) =>
-        `      - key: name\n        value: n${index}\n        rate_limit: { unit: hour, requests_per_unit: 3 }\n`,
+        `      - key: name\n        value: n${index}\n        rate_limit: { unit: year, requests_per_unit: 3 }\n`,
     );
     const text = `domain: d\ndescriptors:\n  - key: plan\n    descriptors:\n${values.join('')}`;
     const { port } = await startAdminApi(t, {
@@ -131,7 +131,7 @@ browserTest(
     const { page } = await openTab(t);
     await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=d&rule=d.plan`);
     const editor = page.getByLabel('The rule, as YAML');
-    await editor.fill('  - key: plan\n    rate_limit: { unit: hour, requests_per_unit: 3 }\n');
+    await editor.fill('  - key: plan\n    rate_limit: { unit: year, requests_per_unit: 3 }\n');
     await shows(page, /not accepted .* Held back: 12 of 12 limits would go/);
     const commit = page.getByRole('button', { name: 'Commit…' });
     t.true(await commit.isDisabled());
@@ -142,7 +142,7 @@ browserTest(
     await page.getByLabel('Reason, for the audit log').fill('they moved away');
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    await shows(page, /3 per hour d\.yaml:3/);
+    await shows(page, /3 per year d\.yaml:3/);
     t.deepEqual(violations, []);
   },
 );
