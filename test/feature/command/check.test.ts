@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { keysAt } from '../../../shared/rules/rule-keys.ts';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
 import { readExpectedText } from '../../support/expected-text.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
@@ -333,8 +334,7 @@ test('annotations for GitHub are one line each, with everything escaped', async 
   folder.write('notes.txt', '');
   const { out } = await runInProcess(['check', folder.path, '--format', 'github']);
   const prefix = folder.path;
-  const keys =
-    'keys here: key, value, rate_limit, rate_limits, descriptors, shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold, until and metadata';
+  const keys = `keys here: ${new Intl.ListFormat('en-GB').format(keysAt('descriptor'))}`;
   t.deepEqual(out.split('\n'), [
     `::error file=${prefix}/a%2Cb%3Ac%25.yaml,line=4,col=5,title=unknown-key::unknown key 'x%25%0A::y'%0Ahint: ${keys}`,
     `::warning file=${prefix}/notes.txt,title=ignored-file::only files named *.yaml and *.yml are read; it is ignored%0Ahint: rename it if it holds rules, else move it elsewhere`,
