@@ -41,7 +41,7 @@ function countEach(
   const begin = (part: Part | undefined) => {
     if (part === undefined) return;
     begun++;
-    part.count(toPartRequest(whole, part.hits, mode, onSettled));
+    part.count(new PartRequest(whole, part.hits, mode, onSettled));
   };
   const onSettled = (error: AppError | undefined) => {
     if (failure !== undefined && !continuesOnError) return;
@@ -86,23 +86,28 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
   }
 }
 
-/** One part of a request; whether the caller has left is read from the whole request. */
-function toPartRequest(
-  whole: CountRequest,
-  hits: readonly Hit[],
-  mode: CountMode,
-  settle: (error: AppError | undefined) => void,
-): CountRequest {
-  return {
-    hits,
-    mode,
-    deadlineMs: whole.deadlineMs,
-    get cancelled() {
-      return whole.cancelled;
-    },
-    set cancelled(value) {
-      whole.cancelled = value;
-    },
-    settle,
-  };
+/** Hits of a request on a way of their own. Whether its caller has left is read from the whole request. */
+export class PartRequest implements CountRequest {
+  readonly hits: readonly Hit[];
+  readonly mode: CountMode;
+  readonly deadlineMs: number;
+  readonly settle: CountRequest['settle'];
+  readonly #whole: CountRequest;
+
+  constructor(
+    whole: CountRequest,
+    hits: readonly Hit[],
+    mode: CountMode,
+    settle: CountRequest['settle'],
+  ) {
+    this.hits = hits;
+    this.mode = mode;
+    this.deadlineMs = whole.deadlineMs;
+    this.settle = settle;
+    this.#whole = whole;
+  }
+
+  get cancelled(): boolean {
+    return this.#whole.cancelled;
+  }
 }

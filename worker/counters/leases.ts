@@ -4,6 +4,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Metrics } from '../metrics.ts';
+import { PartRequest } from './count-in-parts.ts';
 import type { CounterStore, CountRequest, Hit } from './store.ts';
 
 /** Limit of keys with a lease; decisions on further keys ask the store. */
@@ -230,18 +231,8 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     done: (error: AppError | undefined, sent: Hit) => void,
   ): void {
     const sent = { ...hit, hits };
-    store.count({
-      hits: [sent],
-      mode: request.mode,
-      deadlineMs: request.deadlineMs,
-      get cancelled() {
-        return request.cancelled;
-      },
-      set cancelled(value) {
-        request.cancelled = value;
-      },
-      settle: (error) => done(error, sent),
-    });
+    const settle = (error: AppError | undefined) => done(error, sent);
+    store.count(new PartRequest(request, [sent], request.mode, settle));
   }
 
   function copyAnswer(from: Hit, to: Hit): void {
