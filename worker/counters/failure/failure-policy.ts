@@ -85,6 +85,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
       done(undefined);
       return;
     }
+    // It counts as BACKEND_TYPE=memory does.
     local ??= createMemoryStore({ clock, log });
     local.count({
       hits,
