@@ -3,7 +3,6 @@
 // key for the whole file.
 
 import { didYouMean } from '../../nearest-word.ts';
-import type { RulesFile } from '../../rules-file.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
 import { isError, type Problem } from './problem.ts';
 import { advisoryRules } from './problem-rule.ts';
@@ -22,6 +21,11 @@ interface Reach {
   lastLine: number;
 }
 
+interface NamedText {
+  readonly path: string;
+  readonly text: string;
+}
+
 export interface AllowedProblems {
   /** Without those that a comment allows. */
   readonly problems: readonly Problem[];
@@ -32,7 +36,7 @@ export interface AllowedProblems {
 /** `files`: the texts that the problems may be in, under the same names. Errors cannot be allowed. */
 export function applyAllowances(
   problems: readonly Problem[],
-  files: readonly RulesFile[],
+  files: readonly NamedText[],
 ): AllowedProblems {
   const commented = files.filter(({ text }) => text.includes('ratelane:'));
   if (commented.length === 0) return { problems, idle: [] };
@@ -126,7 +130,7 @@ function isItem(line: string): boolean {
   return /^ *-(?: |$)/.test(line);
 }
 
-function describeUnused({ path, text }: RulesFile, unused: readonly Allowance[]): Problem[] {
+function describeUnused({ path, text }: NamedText, unused: readonly Allowance[]): Problem[] {
   const reporter = createTextReporter(path, text);
   for (const { name, offset } of unused) {
     // Whether Envoy asks is not always looked at.
