@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
 import { AppError, errorText } from './errors.ts';
+import { showHostPort } from './host-port.ts';
 
 /** A port of 0 takes a free one. */
 export type ListenTarget =
@@ -61,7 +62,7 @@ export function boundAddress(server: Server): ListenAddress {
   const address = server.address();
   if (address === null) throw new Error('the server does not listen');
   if (typeof address === 'string') return { text: address, port: 0 };
-  return { text: joinHostPort(address.address, address.port), port: address.port };
+  return { text: showHostPort({ host: address.address, port: address.port }), port: address.port };
 }
 
 /** The error for whoever started the program. */
@@ -70,8 +71,7 @@ export function toListenError(
   target: ListenTarget,
   names: ListenerNames,
 ): AppError {
-  const where =
-    'path' in target ? `the unix socket ${target.path}` : joinHostPort(target.host, target.port);
+  const where = 'path' in target ? `the unix socket ${target.path}` : showHostPort(target);
   return new AppError(
     'cannot_start',
     `cannot listen for ${names.listener} on ${where}: ${explain(error, target, names)}`,
@@ -110,8 +110,4 @@ function explain(
     return `the name cannot be resolved; set ${host} to an address of this machine`;
   }
   return `${errorText(error)}; check ${host === port ? port : `${port} and ${host}`}`;
-}
-
-function joinHostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
