@@ -71,6 +71,16 @@ class Shorts extends Controller {
   });
 }
 
+class Starts extends Controller {
+  static readonly PUT = op(
+    { stream: true, limits: { bodyBytes: large } },
+    async (_fields, body) => {
+      for await (const chunk of body) return chunk.byteLength > 0;
+      return false;
+    },
+  );
+}
+
 class Slow extends Controller {
   static readonly POST = op(
     { stream: true, limits: { bodyTimeoutMs: 50 } },
@@ -86,7 +96,7 @@ async function describe(part: BodyPart): Promise<unknown> {
   return { name, filename, type, bytes };
 }
 
-const modules = { '': { Digests, Forms, Firsts, Shorts, Slow } };
+const modules = { '': { Digests, Forms, Firsts, Shorts, Starts, Slow } };
 
 function toStream(chunks: readonly Uint8Array[]): AsyncIterable<Uint8Array> {
   return (async function* () {
@@ -170,6 +180,16 @@ test('a part that is not read is dropped, and a method may leave the rest', asyn
   });
   for await (const { name } of body.parts()) names.push(name);
   t.deepEqual(names, ['a', 'b']);
+});
+
+test('the rest of a body that a method has begun to read is dropped, and its client not cut', async (t) => {
+  const { port, server } = await listen();
+  t.teardown(() => server.close());
+  const sending = ask({ port, method: 'PUT', path: '/starts' });
+  sending.end(Buffer.alloc(20_000_000));
+  const [[answer]] = await Promise.all([once(sending, 'response'), once(sending, 'finish')]);
+  t.is(answer.statusCode, 200);
+  t.is(await new Response(answer).text(), 'true');
 });
 
 test('a form that breaks off, or is none, is refused', async (t) => {

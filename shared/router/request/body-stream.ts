@@ -1,7 +1,7 @@
 // A body that its method reads while it arrives, of a method with `stream`: never more of it is in memory than the
 // method has not taken yet, and a client is read from as fast as the method reads (behaviour: streamed-bodies).
 import { Readable } from 'node:stream';
-import { BadRequest, HttpError } from '../errors.ts';
+import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { MediaType } from './media-type.ts';
 import { type BodyPart, readParts } from './multipart.ts';
@@ -36,17 +36,20 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     const iterator = iterate(this.#body);
     let bytes = 0;
     let leftMs = bodyTimeoutMs;
-    while (true) {
-      const before = performance.now();
-      const { done, value } = await arrival(iterator.next(), leftMs);
-      // Only the time in which the client lets wait counts, not what the method does between two chunks.
-      leftMs -= performance.now() - before;
-      if (done === true) return;
-      bytes += value.byteLength;
-      if (bytes > bodyBytes) {
-        throw new HttpError(413, { detail: `a body has at most ${bodyBytes} bytes` });
+    try {
+      while (true) {
+        const before = performance.now();
+        const { done, value } = await arrival(iterator.next(), leftMs);
+        // Only the time in which the client lets wait counts, not what the method does between two chunks.
+        leftMs -= performance.now() - before;
+        if (done === true) return;
+        bytes += value.byteLength;
+        if (bytes > bodyBytes) throw bodyTooLarge(bodyBytes);
+        yield value;
       }
-      yield value;
+    } finally {
+      // Its mount drops the rest of a stream of Node, but not while somebody reads it.
+      if (this.#body instanceof Readable) iterator.return?.().catch(() => {});
     }
   }
 
@@ -73,7 +76,7 @@ function iterate(body: AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> {
 /** Waits no longer than that: rejects with 408 then, and with 400 where nothing more will come. */
 function arrival<Value>(next: Promise<Value>, timeoutMs: number): Promise<Value> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
+    const late = () => reject(bodyTooLate());
     const isBounded = timeoutMs !== Number.POSITIVE_INFINITY;
     const timer = isBounded ? setTimeout(late, Math.max(0, timeoutMs)) : undefined;
     next.then(

@@ -1,6 +1,6 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
 import { type BodyArguments, noBody } from '../arguments/bind.ts';
-import { BadRequest, HttpError } from '../errors.ts';
+import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Xml } from '../xml/xml.ts';
 import { BodyStream } from './body-stream.ts';
@@ -43,7 +43,7 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
-      if (declared > maxBytes) throw tooLarge(maxBytes);
+      if (declared > maxBytes) throw bodyTooLarge(maxBytes);
       const type = parseMediaType(headers.get('content-type') ?? '');
       if (unparsed === 'stream') {
         return { ...noBody, unparsed: new BodyStream(body, { type, limits }) };
@@ -120,15 +120,12 @@ function readBytes(
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;
-    const timer = setTimeout(
-      () => end(new HttpError(408, { detail: 'the body did not arrive in time' })),
-      timeoutMs,
-    );
+    const timer = setTimeout(() => end(bodyTooLate()), timeoutMs);
     const stop = listenTo(body, {
       onChunk(chunk) {
         size += chunk.byteLength;
         chunks.push(chunk);
-        if (size > maxBytes) end(tooLarge(maxBytes));
+        if (size > maxBytes) end(bodyTooLarge(maxBytes));
       },
       onEnd: () => end(undefined),
       onError: (error) =>
@@ -141,8 +138,4 @@ function readBytes(
       else resolve(chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks));
     }
   });
-}
-
-function tooLarge(maxBytes: number): HttpError {
-  return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
 }
