@@ -324,18 +324,37 @@ test('a peer that is silent is named, and the others are shown', async (t) => {
   t.deepEqual(await readComplaints(a, t), [`peer ${silent} gives no answer (no answer)`, '']);
 });
 
-test('a peer that is lost is named, and no reason to fail where its workers are known to be elsewhere', async (t) => {
-  const other = await startPlane(t, []);
-  let isLost = false;
-  const way = await startPeer(t, (incoming, response) => {
-    if (isLost) return void incoming.destroy();
-    const { method, headers, url } = incoming;
-    const passed = request(`${other.url}${url}`, { method, headers }, (answer) => {
+/** The way to a control plane; requests of `isLost` get no answer. */
+function startWay(t: ExecutionContext, to: string, isLost: (path: string) => boolean) {
+  return startPeer(t, (incoming, response) => {
+    const { method, headers, url = '' } = incoming;
+    if (isLost(url)) return void incoming.destroy();
+    const passed = request(`${to}${url}`, { method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers);
       answer.pipe(response);
     });
     incoming.pipe(passed);
   });
+}
+
+test('a peer that gave no counters and answers by now is a reason to fail, beside one that is lost', async (t) => {
+  const other = await startPlane(t, []);
+  const busy = await startPlane(t, [{ id: 'b', used: 2 }]);
+  let isLost = false;
+  const lostWay = await startWay(t, other.url, () => isLost);
+  const busyWay = await startWay(t, busy.url, (path) => isLost && !path.startsWith('/status'));
+  const a = await startPlane(t, [{ id: 'a', used: 3 }], [lostWay, busyWay].map(peer));
+  await a.run('status');
+  isLost = true;
+  const { code, err } = await a.counters('get');
+  t.regex(err, new RegExp(`error: peer ${busyWay} gives no answer`));
+  t.is(code, 1);
+});
+
+test('a peer that is lost is named, and no reason to fail where its workers are known to be elsewhere', async (t) => {
+  const other = await startPlane(t, []);
+  let isLost = false;
+  const way = await startWay(t, other.url, () => isLost);
   const a = await startPlane(t, [{ id: 'a', used: 3 }], [peer(way)]);
   t.is((await a.counters('get')).code, 0);
   await a.run('status');
