@@ -89,14 +89,18 @@ test('folders that import each other in a circle are found, by types as well', (
   ]);
 });
 
+/** The texts of modules by their paths below the folder, without tests. */
+function readSources(folder: string, pattern: string): ReadonlyMap<string, string> {
+  const files = globSync(pattern, { cwd: folder }).filter((file) => !file.endsWith('.test.ts'));
+  return new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
+}
+
 for (const [program, known] of [
   ['control-plane', 'server.ts'],
   ['shared', 'rules-file.ts'],
 ] as const) {
   test(`no folders of ${program} import each other in a circle`, (t) => {
-    const folder = join(root, program);
-    const files = globSync('**/*.ts', { cwd: folder }).filter((file) => !file.endsWith('.test.ts'));
-    const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
+    const texts = readSources(join(root, program), '**/*.ts');
     t.true(texts.has(known));
     t.deepEqual(findFolderCircles(texts), []);
   });
@@ -128,10 +132,7 @@ test('a comparison with the name of a counter store is found', (t) => {
 });
 
 test('no file compares the name of a counter store: it asks store-kinds.ts', (t) => {
-  const files = globSync('{worker,control-plane,shared}/**/*.ts', { cwd: root }).filter(
-    (file) => !file.endsWith('.test.ts'),
-  );
-  const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]));
+  const texts = readSources(root, '{worker,control-plane,shared}/**/*.ts');
   t.true(texts.has('worker/serving.ts'));
   t.deepEqual(findKindComparisons(texts), []);
 });
