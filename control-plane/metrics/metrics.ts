@@ -2,7 +2,7 @@
 // read from the state at each scrape.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Delivery } from '../notify/notifier.ts';
-import type { XdsMetrics } from '../xds/metrics.ts';
+import type { XdsMetrics } from '../xds/discovery-stream.ts';
 
 /** The state at the moment of a scrape. Times in milliseconds since the epoch. */
 export interface Overview {

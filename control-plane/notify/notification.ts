@@ -6,8 +6,7 @@ import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
 import { toTime } from '../admin/revision-json.ts';
 import type { OutcomeOnRecord, Outcomes } from '../rollout/outcomes.ts';
-import { inRepository } from '../store/repository-name.ts';
-import { type Revision, toShortId } from '../store/revision.ts';
+import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
 export interface Notification {

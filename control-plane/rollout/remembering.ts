@@ -5,7 +5,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import { inRepository } from '../store/repository-name.ts';
+import { inRepository } from '../store/revision.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
   heldBackOf,

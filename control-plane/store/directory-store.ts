@@ -2,7 +2,8 @@
 // decides which files count, directory-change.ts writes changes.
 
 import { createHash } from 'node:crypto';
-import { join, relative, resolve, sep } from 'node:path';
+import { readlink } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import {
@@ -12,12 +13,11 @@ import {
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
-import type { Listing } from '../../shared/rules-directory.ts';
+import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { createDirectoryAttribution } from './directory-attribution.ts';
 import { writeChange } from './directory-change.ts';
 import { applyChange, checkChange, existingPaths } from './file-change.ts';
-import { linksOf } from './link-path.ts';
 import { createLookLoop } from './look-loop.ts';
 import {
   byPath,
@@ -63,6 +63,7 @@ const defaultTiming: Timing = { ...defaultFollowerTiming, lockWait: 5_000 };
 /** Beside the rules: control planes may have the directory under different paths. */
 const inForceName = '.ratelane-in-force.json';
 const inForceStore = 'a directory';
+const maxLinks = 40;
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
 
@@ -258,4 +259,43 @@ function toContentId(files: readonly StoredFile[], problems: readonly Problem[])
     hash.update(JSON.stringify([file, message, severity]));
   }
   return hash.digest('hex').slice(0, 40);
+}
+
+/**
+ * The symbolic links on the path to a directory: a swap of one leads to another directory, and only a watch on the link's
+ * folder sees it. For each folder to watch, the names whose replacement leads elsewhere: links, the first missing part,
+ * and the directory itself. `path` is absolute. Never rejects.
+ */
+async function linksOf(path: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const found = new Map<string, Set<string>>();
+  const note = (folder: string, name: string) => {
+    found.set(folder, (found.get(folder) ?? new Set()).add(name));
+  };
+  note(dirname(path), basename(path));
+  let current = '/';
+  let rest = toParts(path);
+  for (let links = 0; rest.length > 0 && links <= maxLinks; ) {
+    const [part = '', ...others] = rest;
+    rest = others;
+    if (part === '..') {
+      current = dirname(current);
+      continue;
+    }
+    const target = await readlink(join(current, part)).catch(codeOf);
+    if (target === 'EINVAL') {
+      current = join(current, part);
+      continue;
+    }
+    note(current, part);
+    // A missing or unreadable part ends the path.
+    if (/^E[A-Z]+$/.test(target)) break;
+    links++;
+    if (target.startsWith('/')) current = '/';
+    rest = [...toParts(target), ...rest];
+  }
+  return found;
+}
+
+function toParts(path: string): string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.');
 }

@@ -97,3 +97,12 @@ export function toLine({ name, value }: Trailer): string {
 export function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }
+
+/**
+ * A problem with the file's name in the repository that the rules are a folder of. `folder`: in which the files are, such
+ * as `rules/`; '' at the root. A problem of all files names none.
+ */
+export function inRepository(problem: Problem, folder: string): Problem {
+  const isFile = !problem.file.startsWith('(');
+  return isFile ? { ...problem, file: `${folder}${problem.file}` } : problem;
+}

@@ -20,15 +20,18 @@ import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
-import { DiscoveryStream, type OpenStream } from './discovery-stream.ts';
+import {
+  DiscoveryStream,
+  type DropReason,
+  OpenStreams,
+  type XdsMetrics,
+} from './discovery-stream.ts';
 import { createEntrance } from './entrance.ts';
-import { createFanOut } from './fan-out.ts';
 import { createFetch } from './fetch.ts';
 import { type CallDeps, type OpenCall, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { KeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
-import { type DiscoveryMode, type DropReason, noMetrics, type XdsMetrics } from './metrics.ts';
 import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
@@ -50,7 +53,7 @@ export interface AdsServerDeps {
   /** Asked for each call with its request metadata (lower-case names). The reason is for the client
    * and the log, without the secret. Without this function everybody may ask. */
   readonly authorize?: (headers: IncomingHttpHeaders) => Authorization;
-  readonly metrics?: XdsMetrics;
+  readonly metrics: XdsMetrics;
   /** Methods of other services on this port, by their paths. Their owners end the calls before `stop`. */
   readonly methods?: ReadonlyMap<string, OpenCall>;
 }
@@ -78,7 +81,7 @@ export interface AdsServer {
 }
 
 export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions): AdsServer {
-  const { log, snapshots, authorize, metrics = noMetrics } = deps;
+  const { log, snapshots, authorize, metrics } = deps;
   const clock = createPatientClock(deps.clock);
   const limits: AdsLimits = { ...defaultLimits, ...options.limits };
   const workers = createWorkerRegistry(clock);
@@ -86,13 +89,10 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     createRepeatedLog({ clock, write, intervalMs: eventIntervalMs, again: 'in-time' });
   const events = { info: toEvents(log.info), warning: toEvents(log.warning) };
   const protocols = createProtocols(deps.protos);
-  const streams: Record<DiscoveryMode, Set<OpenStream>> = {
-    sotw: new Set(),
-    delta: new Set(),
-  };
+  const open = new OpenStreams();
   const connections = new Map<ServerHttp2Session, Connection>();
-  const fanOut = createFanOut(() => [...streams.sotw, ...streams.delta]);
   const keptNames = new KeptNames(limits.maxKeptBytes);
+  const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
   const unfinishedRequests = createUnfinishedRequests({
     clock,
     maxBytes: limits.maxUnfinishedBytes,
@@ -151,8 +151,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   };
 
   function openStream<Request extends object>(protocol: DiscoveryProtocol<Request>): OpenCall {
-    const open = streams[protocol.mode];
-    const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
     return (call) => new DiscoveryStream(streamDeps, protocol, call);
   }
 
@@ -203,16 +201,14 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     const closed = listener.listening ? once(listener, 'close') : undefined;
     if (closed !== undefined) listener.close();
     entrance.close();
-    for (const stream of [...streams.sotw, ...streams.delta]) {
-      stream.finish(grpcStatus.unavailable, 'the control plane is stopping');
-    }
+    open.finish(grpcStatus.unavailable, 'the control plane is stopping');
     for (const connection of connections.values()) connection.goAway();
     const cancelTimer = clock.after(graceMs, () => {
       for (const connection of [...connections.values()]) connection.close();
     });
     await closed;
     cancelTimer();
-    fanOut.stop();
+    open.stop();
     events.info.flush();
     events.warning.flush();
   }
@@ -243,7 +239,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       return (listener.address() as AddressInfo).port;
     },
     refresh: () => {
-      if (stopping === undefined) fanOut.start();
+      if (stopping === undefined) open.refresh();
     },
     stop(graceMs) {
       stopping ??= stopOnce(graceMs);

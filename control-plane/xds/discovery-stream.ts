@@ -10,7 +10,6 @@ import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { toStringField } from '../../shared/wire/field-bytes.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from '../snapshot/snapshot.ts';
-import type { Refreshable } from './fan-out.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { type KeptNames, type NameKeeper, toKeptBytes } from './kept-names.ts';
 import {
@@ -20,9 +19,8 @@ import {
   maxNameLength,
   maxNames,
 } from './limits.ts';
-import type { DropReason, XdsMetrics } from './metrics.ts';
 import { toNodeIdentity } from './node-identity.ts';
-import type { AnyDiscoveryRequest, DiscoveryProtocol } from './protocol.ts';
+import type { AnyDiscoveryRequest, DiscoveryMode, DiscoveryProtocol } from './protocol.ts';
 import type { Answer, Session, SessionResponse } from './session.ts';
 import { toAlreadyConnected } from './worker-name.ts';
 import { toInstance, type WorkerRecord, type WorkerRegistry } from './workers.ts';
@@ -35,12 +33,89 @@ export interface DiscoveryStreamDeps {
   readonly metrics: XdsMetrics;
   readonly limits: AdsLimits;
   readonly keptNames: KeptNames;
-  /** All streams of this protocol that are open. */
-  readonly open: Set<OpenStream>;
+  readonly open: OpenStreams;
 }
 
-export interface OpenStream extends Refreshable {
+/** Why the server ended a stream, or did not open one. */
+export type DropReason =
+  | 'unauthenticated'
+  | 'too_many_streams'
+  | 'too_many_requests'
+  | 'too_many_names'
+  | 'already_connected'
+  | 'bad_request'
+  | 'unfinished_request'
+  | 'slow_reader';
+
+/** The counts of the ADS server, for whoever exports them. */
+export interface XdsMetrics {
+  /** Gauge: streams open now, by protocol. */
+  streams(mode: DiscoveryMode, open: number): void;
+  /** Counters. */
+  responseSent(mode: DiscoveryMode, bytes: number): void;
+  acked(mode: DiscoveryMode): void;
+  nacked(mode: DiscoveryMode): void;
+  dropped(reason: DropReason): void;
+}
+
+export interface OpenStream {
+  refresh(): void;
   finish(status: GrpcStatus, text: string): void;
+}
+
+const streamsPerTurn = 32;
+
+/** All streams that are open. Tells them of a change in batches, so that a thousand pushes do not block the process. */
+export class OpenStreams {
+  readonly #open: Readonly<Record<DiscoveryMode, Set<OpenStream>>> = {
+    sotw: new Set(),
+    delta: new Set(),
+  };
+  /** Those that have not been told of the last change yet. */
+  readonly #waiting = new Set<OpenStream>();
+  #turn: NodeJS.Immediate | undefined;
+
+  /** Returns how many of this protocol are open now; so does `delete`. */
+  add(mode: DiscoveryMode, stream: OpenStream): number {
+    return this.#open[mode].add(stream).size;
+  }
+
+  delete(mode: DiscoveryMode, stream: OpenStream): number {
+    this.#open[mode].delete(stream);
+    return this.#open[mode].size;
+  }
+
+  /** Refreshes every stream once; those still waiting for an earlier change keep their place and see both at once. */
+  refresh(): void {
+    for (const stream of this.#list()) this.#waiting.add(stream);
+    if (this.#waiting.size > 0) this.#turn ??= setImmediate(() => this.#refreshSome());
+  }
+
+  finish(status: GrpcStatus, text: string): void {
+    for (const stream of this.#list()) stream.finish(status, text);
+  }
+
+  /** Nobody is told any more. */
+  stop(): void {
+    clearImmediate(this.#turn);
+    this.#waiting.clear();
+  }
+
+  #list(): readonly OpenStream[] {
+    return [...this.#open.sotw, ...this.#open.delta];
+  }
+
+  #refreshSome(): void {
+    this.#turn = undefined;
+    let left = streamsPerTurn;
+    for (const stream of this.#waiting) {
+      this.#waiting.delete(stream);
+      stream.refresh();
+      left--;
+      if (left === 0) break;
+    }
+    if (this.#waiting.size > 0) this.#turn = setImmediate(() => this.#refreshSome());
+  }
 }
 
 /** Characters of a worker's refusal in the log; the record has more. */
@@ -48,7 +123,7 @@ const maxShownText = 1_000;
 const maxShownId = 200;
 
 export class DiscoveryStream<Request extends AnyDiscoveryRequest>
-  implements CallHandler, Refreshable, NameKeeper
+  implements CallHandler, OpenStream, NameKeeper
 {
   readonly #deps: DiscoveryStreamDeps;
   readonly #protocol: DiscoveryProtocol<Request>;
@@ -74,8 +149,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     this.#cancelFirstTimer = clock.after(limits.requestMs, () =>
       this.#refuse('bad_request', grpcStatus.invalidArgument, 'no request came on this stream'),
     );
-    open.add(this);
-    metrics.streams(protocol.mode, open.size);
+    metrics.streams(protocol.mode, open.add(protocol.mode, this));
   }
 
   onMessage(bytes: Buffer): void {
@@ -124,8 +198,7 @@ export class DiscoveryStream<Request extends AnyDiscoveryRequest>
     const { keptNames, open, metrics, events } = this.#deps;
     const { mode } = this.#protocol;
     this.#isClosed = true;
-    open.delete(this);
-    metrics.streams(mode, open.size);
+    metrics.streams(mode, open.delete(mode, this));
     keptNames.keep(this, 0);
     this.#cancelFirstTimer?.();
     this.#cancelDrainTimer?.();

@@ -1,21 +1,23 @@
 // A change reaches every stream, a few at a time.
 import test from 'ava';
-import { createFanOut, type Refreshable } from './fan-out.ts';
+import { type OpenStream, OpenStreams } from './discovery-stream.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function createStreams(count: number) {
   const refreshed: number[] = [];
-  const streams: Refreshable[] = Array.from({ length: count }, (_, at) => ({
+  const open = new OpenStreams();
+  const streams: OpenStream[] = Array.from({ length: count }, (_, at) => ({
     refresh: () => void refreshed.push(at),
+    finish() {},
   }));
-  return { refreshed, streams };
+  for (const stream of streams) open.add('sotw', stream);
+  return { refreshed, streams, open };
 }
 
 test('every stream is told once, and other work gets its turn in between', async (t) => {
-  const { refreshed, streams } = createStreams(100);
-  const fanOut = createFanOut(() => streams);
-  fanOut.start();
+  const { refreshed, streams, open } = createStreams(100);
+  open.refresh();
   t.deepEqual(refreshed, []);
   await turn();
   const afterOneTurn = refreshed.length;
@@ -29,12 +31,11 @@ test('every stream is told once, and other work gets its turn in between', async
 });
 
 test('a change in between tells those again that were told, after those that still wait', async (t) => {
-  const { refreshed, streams } = createStreams(100);
-  const fanOut = createFanOut(() => streams);
-  fanOut.start();
+  const { refreshed, streams, open } = createStreams(100);
+  open.refresh();
   await turn();
   const told = refreshed.length;
-  fanOut.start();
+  open.refresh();
   while (refreshed.length < 100 + told) await turn();
   await turn();
   t.is(refreshed.length, 100 + told);
@@ -45,10 +46,9 @@ test('a change in between tells those again that were told, after those that sti
 });
 
 test('after a stop nobody is told', async (t) => {
-  const { refreshed, streams } = createStreams(100);
-  const fanOut = createFanOut(() => streams);
-  fanOut.start();
-  fanOut.stop();
+  const { refreshed, open } = createStreams(100);
+  open.refresh();
+  open.stop();
   await turn();
   t.deepEqual(refreshed, []);
 });

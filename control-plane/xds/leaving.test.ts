@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import {
   callDiscovery,
   discoveryProtos,
+  noMetrics,
   snapshotOf,
   startAds,
 } from '../../test/support/ads-fixture.ts';
@@ -15,7 +16,6 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { openOn, request } from '../../test/support/raw-discovery.ts';
 import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
 import { defaultLimits } from './limits.ts';
-import { noMetrics } from './metrics.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const metadataOf = (instance: string) => ({

@@ -6,9 +6,10 @@ import type {
   NodeMessage,
 } from '../../shared/wire/discovery-messages.ts';
 import { DeltaSession } from './delta-session.ts';
-import type { DiscoveryMode } from './metrics.ts';
 import type { Session } from './session.ts';
 import { SotwSession } from './sotw-session.ts';
+
+export type DiscoveryMode = 'sotw' | 'delta';
 
 export interface DiscoveryProtocol<Request> {
   readonly mode: DiscoveryMode;

@@ -3,7 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
-import type { DiscoveryMode } from './metrics.ts';
+import type { DiscoveryMode } from './protocol.ts';
 
 /** Times are wall times in milliseconds since the epoch. */
 export interface ConnectedWorker {

@@ -20,12 +20,21 @@ import {
   type AdsServerOptions,
   createAdsServer,
 } from '../../control-plane/xds/ads-server.ts';
+import type { XdsMetrics } from '../../control-plane/xds/discovery-stream.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { eventually } from './eventually.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
 export const discoveryProtos = loadDiscoveryProtos();
+
+export const noMetrics: XdsMetrics = {
+  streams() {},
+  responseSent() {},
+  acked() {},
+  nacked() {},
+  dropped() {},
+};
 
 /** Resources with these texts as their content, which need not be configurations here. */
 export function snapshotOf(contents: Readonly<Record<string, string>>): Snapshot {
@@ -48,13 +57,20 @@ export interface AdsFixture {
 export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly snapshot?: Snapshot;
   readonly authorize?: NonNullable<AdsServerDeps['authorize']>;
-  readonly metrics?: NonNullable<AdsServerDeps['metrics']>;
+  readonly metrics?: XdsMetrics;
   readonly methods?: NonNullable<AdsServerDeps['methods']>;
   readonly clock?: Clock;
 }
 
 export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
-  const { snapshot, authorize, metrics, methods, clock = systemClock, ...serverOptions } = options;
+  const {
+    snapshot,
+    authorize,
+    metrics = noMetrics,
+    methods,
+    clock = systemClock,
+    ...serverOptions
+  } = options;
   const log = createRecordedLog();
   let current: (node: NodeIdentity) => Snapshot | undefined = () => snapshot;
   const server = createAdsServer(
@@ -64,7 +80,7 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
       clock,
       protos: discoveryProtos,
       ...(authorize === undefined ? {} : { authorize }),
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
       ...(methods === undefined ? {} : { methods }),
     },
     { host: '127.0.0.1', port: 0, ...serverOptions },
