@@ -20,6 +20,7 @@ import {
   type OverLimitObserver,
 } from './decision/should-rate-limit.ts';
 import { createUnmatchedSampler, type UnmatchedSample } from './decision/unmatched-sampler.ts';
+import { toDecisionOptions } from './decision-options.ts';
 import type { Health } from './health.ts';
 import { decisionMethodPath } from './listen/grpc/decision-method.ts';
 import { createGrpcServer } from './listen/grpc/grpc-server.ts';
@@ -28,7 +29,6 @@ import { letCallersLeave } from './listen/leaving.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
 import type { GoodLoad } from './rules-source/source.ts';
-import { toDecisionOptions } from './settings/decision-options.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';

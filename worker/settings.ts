@@ -3,37 +3,24 @@
 import { errorText } from '../shared/errors.ts';
 import { toHelp } from '../shared/settings/document.ts';
 import { type DumpRow, toDump } from '../shared/settings/dump.ts';
-import { parseSettings } from '../shared/settings/parse-settings.ts';
+import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
-import { parseStoreTarget, type StoreTarget } from './counters/redis/address.ts';
-import { parseCredentials } from './counters/redis/credentials.ts';
+import type { CountingSettings } from './counters/counting-settings.ts';
+import { toStoreSettings } from './counters/redis/redis-settings.ts';
 import { storeKinds } from './counters/store-kinds.ts';
 import { checkSettings, warnSettings } from './settings/checks.ts';
 import { type Mogrifier, type MogrifierReading, readMogrifiers } from './settings/mogrifier.ts';
-import { nameOf, showSetting, type WorkerReading } from './settings/reading.ts';
-import { findRegion } from './settings/store-checks.ts';
-import { workerTable } from './settings/table.ts';
+import { type WorkerReading, workerTable } from './settings/table.ts';
 import { readTokenFile } from './token-file.ts';
 
 type Values = TableValues<typeof workerTable>;
 
-/** The settings of one key-value store, with address and credentials parsed. */
-export type StoreSettings = Values['store'] & {
-  /**
-   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else AUTH; those in a
-   * file are read at each attempt to connect.
-   */
-  readonly target: StoreTarget | undefined;
-};
-
 /** Durations are in milliseconds; an unset path or address is ''. Frozen, all the way down. */
-export interface WorkerSettings extends Omit<Values, 'log' | 'store' | 'perSecondStore' | 'stats'> {
+export interface WorkerSettings
+  extends Omit<Values, 'log' | 'store' | 'perSecondStore' | 'stats'>,
+    Pick<CountingSettings, 'store' | 'perSecondStore' | 'givenNames'> {
   readonly log: Omit<Values['log'], 'format'> & { readonly format: 'text' | 'json' };
-  readonly store: StoreSettings;
-  readonly perSecondStore: StoreSettings & Pick<Values['perSecondStore'], 'enabled'>;
-  /** From the first name of each given setting to the name by which it was given. */
-  readonly givenNames: Readonly<Record<string, string>>;
   readonly stats: Omit<Values['stats'], 'push' | 'tagged'> & {
     readonly push: Omit<Values['stats']['push'], 'enabled'> & { readonly enabled: boolean };
     readonly tagged: Values['stats']['tagged'] & { readonly mogrifiers: readonly Mogrifier[] };
@@ -158,15 +145,10 @@ function toSettings(
       ...counting,
       expirationJitterSeconds: Math.max(0, counting.expirationJitterSeconds),
     },
-    store: {
-      ...store,
-      cloudIam: withRegion(store.cloudIam, environment),
-      target: toTarget(store),
-    },
+    store: toStoreSettings(store, environment),
     perSecondStore: {
-      ...perSecondStore,
-      cloudIam: withRegion(perSecondStore.cloudIam, environment),
-      target: perSecondStore.enabled ? toTarget(perSecondStore) : undefined,
+      ...toStoreSettings(perSecondStore, environment),
+      ...(!perSecondStore.enabled && { target: undefined }),
     },
     stats: {
       ...stats,
@@ -187,21 +169,6 @@ function listGivenNames(reading: WorkerReading): Record<string, string> {
       return given === undefined ? [] : [[setting.names[0], given.name]];
     }),
   );
-}
-
-function withRegion(
-  cloudIam: Values['store']['cloudIam'],
-  environment: Environment,
-): Values['store']['cloudIam'] {
-  if (!cloudIam.enabled) return cloudIam;
-  return { ...cloudIam, region: findRegion(cloudIam.region, environment) };
-}
-
-function toTarget(store: Values['store']): StoreTarget | undefined {
-  const result = parseStoreTarget(store.url, store.type, store.socketType);
-  if (!result.ok) return undefined;
-  const { value: target } = result;
-  return { ...target, credentials: target.credentials ?? parseCredentials(store.auth) };
 }
 
 function listTokenFiles(reading: WorkerReading): NamedFile[] {

@@ -16,6 +16,7 @@ import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { toAgreement } from './agreement.ts';
 import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
+import { toDecisionOptions } from './decision-options.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
 import { createHealth } from './health.ts';
 import { createDebugServer } from './listen/debug.ts';
@@ -30,7 +31,7 @@ import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
 import type { GoodLoad, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
-import { givenName } from './settings/names.ts';
+import { givenName } from './setting-names.ts';
 import type { WorkerSettings } from './settings.ts';
 import { collectStartGarbage } from './start-garbage.ts';
 import { createReadToken, type ReadToken } from './token-file.ts';
@@ -188,7 +189,14 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   /** Loaded only where decisions are recorded. */
   async function createRecording() {
     const { createRecordFileFor, createRecorderFor } = await import('./recording/recording.ts');
-    const file = createRecordFileFor({ settings, instance, metrics, log, clock });
+    const file = createRecordFileFor({
+      settings,
+      decisionOptions: toDecisionOptions(settings),
+      instance,
+      metrics,
+      log,
+      clock,
+    });
     return { file, createRecorder: () => createRecorderFor({ settings, log, clock }, file) };
   }
 

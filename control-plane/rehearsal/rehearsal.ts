@@ -13,8 +13,8 @@ import {
   type DecisionOutcome,
 } from '../../worker/decision/should-rate-limit.ts';
 import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.ts';
+import { toDecisionOptions } from '../../worker/decision-options.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
-import { toDecisionOptions } from '../../worker/settings/decision-options.ts';
 import type { WorkerSettings } from '../../worker/settings.ts';
 import { createRuleFinder, type RuleFinder } from './matched-rule.ts';
 import type { RulesInTime, RulesNow } from './rules-in-time.ts';

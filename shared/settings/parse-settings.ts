@@ -38,6 +38,23 @@ export function joinNames(setting: Setting<unknown>): string {
   return setting.names.join('/');
 }
 
+/** The name by which a setting was given, or all its names. */
+export function nameOf(
+  reading: Pick<TableReading<SettingsTable>, 'of'>,
+  setting: Setting<unknown>,
+): string {
+  return reading.of(setting).given?.name ?? joinNames(setting);
+}
+
+/** `NAME="text"` as given; only its names for a setting that is not given. */
+export function showSetting(
+  reading: Pick<TableReading<SettingsTable>, 'of'>,
+  setting: Setting<unknown>,
+): string {
+  const { given } = reading.of(setting);
+  return given === undefined ? joinNames(setting) : showGiven(setting, given.name, given.text);
+}
+
 /** Names of one setting may be given together when they say the same (behaviour: two-names). */
 export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
   const given = [...setting.names, ...setting.otherNames].flatMap((name) => {

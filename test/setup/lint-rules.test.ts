@@ -98,6 +98,7 @@ function readSources(folder: string, pattern: string): ReadonlyMap<string, strin
 for (const [program, known] of [
   ['control-plane', 'server.ts'],
   ['shared', 'rules-file.ts'],
+  ['worker', 'serving.ts'],
 ] as const) {
   test(`no folders of ${program} import each other in a circle`, (t) => {
     const texts = readSources(join(root, program), '**/*.ts');

@@ -4,11 +4,9 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import type { SpanAttributes } from '../../shared/tracing.ts';
-import type { AgreementSettings } from '../agreement.ts';
 import type { Health } from '../health.ts';
 import type { Metrics } from '../metrics.ts';
-import type { WorkerReading } from '../settings/reading.ts';
-import type { WorkerSettings } from '../settings.ts';
+import type { AddressSettings, CountingReading, CountingSettings } from './counting-settings.ts';
 import type { Outages } from './failure/outages.ts';
 import { memcachedKind } from './memcached/memcached-kind.ts';
 import { memoryKind } from './memory-kind.ts';
@@ -29,17 +27,17 @@ export interface StoreKind {
   /** It is a server, or several, which may be away. */
   readonly needsServer: boolean;
   /** Sentences about mistakes in its settings that prevent its use. */
-  check(reading: WorkerReading): string[];
+  check(reading: CountingReading): string[];
   /** Sentences about settings without effect. */
-  warn(reading: WorkerReading): string[];
+  warn(reading: CountingReading): string[];
   /** The rows of files that its TLS needs; those that are not given may be among them. */
-  tlsFiles(reading: WorkerReading): Setting<string>[];
+  tlsFiles(reading: CountingReading): Setting<string>[];
   /** One line for each of its settings that workers which count together must have in common (agreement.ts). */
-  agreementParts(settings: AgreementSettings): string[];
+  agreementParts(settings: AddressSettings): string[];
   /** How traces show a decision's wait for it; undefined for none. */
-  describeCall(hits: readonly Hit[], settings: WorkerSettings): StoreCall | undefined;
+  describeCall(hits: readonly Hit[], settings: CountingSettings): StoreCall | undefined;
   /** Loads its code only now: each store takes memory and time at the start. */
-  create(settings: WorkerSettings, deps: StoreKindDeps): Promise<CounterStore>;
+  create(settings: CountingSettings, deps: StoreKindDeps): Promise<CounterStore>;
 }
 
 export interface StoreKindDeps {

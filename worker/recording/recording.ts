@@ -2,20 +2,20 @@
 import type { Clock } from '../../shared/clock.ts';
 import { decisionRecordVersion, type RecordHeader } from '../../shared/decision-record.ts';
 import type { Log } from '../../shared/log.ts';
-import type { DecisionRecorder } from '../decision/should-rate-limit.ts';
+import type { DecisionOptions, DecisionRecorder } from '../decision/should-rate-limit.ts';
 import type { Metrics } from '../metrics.ts';
-import { toDecisionOptions } from '../settings/decision-options.ts';
-import type { WorkerSettings } from '../settings.ts';
 import { createRecordFile, type RecordFile } from './record-file.ts';
 import { createRecorder, type RecordSink } from './recorder.ts';
+import type { RecordingSettings } from './recording-settings.ts';
 
 interface RecordingDeps {
-  readonly settings: WorkerSettings;
+  readonly settings: RecordingSettings;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 export interface RecordFileForDeps extends RecordingDeps {
+  readonly decisionOptions: DecisionOptions;
   /** Identifies this start of the worker. */
   readonly instance: string;
   readonly metrics: Pick<Metrics, 'counter'>;
@@ -23,11 +23,11 @@ export interface RecordFileForDeps extends RecordingDeps {
 
 /** The file of the worker; it has one, however many processes decide. */
 export function createRecordFileFor(deps: RecordFileForDeps): RecordFile {
-  const { settings, instance, metrics, log, clock } = deps;
-  const { path, fileBytes, files } = settings.recording;
+  const { metrics, log, clock } = deps;
+  const { path, fileBytes, files } = deps.settings.recording;
   return createRecordFile({
     options: { path, maxBytes: fileBytes, files },
-    header: () => `${JSON.stringify(toHeader(settings, instance, clock.wallMs()))}\n`,
+    header: () => `${JSON.stringify(toHeader(deps))}\n`,
     metrics,
     log,
     clock,
@@ -53,21 +53,20 @@ export function createRecorderFor(
   });
 }
 
-function toHeader(settings: WorkerSettings, instance: string, timeMs: number): RecordHeader {
+function toHeader({ settings, decisionOptions, instance, clock }: RecordFileForDeps): RecordHeader {
   const { rate, hashedKeys } = settings.recording;
-  const options = toDecisionOptions(settings);
   return {
     decisions: decisionRecordVersion,
-    time: timeMs,
+    time: clock.wallMs(),
     instance,
     rate,
     hashed_keys: hashedKeys,
     settings: {
-      week_reset_day: options.weekResetDay,
-      calendar_months: options.calendarMonths,
-      shadow_mode: options.shadowMode,
-      quota_mode: options.quotaMode,
-      stop_increment_when_over_limit: options.stopIncrementWhenOver,
+      week_reset_day: decisionOptions.weekResetDay,
+      calendar_months: decisionOptions.calendarMonths,
+      shadow_mode: decisionOptions.shadowMode,
+      quota_mode: decisionOptions.quotaMode,
+      stop_increment_when_over_limit: decisionOptions.stopIncrementWhenOver,
     },
   };
 }

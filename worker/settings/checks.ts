@@ -2,13 +2,12 @@
 // people that name the settings as they were given. Settings of disabled features never prevent a start.
 import { dirname, normalize } from 'node:path';
 import { parseHostPort } from '../../shared/host-port.ts';
-import { joinNames } from '../../shared/settings/parse-settings.ts';
+import { joinNames, nameOf, showSetting } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
+import { warnIdleStoreSettings } from '../counters/redis/redis-checks.ts';
 import { storeKinds } from '../counters/store-kinds.ts';
-import { nameOf, showSetting, type WorkerReading } from './reading.ts';
 import { parseServerAddresses } from './server-addresses.ts';
-import { warnIdleStoreSettings } from './store-checks.ts';
-import { workerTable } from './table.ts';
+import { type WorkerReading, workerTable } from './table.ts';
 
 export function checkSettings(reading: WorkerReading): string[] {
   return [
@@ -59,8 +58,18 @@ export function warnSettings(reading: WorkerReading): string[] {
     ...warnDebugPort(reading),
     ...warnIdleStoreSettings(reading),
     ...storeKinds[counting.backend].warn(reading),
+    ...warnStopAtLimit(reading),
     ...warnXds(reading),
   ];
+}
+
+function warnStopAtLimit(reading: WorkerReading): string[] {
+  const { limits, counting } = reading.values;
+  const { countsBeforeAnswer } = storeKinds[counting.backend];
+  if (!limits.stopIncrementWhenOverLimit || countsBeforeAnswer) return [];
+  const shown = showSetting(reading, workerTable.limits.settings.stopIncrementWhenOverLimit);
+  const backend = showSetting(reading, workerTable.counting.settings.backend);
+  return [`${shown} has no effect with ${backend}`];
 }
 
 /**

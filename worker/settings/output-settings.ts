@@ -10,7 +10,7 @@ import {
   port,
   text,
 } from '../../shared/settings/kind.ts';
-import { bothNames } from './names.ts';
+import { bothNames } from '../setting-names.ts';
 
 export function statsSettings() {
   return {

@@ -1,14 +1,13 @@
 // Every setting of the worker (behaviour: two-names), grouped as the program sees them. Rules
 // between settings are in checks.ts.
 import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
+import type { TableReading } from '../../shared/settings/parse-settings.ts';
 import { section } from '../../shared/settings/setting.ts';
-import { storeKindNames } from '../counters/store-kinds.ts';
+import { countingTable } from '../counters/counting-settings.ts';
 import { defaultRequestBounds } from '../decision/request-bounds.ts';
-import { memcachedSettings } from './memcached-settings.ts';
-import { bothNames } from './names.ts';
+import { recordingSettings } from '../recording/recording-settings.ts';
+import { bothNames } from '../setting-names.ts';
 import { statsSettings, tracingSettings } from './output-settings.ts';
-import { recordingSettings } from './recording-settings.ts';
-import { storeSettings } from './store-settings.ts';
 import { xdsSettings } from './xds-settings.ts';
 
 export const workerTable = {
@@ -325,92 +324,10 @@ export const workerTable = {
       }),
     },
   }),
-  counting: section('Counting', {
-    backend: choice({
-      names: ['BACKEND_TYPE'],
-      words: { ...storeKindNames, '': 'redis' },
-      default: 'redis',
-      doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
-    }),
-    keyPrefix: text({
-      names: ['CACHE_KEY_PREFIX'],
-      default: '',
-      doc: 'Begins every counter key',
-    }),
-    failureMode: choice({
-      names: ['KVSTORE_FAILURE_MODE'],
-      words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
-      anyCase: true,
-      default: 'error',
-      doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
-    }),
-    expirationJitterSeconds: int({
-      names: ['EXPIRATION_JITTER_MAX_SECONDS'],
-      default: 300,
-      max: 2_147_483_647,
-      doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
-    }),
-  }),
-  store: section('Key-value store', storeSettings('KVSTORE')),
-  perSecondStore: section('Key-value store for limits per second', {
-    enabled: bool({
-      names: bothNames('KVSTORE_PERSECOND'),
-      default: false,
-      doc: 'Count limits per second in a store of their own',
-    }),
-    ...storeSettings('KVSTORE_PERSECOND'),
-  }),
-  bothStores: section('Both key-value stores', {
-    tls: {
-      certFile: text({
-        names: bothNames('KVSTORE_TLS_CLIENT_CERT'),
-        default: '',
-        doc: 'File of the client certificate chain',
-      }),
-      keyFile: text({
-        names: bothNames('KVSTORE_TLS_CLIENT_KEY'),
-        default: '',
-        doc: 'File of the private key',
-      }),
-      caFile: text({
-        names: bothNames('KVSTORE_TLS_CACERT'),
-        default: '',
-        doc: "File of the authority that the store's certificate comes from",
-      }),
-      skipHostnameVerification: bool({
-        names: bothNames('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),
-        default: false,
-        doc: "Accept a store's certificate for another host name",
-      }),
-    },
-    closeOnReadonlyError: bool({
-      names: bothNames('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
-      default: false,
-      doc: 'Close a connection on which a command failed because the store is a read-only replica',
-    }),
-    startup: {
-      initialIntervalMs: duration({
-        names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
-        default: 1_000,
-        min: 1,
-        doc: 'The first wait between attempts to connect at start; a further one is drawn between this and a bound that doubles each time',
-      }),
-      maxIntervalMs: duration({
-        names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
-        default: 1_500,
-        min: 1,
-        doc: 'The longest wait between attempts, and so until it is noticed that the store is there',
-      }),
-      maxElapsedMs: duration({
-        names: bothNames('KVSTORE_STARTUP_MAX_ELAPSED_TIME'),
-        default: 0,
-        example: 60_000,
-        doc: 'After this long without a connection the start fails; 0 tries for ever',
-      }),
-    },
-  }),
-  memcached: section('Memory cache', memcachedSettings()),
+  ...countingTable,
   stats: section('Statistics', statsSettings()),
   tracing: section('Tracing', tracingSettings()),
   recording: section('Recorded decisions', recordingSettings()),
 };
+
+export type WorkerReading = TableReading<typeof workerTable>;

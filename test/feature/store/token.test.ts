@@ -2,8 +2,8 @@
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { createCloudIamCredentials } from '../../../worker/counters/redis/cloud-iam-token.ts';
+import { toRedisStoreOptions } from '../../../worker/counters/redis/redis-options.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { toRedisStoreOptions } from '../../../worker/settings/redis-options.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { createHit, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';

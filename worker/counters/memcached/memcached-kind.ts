@@ -1,13 +1,11 @@
 // The kind of store that counts in a memory cache: what it can, and how it is made from the settings.
 import { Resolver } from 'node:dns/promises';
 import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
-import type { AgreementSettings } from '../../agreement.ts';
-import {
-  checkMemcached,
-  listMemcachedTlsFiles,
-  warnMemcached,
-} from '../../settings/memcached-checks.ts';
+import { givenName } from '../../setting-names.ts';
+import type { CountingSettings } from '../counting-settings.ts';
 import type { StoreKind } from '../store-kinds.ts';
+import type { MemcachedNodesOptions } from './memcached-nodes.ts';
+import { checkMemcached, listMemcachedTlsFiles, warnMemcached } from './memcached-settings.ts';
 
 /** Timing of look-ups of nodes. */
 const dnsTimeoutMs = 2_000;
@@ -31,7 +29,6 @@ export const memcachedKind: StoreKind = {
   async create(settings, { clock, log, metrics, addOutages }) {
     const { createMemcachedStore } = await import('./memcached-store.ts');
     const { createMemcachedMetrics } = await import('./memcached-metrics.ts');
-    const { toMemcachedOptions } = await import('../../settings/memcached-options.ts');
     const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
     return createMemcachedStore(toMemcachedOptions(settings), {
       clock,
@@ -43,8 +40,43 @@ export const memcachedKind: StoreKind = {
   },
 };
 
+function toMemcachedOptions(settings: CountingSettings): MemcachedNodesOptions {
+  const { memcached, counting } = settings;
+  const { addresses, srv, srvRefreshMs, maxIdleConnections, tls } = memcached;
+  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
+  return {
+    source:
+      srv === ''
+        ? {
+            kind: 'list',
+            addresses: addresses
+              .map((address) => parseHostPort(address, 1))
+              .flatMap((parsed) => (parsed.ok ? [parsed.value] : [])),
+          }
+        : {
+            kind: 'srv',
+            name: srv,
+            setting: givenName(settings, 'MEMSTORE_SRV'),
+            refreshMs: srvRefreshMs,
+          },
+    maxIdleConnections,
+    tls: tls.enabled
+      ? {
+          files: {
+            ca: tls.caFile === '' ? undefined : tls.caFile,
+            cert: hasPair ? tls.certFile : undefined,
+            key: hasPair ? tls.keyFile : undefined,
+          },
+          skipHostnameVerification: tls.skipHostnameVerification,
+        }
+      : undefined,
+    jitterMaxSeconds: counting.expirationJitterSeconds,
+    failureMode: counting.failureMode,
+  };
+}
+
 /** The DNS ignores the case of names. */
-function showNodes({ srv, addresses }: AgreementSettings['memcached']): string {
+function showNodes({ srv, addresses }: CountingSettings['memcached']): string {
   if (srv !== '') return `those of ${srv.toLowerCase()}`;
   const nodes = addresses.flatMap((address) => {
     const parsed = parseHostPort(address, 1);

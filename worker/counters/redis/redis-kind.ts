@@ -1,14 +1,9 @@
 // The kind of store that counts in Redis: what it can, and how it is made from the settings, with a second one for
 // limits per second where that is configured.
-import type { AgreementSettings } from '../../agreement.ts';
-import {
-  checkKeyValueStores,
-  listStoreTlsFiles,
-  warnKeyValueStores,
-} from '../../settings/store-checks.ts';
-import type { WorkerSettings } from '../../settings.ts';
+import type { AddressSettings, CountingSettings } from '../counting-settings.ts';
 import type { CounterStore, Hit } from '../store.ts';
 import type { StoreKind, StoreKindDeps } from '../store-kinds.ts';
+import { checkKeyValueStores, listStoreTlsFiles, warnKeyValueStores } from './redis-checks.ts';
 
 export const redisKind: StoreKind = {
   words: ['kvstore', 'redis'],
@@ -24,7 +19,7 @@ export const redisKind: StoreKind = {
   create,
 };
 
-function agreementParts({ store, perSecondStore }: AgreementSettings): string[] {
+function agreementParts({ store, perSecondStore }: AddressSettings): string[] {
   return [
     `database: ${store.target?.database}`,
     `limits per second: ${
@@ -35,7 +30,7 @@ function agreementParts({ store, perSecondStore }: AgreementSettings): string[] 
   ];
 }
 
-function describeCall(hits: readonly Hit[], { perSecondStore }: WorkerSettings) {
+function describeCall(hits: readonly Hit[], { perSecondStore }: CountingSettings) {
   const perSecond = perSecondStore.enabled ? hits.filter(isPerSecond).length : 0;
   return {
     scope: 'redis.fixedCacheImpl',
@@ -52,11 +47,11 @@ function isPerSecond({ unit }: Hit): boolean {
 }
 
 async function create(
-  settings: WorkerSettings,
+  settings: CountingSettings,
   { health, metrics, log, clock, addOutages }: StoreKindDeps,
 ): Promise<CounterStore> {
   const { createRedisStore } = await import('./redis-store.ts');
-  const { toRedisStoreOptions } = await import('../../settings/redis-options.ts');
+  const { toRedisStoreOptions } = await import('./redis-options.ts');
   const isConnected = { store: true, perSecondStore: true };
   const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
     const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';

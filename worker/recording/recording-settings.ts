@@ -1,6 +1,7 @@
-// The settings of the recording of decisions (worker/recording).
+// The settings of the recording of decisions (recording.ts).
 import { float, int, list, text } from '../../shared/settings/kind.ts';
-import { maxBufferedBytes } from '../recording/record-buffer.ts';
+import type { GroupValues } from '../../shared/settings/setting.ts';
+import { maxBufferedBytes } from './record-buffer.ts';
 
 export function recordingSettings() {
   return {
@@ -48,4 +49,10 @@ export function recordingSettings() {
       doc: 'Secret of these hashes: with the same one a value has the same hash on each worker',
     }),
   };
+}
+
+/** The part of the worker's settings that recordings are made from. */
+export interface RecordingSettings {
+  readonly recording: GroupValues<ReturnType<typeof recordingSettings>>;
+  readonly processes: { readonly count: number };
 }

@@ -1,7 +1,10 @@
-// The rows of one key-value store. The second store, for limits per second, has the same rows under
+// The settings of the key-value stores: their rows, and their values as redis-options.ts takes them. The second store, for limits per second, has the same rows under
 // names of its own and nothing falls back from one to the other (behaviour: per-second-store).
-import { bool, choice, duration, int, text } from '../../shared/settings/kind.ts';
-import { bothNames, mixedNames } from './names.ts';
+import { bool, choice, duration, int, text } from '../../../shared/settings/kind.ts';
+import type { Environment, GroupValues } from '../../../shared/settings/setting.ts';
+import { bothNames, mixedNames } from '../../setting-names.ts';
+import { parseStoreTarget, type StoreTarget } from './address.ts';
+import { parseCredentials } from './credentials.ts';
 
 /** The rows whose names begin with `prefix`. */
 export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
@@ -124,4 +127,97 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
       }),
     },
   };
+}
+
+/** The rows that both stores have in common. */
+export function bothStoresSettings() {
+  return {
+    tls: {
+      certFile: text({
+        names: bothNames('KVSTORE_TLS_CLIENT_CERT'),
+        default: '',
+        doc: 'File of the client certificate chain',
+      }),
+      keyFile: text({
+        names: bothNames('KVSTORE_TLS_CLIENT_KEY'),
+        default: '',
+        doc: 'File of the private key',
+      }),
+      caFile: text({
+        names: bothNames('KVSTORE_TLS_CACERT'),
+        default: '',
+        doc: "File of the authority that the store's certificate comes from",
+      }),
+      skipHostnameVerification: bool({
+        names: bothNames('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),
+        default: false,
+        doc: "Accept a store's certificate for another host name",
+      }),
+    },
+    closeOnReadonlyError: bool({
+      names: bothNames('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
+      default: false,
+      doc: 'Close a connection on which a command failed because the store is a read-only replica',
+    }),
+    startup: {
+      initialIntervalMs: duration({
+        names: bothNames('KVSTORE_STARTUP_INITIAL_INTERVAL'),
+        default: 1_000,
+        min: 1,
+        doc: 'The first wait between attempts to connect at start; a further one is drawn between this and a bound that doubles each time',
+      }),
+      maxIntervalMs: duration({
+        names: bothNames('KVSTORE_STARTUP_MAX_INTERVAL'),
+        default: 1_500,
+        min: 1,
+        doc: 'The longest wait between attempts, and so until it is noticed that the store is there',
+      }),
+      maxElapsedMs: duration({
+        names: bothNames('KVSTORE_STARTUP_MAX_ELAPSED_TIME'),
+        default: 0,
+        example: 60_000,
+        doc: 'After this long without a connection the start fails; 0 tries for ever',
+      }),
+    },
+  };
+}
+
+/** The settings of one store, with address and credentials parsed. */
+export type StoreSettings = StoreValues & {
+  /**
+   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else AUTH; those in a
+   * file are read at each attempt to connect.
+   */
+  readonly target: StoreTarget | undefined;
+};
+
+type StoreValues = GroupValues<ReturnType<typeof storeSettings>>;
+
+export function toStoreSettings<Store extends StoreValues>(
+  store: Store,
+  environment: Environment,
+): Store & StoreSettings {
+  return {
+    ...store,
+    cloudIam: withRegion(store.cloudIam, environment),
+    target: toTarget(store),
+  };
+}
+
+/** '' when there is none: it is looked up when a token is signed. */
+function withRegion(
+  cloudIam: StoreValues['cloudIam'],
+  environment: Environment,
+): StoreValues['cloudIam'] {
+  if (!cloudIam.enabled) return cloudIam;
+  const region =
+    cloudIam.region || environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || '';
+  return { ...cloudIam, region };
+}
+
+function toTarget(store: StoreValues): StoreTarget | undefined {
+  const result = parseStoreTarget(store.url, store.type, store.socketType);
+  if (!result.ok) return undefined;
+  const { value: target } = result;
+  return { ...target, credentials: target.credentials ?? parseCredentials(store.auth) };
 }

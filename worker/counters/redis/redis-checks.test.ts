@@ -1,6 +1,6 @@
 // The rules between the settings of the key-value stores.
 import test from 'ava';
-import { parseWorkerSettings } from '../settings.ts';
+import { parseWorkerSettings } from '../../settings.ts';
 
 type Environment = Record<string, string>;
 

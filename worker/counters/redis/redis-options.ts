@@ -1,20 +1,14 @@
 // Converts the settings of one key-value store to the options of the store.
-import type { Clock } from '../../shared/clock.ts';
-import { AppError } from '../../shared/errors.ts';
-import {
-  createCloudCredentialsReader,
-  createCloudIamCredentials,
-} from '../counters/redis/cloud-iam-token.ts';
-import { createRegionReader } from '../counters/redis/cloud-region.ts';
-import type { StoreTlsOptions } from '../counters/redis/connection-tls.ts';
-import {
-  createFileCredentials,
-  parseCredentials,
-  type ReadCredentials,
-} from '../counters/redis/credentials.ts';
-import type { RedisStoreOptions } from '../counters/redis/store-deps.ts';
-import type { StoreSettings, WorkerSettings } from '../settings.ts';
-import { givenName } from './names.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { givenName } from '../../setting-names.ts';
+import type { CountingSettings } from '../counting-settings.ts';
+import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
+import { createRegionReader } from './cloud-region.ts';
+import type { StoreTlsOptions } from './connection-tls.ts';
+import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
+import type { StoreSettings } from './redis-settings.ts';
+import type { RedisStoreOptions } from './store-deps.ts';
 
 /** The provider ends connections opened with a token after 12 hours (behaviour: cloud-iam): they are
  * replaced before that, while no decision uses them. */
@@ -22,7 +16,7 @@ const tokenConnectionMs = 11.5 * 3_600_000;
 
 /** The store for limits per second uses only its own settings (behaviour: per-second-store). */
 export function toRedisStoreOptions(
-  settings: WorkerSettings,
+  settings: CountingSettings,
   which: 'store' | 'perSecondStore',
   clock: Clock,
 ): RedisStoreOptions {
@@ -72,7 +66,7 @@ function toTlsOptions({
   certFile,
   keyFile,
   skipHostnameVerification,
-}: WorkerSettings['bothStores']['tls']): StoreTlsOptions {
+}: CountingSettings['bothStores']['tls']): StoreTlsOptions {
   const hasPair = certFile !== '' && keyFile !== '';
   return {
     files: {

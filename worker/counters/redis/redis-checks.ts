@@ -1,26 +1,26 @@
 // Checks between the settings of the key-value stores, and of their addresses. They run where hits are counted in such
 // stores, but for warnIdleStoreSettings.
-import { joinNames } from '../../shared/settings/parse-settings.ts';
-import type { Environment, Setting } from '../../shared/settings/setting.ts';
-import { parseStoreTarget } from '../counters/redis/address.ts';
-import { nameOf, showSetting, type WorkerReading } from './reading.ts';
+import { joinNames, nameOf, showSetting } from '../../../shared/settings/parse-settings.ts';
+import type { Setting } from '../../../shared/settings/setting.ts';
+import type { CountingReading } from '../counting-settings.ts';
+import { parseStoreTarget } from './address.ts';
 
 /** Sentences about mistakes that prevent the use of the stores. */
-export function checkKeyValueStores(reading: WorkerReading): string[] {
+export function checkKeyValueStores(reading: CountingReading): string[] {
   return [...checkAddresses(reading), ...checkCredentials(reading), ...checkCloudIam(reading)];
 }
 
 /** Sentences about settings without effect. */
-export function warnKeyValueStores(reading: WorkerReading): string[] {
+export function warnKeyValueStores(reading: CountingReading): string[] {
   return [...warnTls(reading), ...warnCloudIam(reading)];
 }
 
 /** Sentences about settings that have no effect wherever hits are counted. */
-export function warnIdleStoreSettings(reading: WorkerReading): string[] {
+export function warnIdleStoreSettings(reading: CountingReading): string[] {
   return [...warnCredentials(reading), ...warnSentinels(reading)];
 }
 
-function warnSentinels(reading: WorkerReading): string[] {
+function warnSentinels(reading: CountingReading): string[] {
   return (['store', 'perSecondStore'] as const).flatMap((which) => {
     const { type, sentinelAuth } = reading.values[which];
     if (type === 'sentinel' || sentinelAuth === '') return [];
@@ -30,7 +30,7 @@ function warnSentinels(reading: WorkerReading): string[] {
   });
 }
 
-function checkAddresses(reading: WorkerReading): string[] {
+function checkAddresses(reading: CountingReading): string[] {
   const { perSecondStore } = reading.values;
   const { backend } = reading.table.counting.settings;
   // Then it is not known where hits are to be counted.
@@ -47,7 +47,7 @@ function checkAddresses(reading: WorkerReading): string[] {
 }
 
 function checkStore(
-  reading: WorkerReading,
+  reading: CountingReading,
   which: 'store' | 'perSecondStore',
   withoutUrl: string,
 ): string[] {
@@ -75,7 +75,7 @@ const addressForms = {
   cluster: 'such as node-1:6379,node-2:6379',
 } as const;
 
-function checkCloudIam(reading: WorkerReading): string[] {
+function checkCloudIam(reading: CountingReading): string[] {
   return listStores(reading).flatMap((which) => {
     const store = reading.values[which];
     const rows = reading.table[which].settings;
@@ -106,13 +106,8 @@ function checkCloudIam(reading: WorkerReading): string[] {
   });
 }
 
-/** '' when there is none: it is looked up when a token is signed. */
-export function findRegion(region: string, environment: Environment): string {
-  return region || environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || '';
-}
-
 /** Tokens are sent in clear text without TLS. */
-function warnCloudIam(reading: WorkerReading): string[] {
+function warnCloudIam(reading: CountingReading): string[] {
   return listStores(reading).flatMap((which) => {
     const { cloudIam, tls, url } = reading.values[which];
     if (!cloudIam.enabled || tls || /(^|,)rediss:/i.test(url)) return [];
@@ -125,11 +120,11 @@ function warnCloudIam(reading: WorkerReading): string[] {
 }
 
 /** The stores that are used. */
-function listStores({ values }: WorkerReading): ('store' | 'perSecondStore')[] {
+function listStores({ values }: CountingReading): ('store' | 'perSecondStore')[] {
   return values.perSecondStore.enabled ? ['store', 'perSecondStore'] : ['store'];
 }
 
-function checkCredentials(reading: WorkerReading): string[] {
+function checkCredentials(reading: CountingReading): string[] {
   return listStores(reading).flatMap((which) => {
     const rows = reading.table[which].settings;
     if (reading.of(rows.auth).value === '' || reading.of(rows.authFile).value === '') return [];
@@ -138,7 +133,7 @@ function checkCredentials(reading: WorkerReading): string[] {
   });
 }
 
-function warnCredentials(reading: WorkerReading): string[] {
+function warnCredentials(reading: CountingReading): string[] {
   return (['store', 'perSecondStore'] as const).flatMap((which) => {
     const rows = reading.table[which].settings;
     const { url, type, socketType } = reading.values[which];
@@ -154,7 +149,7 @@ function warnCredentials(reading: WorkerReading): string[] {
 }
 
 /** Whether TLS is spoken with one of the key-value stores. */
-function usesTls(reading: WorkerReading): boolean {
+function usesTls(reading: CountingReading): boolean {
   const { values } = reading;
   return listStores(reading).some(
     (which) => values[which].tls || /(^|,)rediss:/i.test(values[which].url),
@@ -162,7 +157,7 @@ function usesTls(reading: WorkerReading): boolean {
 }
 
 /** TLS files without effect. */
-function warnTls(reading: WorkerReading): string[] {
+function warnTls(reading: CountingReading): string[] {
   const { certFile, keyFile, caFile } = reading.table.bothStores.settings.tls;
   const withoutEffect = (row: Setting<string>, reason: string) =>
     reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
@@ -181,7 +176,7 @@ function warnTls(reading: WorkerReading): string[] {
 }
 
 /** The rows of files that TLS with the stores needs. */
-export function listStoreTlsFiles(reading: WorkerReading): Setting<string>[] {
+export function listStoreTlsFiles(reading: CountingReading): Setting<string>[] {
   if (!usesTls(reading)) return [];
   const { certFile, keyFile } = reading.values.bothStores.tls;
   const rows = reading.table.bothStores.settings.tls;

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { systemClock } from '../../shared/clock.ts';
-import { parseWorkerSettings } from '../settings.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { parseWorkerSettings } from '../../settings.ts';
 import { toRedisStoreOptions } from './redis-options.ts';
 
 test('credentials of the address go before a file with others', (t) => {

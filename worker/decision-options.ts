@@ -1,9 +1,9 @@
 // How decisions are made, by the worker's settings.
-import { storeKinds } from '../counters/store-kinds.ts';
-import type { ClientFieldOptions } from '../decision/client-fields.ts';
-import type { HeaderOptions } from '../decision/response-headers.ts';
-import type { DecisionOptions } from '../decision/should-rate-limit.ts';
-import type { WorkerSettings } from '../settings.ts';
+import { storeKinds } from './counters/store-kinds.ts';
+import type { ClientFieldOptions } from './decision/client-fields.ts';
+import type { HeaderOptions } from './decision/response-headers.ts';
+import type { DecisionOptions } from './decision/should-rate-limit.ts';
+import type { WorkerSettings } from './settings.ts';
 
 export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
   const { limits, counting, store, stats } = settings;

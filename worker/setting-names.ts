@@ -1,7 +1,6 @@
 // The two families of setting names: where one has a neutral word, the reference's has a product's name
 // (behaviour: two-names). Both are read; the neutral one comes first in documents.
-import type { SettingNames } from '../../shared/settings/setting.ts';
-import type { WorkerSettings } from '../settings.ts';
+import type { SettingNames } from '../shared/settings/setting.ts';
 
 const productWords: readonly (readonly [neutral: string, established: string])[] = [
   ['KVSTORE', 'REDIS'],
@@ -33,8 +32,14 @@ export function mixedNames(neutral: string): readonly string[] {
   return [...new Set(all)].filter((name) => !pure.includes(name));
 }
 
+/** Part of the worker's settings. */
+export interface GivenNames {
+  /** From the first name of each given setting to the name by which it was given. */
+  readonly givenNames: Readonly<Record<string, string>>;
+}
+
 /** The name of a setting for people: the one by which it was given, else its first. */
-export function givenName({ givenNames }: WorkerSettings, first: string): string {
+export function givenName({ givenNames }: GivenNames, first: string): string {
   return givenNames[first] ?? first;
 }
 

@@ -1,0 +1,65 @@
+// The settings of where hits are counted, of all kinds of stores: their rows, and their values as the stores see them.
+import { bool, choice, int, text } from '../../shared/settings/kind.ts';
+import type { TableReading } from '../../shared/settings/parse-settings.ts';
+import { section, type TableValues } from '../../shared/settings/setting.ts';
+import { bothNames, type GivenNames } from '../setting-names.ts';
+import { memcachedSettings } from './memcached/memcached-settings.ts';
+import { bothStoresSettings, type StoreSettings, storeSettings } from './redis/redis-settings.ts';
+import { storeKindNames } from './store-kinds.ts';
+
+/** A part of the worker's table. */
+export const countingTable = {
+  counting: section('Counting', {
+    backend: choice({
+      names: ['BACKEND_TYPE'],
+      words: { ...storeKindNames, '': 'redis' },
+      default: 'redis',
+      doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
+    }),
+    keyPrefix: text({
+      names: ['CACHE_KEY_PREFIX'],
+      default: '',
+      doc: 'Begins every counter key',
+    }),
+    failureMode: choice({
+      names: ['KVSTORE_FAILURE_MODE'],
+      words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
+      anyCase: true,
+      default: 'error',
+      doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
+    }),
+    expirationJitterSeconds: int({
+      names: ['EXPIRATION_JITTER_MAX_SECONDS'],
+      default: 300,
+      max: 2_147_483_647,
+      doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
+    }),
+  }),
+  store: section('Key-value store', storeSettings('KVSTORE')),
+  perSecondStore: section('Key-value store for limits per second', {
+    enabled: bool({
+      names: bothNames('KVSTORE_PERSECOND'),
+      default: false,
+      doc: 'Count limits per second in a store of their own',
+    }),
+    ...storeSettings('KVSTORE_PERSECOND'),
+  }),
+  bothStores: section('Both key-value stores', bothStoresSettings()),
+  memcached: section('Memory cache', memcachedSettings()),
+};
+
+export type CountingReading = TableReading<typeof countingTable>;
+
+type Values = TableValues<typeof countingTable>;
+
+/** The part of the worker's settings that the stores are made from. */
+export interface CountingSettings
+  extends GivenNames,
+    Pick<Values, 'counting' | 'bothStores' | 'memcached'> {
+  readonly store: StoreSettings;
+  readonly perSecondStore: StoreSettings & Pick<Values['perSecondStore'], 'enabled'>;
+  readonly health: { readonly needsStoreConnection: boolean };
+}
+
+/** Which servers, and what in them. */
+export type AddressSettings = Pick<CountingSettings, 'store' | 'perSecondStore' | 'memcached'>;
