@@ -5,13 +5,13 @@ import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/l
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
-import { takeHit } from './limiter-hit.ts';
 import {
   type CounterStore,
   type CountRequest,
   type Hit,
   type LimiterWindow,
   needsReading,
+  takeHit,
   toMapKey,
 } from './store.ts';
 

@@ -1,6 +1,7 @@
 // The contract between the decision and the stores that count hits.
 
 import { hash } from 'node:crypto';
+import type { LimiterCounter } from '../../shared/counting/limiter.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { Lease, Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
@@ -119,4 +120,30 @@ export function needsReading(request: CountRequest): boolean {
   let adding = 0;
   for (const hit of request.hits) if (!hit.refund) adding++;
   return adding > 1;
+}
+
+/** Sets the result of a hit on a limiter's counter, in its turn (behaviour: limiter-answers). `hits`: the requested
+ * number; 0 where the hit only looks. */
+export function takeHit(counter: LimiterCounter, hit: Hit, hits: number): void {
+  const { limit, limiter } = hit;
+  hit.windowLeftMs = counter.windowLeftMs;
+  if (hit.refund) {
+    counter.giveBack(hits);
+    hit.after = limit - counter.room;
+    hit.resetSeconds = toSeconds(counter.msUntilFree());
+    hit.closedSeconds = 0;
+    return;
+  }
+  const isOver = counter.take(hits);
+  const { room } = counter;
+  const isCounted = !isOver || limiter?.countsOver === true;
+  hit.after = limit - room + (isCounted ? 0 : hits);
+  hit.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
+  // Where hits over the limit are counted, every hit has to reach the store.
+  hit.closedSeconds = room > 0 || isCounted ? 0 : Math.floor(counter.msUntil(1) / 1000);
+}
+
+/** At least 1: callers are never asked to retry at once. */
+function toSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
 }

@@ -10,8 +10,13 @@ import {
   openLimiterCounter,
 } from '../../../shared/counting/limiter.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { takeHit } from '../limiter-hit.ts';
-import { type CountRequest, type Hit, type LimiterWindow, needsReading } from '../store.ts';
+import {
+  type CountRequest,
+  type Hit,
+  type LimiterWindow,
+  needsReading,
+  takeHit,
+} from '../store.ts';
 import {
   type CommandText,
   isLost,
@@ -20,8 +25,7 @@ import {
   toIncrementText,
 } from './connection.ts';
 import type { KnownExpiries } from './known-expiries.ts';
-import { limiterScripts } from './limiter-scripts.ts';
-import { toArguments, toLimiterText } from './limiter-text.ts';
+import { limiterScripts, toArguments, toLimiterText } from './limiter-scripts.ts';
 import type { ScriptSupport } from './script-support.ts';
 
 /** The batches of one server share these. */
