@@ -1,7 +1,11 @@
 // Explains a whole request: each descriptor's lookup, which rules replace others, and the keys under which
 // hits are counted now.
-import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
-import { createWindows, type Window } from '../../shared/counting/window.ts';
+import {
+  createWindows,
+  toCounterKey,
+  toKeyEnding,
+  type Window,
+} from '../../shared/counting/counter-key.ts';
 import { explainNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';

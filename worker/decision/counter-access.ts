@@ -2,7 +2,7 @@
 // the same code that prepares decisions forms their keys (behaviour: counters-on-request).
 
 import type { Clock } from '../../shared/clock.ts';
-import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
+import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { toWindowName } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';

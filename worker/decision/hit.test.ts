@@ -1,7 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { toCounterKey } from '../../shared/counting/counter-key.ts';
-import { createWindows } from '../../shared/counting/window.ts';
+import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
 import type { Limit, Match } from '../../shared/rules/rule.ts';
 import { noModes } from '../../shared/rules/rule-keys.ts';

@@ -1,8 +1,12 @@
 // The hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
 // counter-keys, over-limit-cache, limit-lists).
 
-import { toCounterKey, toKeyEnding } from '../../shared/counting/counter-key.ts';
-import type { Window, WindowAt } from '../../shared/counting/window.ts';
+import {
+  toCounterKey,
+  toKeyEnding,
+  type Window,
+  type WindowAt,
+} from '../../shared/counting/counter-key.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';

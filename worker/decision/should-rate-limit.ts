@@ -1,7 +1,7 @@
 // The decision: from a request to its answer. It finds the rules, their counters and the values of these, and
 // makes the answer. Read it top to bottom.
 import type { Clock } from '../../shared/clock.ts';
-import { createWindows, type WindowOptions } from '../../shared/counting/window.ts';
+import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { DomainRules, Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';

@@ -2,7 +2,7 @@
 // them in the statistics of the rule, and updates the local cache (behaviour: judging-hits, refunds,
 // limit-lists).
 
-import type { WindowAt } from '../../shared/counting/window.ts';
+import type { WindowAt } from '../../shared/counting/counter-key.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
