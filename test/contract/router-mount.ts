@@ -225,6 +225,31 @@ export function testRouterMount({ name, start, skip }: MountUnderTest): void {
   );
 
   behaviour(
+    'requests that are sent at once, with and without bodies, are answered one after the other',
+    async ({ port }) => {
+      const form = 'Content-Type: application/x-www-form-urlencoded\r\n';
+      const socket = connect(port, '127.0.0.1');
+      socket.write(
+        'GET /echo/1 HTTP/1.1\r\nHost: a\r\n\r\n' +
+          `POST /echo HTTP/1.1\r\nHost: a\r\n${form}Content-Length: 3\r\n\r\nb=2` +
+          `POST /echo HTTP/1.1\r\nHost: a\r\n${form}Content-Length: 0\r\n\r\n` +
+          'GET /echo/3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+      );
+      let received = '';
+      for await (const chunk of socket) received += chunk;
+      return [...received.matchAll(/"fields":(\{.*?\}),"rest":(\[.*?\])/g)].map((found) =>
+        found.slice(1),
+      );
+    },
+    [
+      ['{}', '["1"]'],
+      ['{"b":"2"}', '[]'],
+      ['{}', '[]'],
+      ['{}', '["3"]'],
+    ],
+  );
+
+  behaviour(
     'HEAD has the headers of GET and no body',
     async ({ port }) => {
       const sent = httpRequest({ port, path: '/cookies', method: 'HEAD' }).end();

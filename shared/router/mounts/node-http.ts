@@ -54,6 +54,9 @@ export function createNodeServer(
       requestTimeout: longestBodyMs(app.routes ?? []),
       // A request for another protocol than we speak is answered as if it had not asked for it.
       shouldUpgradeCallback: isWebSocket,
+      // Nobody listens to the stream of a request without a body; its events are a tenth of a small answer's cost.
+      // Node before 24.12 ignores it.
+      optimizeEmptyRequests: true,
     },
     createListener(app.dispatch),
   );

@@ -1,5 +1,6 @@
-// CPU time a request: the router beside Fastify and Hono, with validation, in one run. Each round starts new
-// servers, in changing order; the load generator is a process of its own.
+// CPU time a request: the router beside Fastify and Hono, with validation, in one run. Each round starts new servers,
+// which then take turns in changing order: what else the machine does in a tenth of a second meets all of them, and
+// what counts is their ratio in each turn. The load generator is a process of its own.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -13,8 +14,8 @@ const usage = `Usage: npm run bench:router -- [flags]
 
 CPU time a request of the router, Fastify (Ajv) and Hono (zod, @hono/node-server) for the same work.
 
-  --rounds N      default 3
-  --requests N    measured in each round, of each row and server; default 20000
+  --rounds N      default 5
+  --requests N    measured in each round, of each row and server; default 12000
   --row TEXT      only rows whose name has this in it
 `;
 
@@ -22,11 +23,13 @@ const servers = ['router', 'fastify', 'hono'] as const;
 type ServerName = (typeof servers)[number];
 
 const deadlineMs = 150_000;
+/** Enough that collections of garbage are spread over all turns. */
+const requestsOfTurn = 2_000;
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '3' },
-    requests: { type: 'string', default: '20000' },
+    rounds: { type: 'string', default: '5' },
+    requests: { type: 'string', default: '12000' },
     row: { type: 'string', default: '' },
     help: { type: 'boolean', default: false },
   },
@@ -39,33 +42,49 @@ if (values.help || !(rounds >= 1) || !(requests >= 100) || chosen.length === 0) 
   process.exit(values.help ? 0 : 2);
 }
 
-/** By row and server: microseconds a request in each round. */
-const results = new Map<string, Map<number, number>>();
-const load = start('load.ts');
-for (let round = 0; round < rounds; round += 1) {
-  for (let turn = 0; turn < servers.length; turn += 1) {
-    const name = servers[(round + turn) % servers.length] as ServerName;
-    await measure(name, round);
-  }
+interface Running {
+  readonly name: ServerName;
+  readonly child: ChildProcess;
+  readonly port: number;
 }
+
+/** By row and server: microseconds a request in each turn. */
+const results = new Map<string, Map<number, number>>();
+const turns = Math.ceil(requests / requestsOfTurn);
+const load = start('load.ts');
+for (let round = 0; round < rounds; round += 1) await runRound(round);
 load.disconnect();
 print();
 
-async function measure(name: ServerName, round: number): Promise<void> {
-  const server = start(`servers/${name}.ts`);
-  const { port } = await hear<{ port: number }>(server);
-  // All of them first, so that a server's code is compiled for all before one is measured.
-  for (const row of chosen) await put({ port, row, requests });
-  for (const row of chosen) {
-    const before = await ask(server);
-    await put({ port, row, requests });
-    const cpuUs = ((await ask(server)) - before) / requests;
-    const key = `${row.name} ${name}`;
-    const ofRow = results.get(key) ?? new Map<number, number>();
-    results.set(key, ofRow.set(round, cpuUs));
+async function runRound(round: number): Promise<void> {
+  const running: Running[] = [];
+  for (const name of servers) {
+    const child = start(`servers/${name}.ts`);
+    running.push({ name, child, port: (await hear<{ port: number }>(child)).port });
   }
-  server.disconnect();
-  await once(server, 'exit', { signal: AbortSignal.timeout(deadlineMs) });
+  // All rows first, so that a server's code is compiled for all before one is measured.
+  for (const row of chosen) for (const { port } of running) await put({ port, row, requests });
+  for (const row of chosen) {
+    for (let turn = round * turns; turn < (round + 1) * turns; turn += 1) {
+      for (let place = 0; place < running.length; place += 1) {
+        await measure(running[(turn + place) % running.length] as Running, row, turn);
+      }
+    }
+  }
+  for (const { child } of running) {
+    child.disconnect();
+    await once(child, 'exit', { signal: AbortSignal.timeout(deadlineMs) });
+  }
+}
+
+async function measure({ name, child, port }: Running, row: Row, turn: number): Promise<void> {
+  const size = Math.ceil(requests / turns);
+  const before = await ask(child);
+  await put({ port, row, requests: size });
+  const cpuUs = ((await ask(child)) - before) / size;
+  const key = `${row.name} ${name}`;
+  const ofRow = results.get(key) ?? new Map<number, number>();
+  results.set(key, ofRow.set(turn, cpuUs));
 }
 
 function start(file: string): ChildProcess {
