@@ -42,7 +42,7 @@ import { createExchangeAsk, tellNews } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
-import { createSnapshotCache } from './snapshot/cache.ts';
+import { SnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
@@ -109,7 +109,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   });
   const onOutcome = notifying?.tell;
   const opened = openRollout({ ...deps, store, peers, repositoryFolder, audit, onOutcome });
-  const snapshots = createSnapshotCache({
+  const snapshots = new SnapshotCache({
     store,
     options: build,
     encode,

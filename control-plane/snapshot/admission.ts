@@ -1,5 +1,6 @@
-// Whether a valid revision may be served: not when it was taken back, when it would remove most limits without an
-// approval, or when it breaks the policy. cache.ts asks, and serves it or keeps what is in force.
+// What becomes of a revision: everybody gets it, it is on trial, it waits for the end of a trial, or it is refused,
+// because it is invalid, was taken back, would remove most limits without an approval, or breaks the policy. Pure:
+// cache.ts knows what a judgement depends on, and does what it says.
 import { isDeepStrictEqual } from 'node:util';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -7,12 +8,16 @@ import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { judgeByPolicy } from '../policy/policy-guard.ts';
 import {
   allowRemovalTrailer,
+  nowTrailer,
   type Revision,
   type RevisionInfo,
   saysTrailer,
+  stepsTrailer,
+  supersedeTrailer,
   toLine,
 } from '../store/revision.ts';
-import type { BuiltSnapshots } from './build.ts';
+import type { BuildOutcome, BuiltSnapshots } from './build.ts';
+import type { Serving } from './served.ts';
 
 /** The verdicts on revisions that outlive a control plane: given by rollout/record-keeper.ts. */
 export interface RevisionMemory {
@@ -52,15 +57,18 @@ export interface Judged extends Candidate {
   readonly invalidSinceMs: number | undefined;
 }
 
-export interface Judgement {
-  /** Errors: it is not served; empty where it is. */
-  readonly refused: readonly Problem[];
-  /** The violations that the policy tolerates. */
-  readonly warnings: readonly Problem[];
-  /** Whether an approval is all that it lacks. */
-  readonly isHeldBack: boolean;
-  /** The reason that its author gives for breaking the policy. */
-  readonly exception: string | undefined;
+/** What a judgement depends on beside the revision. */
+export interface Circumstances {
+  readonly serving: Serving;
+  /** The rules that the workers have, as far as they are known. */
+  readonly before: RulesBefore | undefined;
+  readonly memory: RevisionMemory;
+  /** Contents that this control plane has had in force. */
+  readonly served: ReadonlySet<string>;
+  /** Whether every revision may remove most limits. */
+  readonly allowsRemoval: boolean;
+  /** Whether a revision that changes something is on trial first. */
+  readonly rollsOut: boolean;
 }
 
 /** The rules that the workers have, as far as they are known. */
@@ -69,125 +77,158 @@ export interface RulesBefore {
   readonly built: BuiltSnapshots;
 }
 
-/** Revisions and contents that are remembered. */
-const maxSeen = 1_000;
+export interface Judgement {
+  readonly becomes: 'in_force' | 'on_trial' | 'waiting' | 'refused';
+  /** Of one that is refused with its errors, else warnings and notes. */
+  readonly problems: readonly Problem[];
+  /** Whether an approval is all that it lacks. */
+  readonly isHeldBack: boolean;
+  /** The reason that its author gives for breaking the policy. */
+  readonly exception: string | undefined;
+  /** What becomes of another revision on trial: `withdrawn` because this one wants something else, `ended` because it is
+   * this one. */
+  readonly trial: 'stays' | 'withdrawn' | 'ended';
+}
 
-export class Admission {
-  readonly #memory: RevisionMemory;
-  readonly #allowsRemoval: boolean;
-  /** Ids of revisions that have been the newest one, the oldest first. */
-  readonly #seen = new Set<string>();
-  /** Contents that this control plane has had in force, the oldest first. */
-  readonly #served = new Set<string>();
-
-  /** `allowsRemoval`: whether every revision may remove most limits. */
-  constructor(memory: RevisionMemory, allowsRemoval: boolean) {
-    this.#memory = memory;
-    this.#allowsRemoval = allowsRemoval;
-  }
-
-  /** A revision has become the newest one, after `before`. */
-  toCandidate(
-    whole: Revision,
-    content: string | undefined,
-    before: Candidate | undefined,
-  ): Candidate {
-    const saidBefore = this.#findSaidBefore(whole.id, content, before);
-    addBounded(this.#seen, whole.id);
-    return { whole, content, saidBefore };
-  }
-
-  noteServed(content: string): void {
-    addBounded(this.#served, content);
-  }
-
-  /** Whether everybody had this content before, as far as that is remembered. */
-  wasInForce(content: string): boolean {
-    return this.#served.has(content) || this.#memory.wasInForce(content);
-  }
-
-  /** Whether it may remove most limits without an approval. */
-  mayRemove(revision: RevisionInfo): boolean {
-    return this.#allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
-  }
-
-  judge(candidate: Candidate, built: BuiltSnapshots, before: RulesBefore | undefined): Judgement {
-    const { author, message } = candidate.whole;
-    const takenBack = this.#findTakenBack(candidate);
-    const problem = takenBack ?? this.#findLargeRemoval(candidate, built, before);
-    const isUndo = this.wasInForce(built.content);
-    const policy = judgeByPolicy(before?.built, built, { author, message, isUndo });
+export function judge(
+  candidate: Candidate,
+  outcome: BuildOutcome,
+  given: Circumstances,
+): Judgement {
+  const { whole } = candidate;
+  const { trial } = given.serving;
+  const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
+  if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
+  const { built } = outcome;
+  const takenBack = findTakenBack(candidate, given.memory);
+  const problem = takenBack ?? findLargeRemoval(candidate, built, given);
+  const { author, message } = whole;
+  const isUndo = wasInForce(built.content, given);
+  const policy = judgeByPolicy(given.before?.built, built, { author, message, isUndo });
+  const refused = problem === undefined ? policy.refused : [problem, ...policy.refused];
+  const problems = [...outcome.warnings, ...policy.tolerated];
+  const goesBack = isBack(whole, built, given);
+  if (refused.length > 0) {
+    const isTried = trial?.revision.id === whole.id;
     return {
-      refused: problem === undefined ? policy.refused : [problem, ...policy.refused],
-      warnings: policy.tolerated,
+      becomes: 'refused',
+      problems: [...problems, ...refused],
       isHeldBack: problem !== undefined && takenBack === undefined && policy.refused.length === 0,
-      exception: policy.exception,
+      exception: undefined,
+      // Its author wants the revision on trial no more all the same.
+      trial: goesBack ? 'withdrawn' : isTried ? 'ended' : 'stays',
     };
   }
-
-  /**
-   * Whether other verdicts count of it now than those by which it was judged. Verdicts on the trial are for the
-   * one who follows the rollout.
-   */
-  isOutdated(
-    newest: Judged,
-    { inForceId, trialId }: Readonly<Record<'inForceId' | 'trialId', string | undefined>>,
-  ): boolean {
-    const { whole, content, isHeldBack, invalidSinceMs } = newest;
-    if (content === undefined) return false;
-    // A rollout that has begun has no such word on record any more.
-    const isHeldNow = !this.mayRemove(whole) && this.#findHeldBack(newest) !== undefined;
-    if (whole.id === trialId) return isHeldNow;
-    if (isHeldBack) return this.#isApproved(whole, content);
-    if (invalidSinceMs !== undefined) return false;
-    const isTakenBack = whole.id !== inForceId && this.#findTakenBack(newest) !== undefined;
-    return isTakenBack || isHeldNow;
+  const { exception } = policy;
+  if (goesBack || !needsTrial(whole, built, given)) {
+    return { ...plain, becomes: 'in_force', problems, exception, trial: 'withdrawn' };
   }
+  const isFree =
+    trial === undefined || trial.whole.id === whole.id || saysTrailer(whole, supersedeTrailer);
+  return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', problems, exception };
+}
 
-  #findSaidBefore(
-    id: string,
-    content: string | undefined,
-    before: Candidate | undefined,
-  ): Said | undefined {
-    if (before === undefined || content === undefined) return undefined;
-    if (before.content === content) return before.saidBefore;
-    const said = this.#memory.verdictOf(id, content);
-    // Other control planes knew it earlier: their verdict is about this try.
-    return said?.revision === id && !this.#seen.has(id) ? undefined : said;
-  }
+/**
+ * Whether other verdicts count of it now than those by which it was judged. Verdicts on the trial are for the one who
+ * follows the rollout.
+ */
+export function isOutdated(newest: Judged, given: Circumstances): boolean {
+  const { whole, content, isHeldBack, invalidSinceMs } = newest;
+  const { serving, memory, allowsRemoval } = given;
+  if (content === undefined) return false;
+  // A rollout that has begun has no such word on record any more.
+  const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
+  if (whole.id === serving.trial?.revision.id) return isHeldNow;
+  if (isHeldBack) return isApproved(whole, content, memory);
+  if (invalidSinceMs !== undefined) return false;
+  const isInForce = whole.id === serving.inForce?.revision.id;
+  return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
+}
 
-  #findTakenBack({ whole, content, saidBefore }: Candidate): Problem | undefined {
-    if (content === undefined) return undefined;
-    const said = this.#memory.verdictOf(whole.id, content);
-    const word = takenBackBy(said, saidBefore);
-    return word && toTakenBack(word.reason);
-  }
+/** Whether everybody had this content before, as far as that is remembered. */
+export function wasInForce(
+  content: string,
+  { served, memory }: Pick<Circumstances, 'served' | 'memory'>,
+): boolean {
+  return served.has(content) || memory.wasInForce(content);
+}
 
-  #findLargeRemoval(
-    candidate: Candidate,
-    { content, ruleSet }: BuiltSnapshots,
-    before: RulesBefore | undefined,
-  ): Problem | undefined {
-    const { whole } = candidate;
-    if (this.mayRemove(whole) || this.#isApproved(whole, content)) return undefined;
-    const heldBack = this.#findHeldBack(candidate);
-    if (heldBack !== undefined) {
-      return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
-    }
-    if (before === undefined || before.id === whole.id) return undefined;
-    return findRemoval(before.built.ruleSet, ruleSet);
-  }
+/** Whether it may remove most limits without an approval. */
+export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boolean {
+  return allowsRemoval || saysTrailer(revision, allowRemovalTrailer);
+}
 
-  #isApproved({ id }: Revision, content: string): boolean {
-    return this.#memory.verdictOf(id, content)?.outcome === 'approved';
-  }
+/** What was said of a revision that has become the newest one after `before`; `seen`: the ids of those that were that. */
+export function findSaidBefore(
+  { id }: Revision,
+  content: string | undefined,
+  before: Candidate | undefined,
+  { memory, seen }: { readonly memory: RevisionMemory; readonly seen: ReadonlySet<string> },
+): Said | undefined {
+  if (before === undefined || content === undefined) return undefined;
+  if (before.content === content) return before.saidBefore;
+  const said = memory.verdictOf(id, content);
+  // Other control planes knew it earlier: their verdict is about this try.
+  return said?.revision === id && !seen.has(id) ? undefined : said;
+}
 
-  /** By those that know what it would remove, also where that is not known here, or not any more. */
-  #findHeldBack({ whole, content, saidBefore }: Candidate): Said | undefined {
-    const inForce = this.#memory.inForce?.content;
-    if (content === undefined || inForce === content) return undefined;
-    return heldBackBy(this.#memory.verdictOf(whole.id, content), saidBefore, inForce);
+/** To what everybody had before: that is an undo, which needs no steps. */
+function isBack(
+  whole: Revision,
+  { content }: BuiltSnapshots,
+  { serving, memory }: Circumstances,
+): boolean {
+  const isTried = content === serving.trial?.built.content || saysTrailer(whole, stepsTrailer);
+  return !isTried && memory.wasInForce(content);
+}
+
+/** A revision that changes nothing for anybody has nothing to try. */
+function needsTrial(
+  whole: Revision,
+  { content }: BuiltSnapshots,
+  { serving, memory, rollsOut }: Circumstances,
+): boolean {
+  if (!rollsOut || saysTrailer(whole, nowTrailer)) return false;
+  const before = serving.inForce?.built.content ?? memory.inForce?.content;
+  return before !== undefined && before !== content;
+}
+
+function findTakenBack(
+  { whole, content, saidBefore }: Candidate,
+  memory: RevisionMemory,
+): Problem | undefined {
+  if (content === undefined) return undefined;
+  const word = takenBackBy(memory.verdictOf(whole.id, content), saidBefore);
+  return word && toTakenBack(word.reason);
+}
+
+function findLargeRemoval(
+  candidate: Candidate,
+  { content, ruleSet }: BuiltSnapshots,
+  { before, memory, allowsRemoval }: Circumstances,
+): Problem | undefined {
+  const { whole } = candidate;
+  if (mayRemove(whole, allowsRemoval) || isApproved(whole, content, memory)) return undefined;
+  const heldBack = findHeldBack(candidate, memory);
+  if (heldBack !== undefined) {
+    return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
+  if (before === undefined || before.id === whole.id) return undefined;
+  return findRemoval(before.built.ruleSet, ruleSet);
+}
+
+function isApproved({ id }: Revision, content: string, memory: RevisionMemory): boolean {
+  return memory.verdictOf(id, content)?.outcome === 'approved';
+}
+
+/** By those that know what it would remove, also where that is not known here, or not any more. */
+function findHeldBack(
+  { whole, content, saidBefore }: Candidate,
+  memory: RevisionMemory,
+): Said | undefined {
+  const inForce = memory.inForce?.content;
+  if (content === undefined || inForce === content) return undefined;
+  return heldBackBy(memory.verdictOf(whole.id, content), saidBefore, inForce);
 }
 
 export function toTakenBack(reason: string): Problem {
@@ -248,11 +289,4 @@ export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefine
     `${what}${list === '' ? '' : ` (${list})`}`,
     hint,
   );
-}
-
-/** The oldest one goes. */
-function addBounded(texts: Set<string>, text: string): void {
-  texts.add(text);
-  const [oldest = ''] = texts;
-  if (texts.size > maxSeen) texts.delete(oldest);
 }

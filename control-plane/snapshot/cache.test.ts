@@ -9,7 +9,7 @@ import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts'
 import type { Revision } from '../store/revision.ts';
 import type { RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
-import { createSnapshotCache, type SnapshotCache } from './cache.ts';
+import { SnapshotCache } from './cache.ts';
 import { nodeGroupsFile } from './node-groups.ts';
 import type { NodeIdentity } from './snapshot.ts';
 
@@ -84,7 +84,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const { store = createRevisionStore(given.first ?? revisionOf('a')) } = given;
   const { memory = createMemory(), folder = createRulesFolder(t).path } = given;
   const log = createRecordedLog();
-  const cache = createSnapshotCache({
+  const cache = new SnapshotCache({
     store,
     options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
     encode,
@@ -95,7 +95,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     log,
     clock: given.clock ?? createManualClock(),
   });
-  t.teardown(cache.close);
+  t.teardown(() => cache.close());
   await cache.start();
   const domainOf = (node: NodeIdentity) => {
     const names = [...(cache.current(node)?.resources.keys() ?? ['-'])];

@@ -1,77 +1,39 @@
-// The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last
-// good one while the newest is bad. Decides what becomes of a new revision; served.ts has what every node gets,
+// The snapshots in force, made from the revisions of a store: a whole revision or nothing, and the last good one while
+// the newest is bad. Does what admission.ts judges of a new revision; served.ts has what every node gets,
 // control-plane/rollout decides who gets a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
-import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import type { GovernedRules } from '../policy/policy-guard.ts';
-import {
-  nowTrailer,
-  type Revision,
-  saysTrailer,
-  stepsTrailer,
-  supersedeTrailer,
-  toRevisionInfo,
-  toShortId,
-} from '../store/revision.ts';
+import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { Admission, type RevisionMemory, type RulesBefore, toTakenBack } from './admission.ts';
+import {
+  type Circumstances,
+  findSaidBefore,
+  isOutdated,
+  judge,
+  mayRemove,
+  type RevisionMemory,
+  type RulesBefore,
+  toTakenBack,
+  wasInForce,
+} from './admission.ts';
 import {
   type BuildOptions,
   type BuildOutcome,
   type BuiltSnapshots,
   buildSnapshots,
   createRememberingParser,
+  type Encode,
 } from './build.ts';
-import { createLastGood, type Kept, readKept } from './last-good.ts';
-import { createRevisionLog } from './revision-log.ts';
+import { createLastGood, type Kept, type LastGood, readKept, readNewest } from './last-good.ts';
+import { createRevisionLog, type RevisionLog } from './revision-log.ts';
 import { createServed, type InForce, type Served, type Serving } from './served.ts';
-import type { NodeIdentity } from './snapshot.ts';
+import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
 import { type NewestRevision, type SnapshotState, toSnapshotState } from './snapshot-state.ts';
-
-export interface SnapshotCache
-  extends Pick<Served, 'current' | 'groupOf' | 'compare' | 'onChange'> {
-  /**
-   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial,
-   * or the revision before it is in force, or none is (`current` gives undefined, so that workers keep what they
-   * have). From then on the store is followed. Never rejects for problems of the store or its files; `state` and
-   * the log have them.
-   */
-  start(): Promise<void>;
-  state(): SnapshotState;
-  /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
-   * Returns the end of that. */
-  onNewest(listener: () => void): () => void;
-  /** Looks at the newest revision again where something else is known of it than before: it was approved or taken back,
-   * it is held back, or the memory has been read. */
-  reconsider(): void;
-  /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
-   * unless it is invalid here. */
-  followTrial(revision: Revision): void;
-  /** All other control planes have this revision in force: so has this one from now on. */
-  followInForce(revision: Revision): void;
-  /** Gives the revision on trial to these nodes; all others have what is in force. */
-  offerTrial(isOffered: (node: NodeIdentity) => boolean): void;
-  /** The revision on trial is in force for everybody. */
-  endTrial(): void;
-  /** Nobody has the revision on trial any more: it is refused, for this reason. */
-  takeBackTrial(reason: string): void;
-  /** The rules, to explain decisions; undefined while nothing is in force. */
-  readonly ruleSet: RuleSet | undefined;
-  /** The documents of the rules in force; the same array as long as they are. Empty while there are none. */
-  readonly documents: readonly RuleDocument[];
-  /** The rules in force with their policy; undefined while nothing is. */
-  readonly governed: GovernedRules | undefined;
-  /** Whether everybody had this content before, as far as that is remembered. */
-  wasInForce(content: string): boolean;
-  /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
-  close(): Promise<void>;
-}
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
@@ -81,142 +43,270 @@ export interface SnapshotCacheDeps {
   /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
   readonly rollsOut: boolean;
   readonly memory: RevisionMemory;
-  readonly encode: (message: RateLimitConfigMessage) => Buffer;
+  readonly encode: Encode;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-const firstReadMs = 5_000;
-/** Silence of more than two seconds looks like a program that hangs. */
-const firstReadSaidMs = 2_000;
+/** Revisions and contents that are remembered. */
+const maxRemembered = 1_000;
 
-export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
-  const { store, options, memory, rollsOut, encode, stateDirectory, log, clock } = deps;
-  const lastGood = createLastGood({ stateDirectory, store: store.description, log });
-  const say = createRevisionLog(store.description, log);
-  const nextParse = createRememberingParser();
-  const served = createServed();
-  const admission = new Admission(memory, deps.allowsRemoval);
+export class SnapshotCache implements SnapshotProvider {
+  readonly #deps: SnapshotCacheDeps;
+  readonly #served: Served = createServed();
+  readonly #lastGood: LastGood;
+  readonly #say: RevisionLog;
+  readonly #nextParse = createRememberingParser();
   /** Served by an earlier process; used until this one serves something. */
-  let servedBefore: RulesBefore | undefined;
-  let newest: NewestRevision | undefined;
+  #servedBefore: RulesBefore | undefined;
+  #newest: NewestRevision | undefined;
   /** The newest one, while it is not known what was said of it. */
-  let unexamined: Revision | undefined;
-  const newestListeners = new Set<() => void>();
-  let withdrawn: SnapshotState['withdrawn'];
-  let stopWatching = () => {};
-  const counts = { accepted: 0, refused: 0, takenBack: 0 };
+  #unexamined: Revision | undefined;
+  #withdrawn: SnapshotState['withdrawn'];
+  /** Ids of revisions that have been the newest one, the oldest first. */
+  readonly #seenIds = new Set<string>();
+  /** Contents that this control plane has had in force, the oldest first. */
+  readonly #servedContents = new Set<string>();
+  readonly #counts = { accepted: 0, refused: 0, takenBack: 0 };
+  readonly #newestListeners = new Set<() => void>();
+  #stopWatching = () => {};
 
-  function apply(revision: Revision): void {
-    unexamined = rollsOut && !memory.isKnown ? revision : undefined;
-    if (unexamined !== undefined || revision.id === newest?.whole.id) return;
-    take(revision);
-    for (const listener of [...newestListeners]) listener();
+  constructor(deps: SnapshotCacheDeps) {
+    const { store, stateDirectory, log } = deps;
+    this.#deps = deps;
+    this.#lastGood = createLastGood({ stateDirectory, store: store.description, log });
+    this.#say = createRevisionLog(store.description, log);
   }
 
-  /** Decides what becomes of the newest revision, when it arrives and when something else is known of it. */
-  function take(whole: Revision): void {
-    const outcome = build(whole);
-    const content = outcome.ok ? outcome.built.content : undefined;
-    const before = newest;
-    const now: NewestRevision = {
-      ...admission.toCandidate(whole, content, before),
-      problems: outcome.ok ? outcome.warnings : outcome.problems,
-      invalidSinceMs: undefined,
-      isHeldBack: false,
-      isWaiting: false,
+  /**
+   * Resolves when the store's newest revision has been examined, good or bad: then it is in force, or on trial,
+   * or the revision before it is in force, or none is (`current` gives undefined, so that workers keep what they
+   * have). From then on the store is followed. Never rejects for problems of the store or its files; `state` and
+   * the log have them.
+   */
+  async start(): Promise<void> {
+    const { store, memory, rollsOut } = this.#deps;
+    const { revision, trouble } = await readNewest(this.#deps);
+    const build = (each: Revision) => this.#build(each);
+    const kept = await readKept({ lastGood: this.#lastGood, store, memory, build });
+    if (kept?.outcome?.ok) this.#servedBefore = { id: kept.revision.id, built: kept.outcome.built };
+    // A revision that has not come through its trial goes on with it: workers keep what they have.
+    if (rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
+      this.#restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
+    }
+    const apply = (each: Revision) => this.#apply(each);
+    if (revision !== undefined) apply(revision);
+    const { inForce, trial } = this.#served.now;
+    if (inForce === undefined && trial === undefined) this.#restore(kept, trouble);
+    this.#servedBefore = undefined;
+    this.#stopWatching = store.watch(apply);
+  }
+
+  current(node: NodeIdentity) {
+    return this.#served.current(node);
+  }
+
+  groupOf(node: NodeIdentity) {
+    return this.#served.groupOf(node);
+  }
+
+  compare(node: NodeIdentity) {
+    return this.#served.compare(node);
+  }
+
+  onChange(listener: () => void) {
+    return this.#served.onChange(listener);
+  }
+
+  /** Each time when a revision of the store has become the newest one, also where no node gets anything else.
+   * Returns the end of that. */
+  onNewest(listener: () => void): () => void {
+    this.#newestListeners.add(listener);
+    return () => {
+      this.#newestListeners.delete(listener);
     };
-    newest = now;
-    if (!outcome.ok) {
-      refuse(now, outcome.problems, before);
-      return;
-    }
-    const { built } = outcome;
-    const goesBack = isBack(whole, built);
-    const judgement = admission.judge(now, built, findBefore());
-    const warnings = [...outcome.warnings, ...judgement.warnings];
-    if (judgement.refused.length > 0) {
-      // Its author wants the revision on trial no more all the same.
-      if (goesBack) noteWithdrawn(whole);
-      if (goesBack || served.now.trial?.revision.id === whole.id) {
-        served.change({ trial: undefined });
-      }
-      const { isHeldBack } = judgement;
-      refuse({ ...now, isHeldBack }, [...warnings, ...judgement.refused], before);
-      return;
-    }
-    newest = { ...now, problems: warnings };
-    say.warnings(warnings);
-    if (judgement.exception !== undefined) say.excused(whole, judgement.exception);
-    if (goesBack || !needsTrial(whole, built)) {
-      noteWithdrawn(whole);
-      const isAnswer = before?.invalidSinceMs !== undefined || served.now.inForce === undefined;
-      serve(whole, built, { isAtOnce: true, trial: undefined }, isAnswer);
-    } else tryOut({ ...now, problems: warnings }, built);
   }
 
-  /** Nobody is to have the revision on trial any more. */
-  function noteWithdrawn(by: Revision): void {
-    const { trial } = served.now;
+  state(): SnapshotState {
+    const { store, allowsRemoval } = this.#deps;
+    return toSnapshotState({
+      store: store.status(),
+      newest: this.#newest,
+      serving: this.#served.now,
+      withdrawn: this.#withdrawn,
+      counts: this.#counts,
+      mayRemove: (revision) => mayRemove(revision, allowsRemoval),
+    });
+  }
+
+  /** The rules, to explain decisions; undefined while nothing is in force. */
+  get ruleSet(): RuleSet | undefined {
+    return this.#served.now.inForce?.built.ruleSet;
+  }
+
+  /** The documents of the rules in force; the same array as long as they are. Empty while there are none. */
+  get documents(): readonly RuleDocument[] {
+    return this.#served.now.inForce?.built.documents ?? [];
+  }
+
+  /** The rules in force with their policy; undefined while nothing is. */
+  get governed(): GovernedRules | undefined {
+    return this.#served.now.inForce?.built;
+  }
+
+  /** Whether everybody had this content before, as far as that is remembered. */
+  wasInForce(content: string): boolean {
+    return wasInForce(content, { served: this.#servedContents, memory: this.#deps.memory });
+  }
+
+  /** Looks at the newest revision again where something else is known of it than before: it was approved or taken back,
+   * it is held back, or the memory has been read. */
+  reconsider(): void {
+    if (this.#unexamined !== undefined) {
+      this.#apply(this.#unexamined);
+      return;
+    }
+    const newest = this.#newest;
+    if (newest !== undefined && isOutdated(newest, this.#circumstances())) this.#take(newest.whole);
+  }
+
+  /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
+   * unless it is invalid here. */
+  followTrial(revision: Revision): void {
+    const outcome = this.#build(revision);
+    if (!outcome.ok) return;
+    this.#beginTrial(revision, outcome.built);
+    // A verdict on an earlier try does not count where it is tried again.
+    this.#letThrough(revision, outcome.warnings);
+    const newest = this.#newest;
+    if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
+      const isWaiting = newest.whole.id !== this.#served.now.inForce?.revision.id;
+      this.#newest = { ...newest, isWaiting };
+    }
+  }
+
+  /** All other control planes have this revision in force: so has this one from now on. */
+  followInForce(whole: Revision): void {
+    const outcome = this.#build(whole);
+    if (!outcome.ok) return;
+    this.#serve(whole, outcome.built, { isAtOnce: false, trial: this.#served.now.trial });
+    // The limits for whose removal it was held back are gone everywhere by now.
+    this.#letThrough(whole, outcome.warnings);
+  }
+
+  /** Gives the revision on trial to these nodes; all others have what is in force. */
+  offerTrial(isOffered: (node: NodeIdentity) => boolean): void {
+    const { trial } = this.#served.now;
+    if (trial !== undefined) this.#served.change({ trial: { ...trial, isOffered } });
+  }
+
+  /** The revision on trial is in force for everybody. */
+  endTrial(): void {
+    const { trial } = this.#served.now;
     if (trial === undefined) return;
-    withdrawn = { revision: trial.revision.id, by: by.id };
-    say.withdrawn(trial.revision, by);
+    this.#serve(trial.whole, trial.built, { isAtOnce: false, trial: undefined });
+    this.#takeWaiting();
   }
 
-  function refuse(
-    now: NewestRevision,
-    problems: readonly Problem[],
-    before: NewestRevision | undefined,
-  ): void {
-    newest = { ...now, problems, invalidSinceMs: before?.invalidSinceMs ?? clock.wallMs() };
-    counts.refused++;
-    say.refused(now.whole, problems, served.now.inForce?.revision.id);
-  }
-
-  /** To what everybody had before: that is an undo, which needs no steps. */
-  function isBack(whole: Revision, { content }: BuiltSnapshots): boolean {
-    const isTried = content === served.now.trial?.built.content || saysTrailer(whole, stepsTrailer);
-    return !isTried && memory.wasInForce(content);
-  }
-
-  function findBefore(): RulesBefore | undefined {
-    const { inForce } = served.now;
-    return inForce ? { id: inForce.revision.id, built: inForce.built } : servedBefore;
-  }
-
-  /** A revision that changes nothing for anybody has nothing to try. */
-  function needsTrial(whole: Revision, { content }: BuiltSnapshots): boolean {
-    if (!rollsOut || saysTrailer(whole, nowTrailer)) return false;
-    const before = served.now.inForce?.built.content ?? memory.inForce?.content;
-    return before !== undefined && before !== content;
-  }
-
-  function tryOut(now: NewestRevision, built: BuiltSnapshots): void {
-    const { whole } = now;
-    const { trial } = served.now;
-    if (trial?.whole.id === whole.id) return;
-    if (trial === undefined || saysTrailer(whole, supersedeTrailer)) {
-      beginTrial(whole, built);
-      return;
+  /** Nobody has the revision on trial any more: it is refused, for this reason. */
+  takeBackTrial(reason: string): void {
+    const { trial, inForce } = this.#served.now;
+    if (trial === undefined) return;
+    const { revision } = trial;
+    this.#counts.takenBack++;
+    this.#served.change({ trial: undefined });
+    const problem = toTakenBack(reason);
+    this.#say.refused(revision, [problem], inForce?.revision.id);
+    const newest = this.#newest;
+    if (newest?.whole.id === revision.id) {
+      const problems = [...newest.problems, problem];
+      this.#newest = { ...newest, problems, invalidSinceMs: this.#deps.clock.wallMs() };
     }
-    newest = { ...now, isWaiting: true };
-    say.waits(whole, trial.revision);
+    this.#takeWaiting();
   }
 
-  function beginTrial(whole: Revision, built: BuiltSnapshots): void {
+  /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
+  async close(): Promise<void> {
+    this.#stopWatching();
+    await this.#lastGood.settled();
+  }
+
+  #apply(revision: Revision): void {
+    const { rollsOut, memory } = this.#deps;
+    this.#unexamined = rollsOut && !memory.isKnown ? revision : undefined;
+    if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) return;
+    this.#take(revision);
+    for (const listener of [...this.#newestListeners]) listener();
+  }
+
+  /** Does what is judged of the newest revision, when it arrives and when something else is known of it. */
+  #take(whole: Revision): void {
+    const { memory, clock } = this.#deps;
+    const before = this.#newest;
+    const outcome = this.#build(whole);
+    const content = outcome.ok ? outcome.built.content : undefined;
+    const saidBefore = findSaidBefore(whole, content, before, { memory, seen: this.#seenIds });
+    addBounded(this.#seenIds, whole.id);
+    const candidate = { whole, content, saidBefore };
+    const judgement = judge(candidate, outcome, this.#circumstances());
+    const { becomes, problems, isHeldBack } = judgement;
+    const isRefused = becomes === 'refused' || !outcome.ok;
+    this.#newest = {
+      ...candidate,
+      problems,
+      isHeldBack,
+      isWaiting: becomes === 'waiting',
+      invalidSinceMs: isRefused ? (before?.invalidSinceMs ?? clock.wallMs()) : undefined,
+    };
+    const { inForce, trial } = this.#served.now;
+    if (!isRefused) this.#say.warnings(problems);
+    if (judgement.exception !== undefined) this.#say.excused(whole, judgement.exception);
+    if (judgement.trial === 'withdrawn' && trial !== undefined) {
+      this.#withdrawn = { revision: trial.revision.id, by: whole.id };
+      this.#say.withdrawn(trial.revision, whole);
+    }
+    if (isRefused) {
+      if (judgement.trial !== 'stays') this.#served.change({ trial: undefined });
+      this.#counts.refused++;
+      this.#say.refused(whole, problems, inForce?.revision.id);
+    } else if (becomes === 'in_force') {
+      const isAnswer = before?.invalidSinceMs !== undefined || inForce === undefined;
+      this.#serve(whole, outcome.built, { isAtOnce: true, trial: undefined }, isAnswer);
+    } else if (becomes === 'on_trial' && trial?.whole.id !== whole.id) {
+      this.#beginTrial(whole, outcome.built);
+    } else if (becomes === 'waiting' && trial !== undefined) {
+      this.#say.waits(whole, trial.revision);
+    }
+  }
+
+  #circumstances(): Circumstances {
+    const { memory, allowsRemoval, rollsOut } = this.#deps;
+    const { inForce } = this.#served.now;
+    return {
+      serving: this.#served.now,
+      before: inForce ? { id: inForce.revision.id, built: inForce.built } : this.#servedBefore,
+      memory,
+      served: this.#servedContents,
+      allowsRemoval,
+      rollsOut,
+    };
+  }
+
+  #beginTrial(whole: Revision, built: BuiltSnapshots): void {
+    const { memory, clock } = this.#deps;
     // One that comes while the end of another one is not on record yet does not bring that back.
-    if (withdrawn?.revision === whole.id) withdrawn = undefined;
-    served.change({
+    if (this.#withdrawn?.revision === whole.id) this.#withdrawn = undefined;
+    this.#served.change({
       trial: {
         whole,
         revision: toRevisionInfo(whole),
         sinceMs: clock.wallMs(),
         built,
         saidBefore:
-          newest?.whole.id === whole.id
-            ? newest.saidBefore
+          this.#newest?.whole.id === whole.id
+            ? this.#newest.saidBefore
             : memory.verdictOf(whole.id, built.content),
         isOffered: () => false,
       },
@@ -224,43 +314,49 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
   }
 
   /** `trial`: what only some nodes get from now on. */
-  function serve(
+  #serve(
     whole: Revision,
     built: BuiltSnapshots,
     { isAtOnce, trial }: Pick<InForce, 'isAtOnce'> & Pick<Serving, 'trial'>,
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     isAnswer = true,
   ): void {
-    const before = served.now;
-    counts.accepted++;
+    const { store, rollsOut, clock } = this.#deps;
+    const before = this.#served.now;
+    this.#counts.accepted++;
     const revision = toRevisionInfo(whole);
-    served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
-    admission.noteServed(built.content);
-    lastGood.keep(whole);
+    this.#served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
+    addBounded(this.#servedContents, built.content);
+    this.#lastGood.keep(whole);
     // It is kept in the store as well: control planes without a state read it there.
     if (rollsOut) void store.keepInForce?.(whole);
     const isNews = before.trial !== undefined || before.inForce?.built.content !== built.content;
-    say.inForce(revision, built, isNews, isAnswer);
+    this.#say.inForce(revision, built, isNews, isAnswer);
   }
 
   /** The other control planes have judged otherwise than this one. */
-  function letThrough({ id }: Revision, problems: readonly Problem[]): void {
-    if (newest?.whole.id !== id) return;
-    newest = { ...newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+  #letThrough({ id }: Revision, problems: readonly Problem[]): void {
+    if (this.#newest?.whole.id !== id) return;
+    this.#newest = { ...this.#newest, problems, invalidSinceMs: undefined, isHeldBack: false };
   }
 
   /** Takes the revision that waited for the end of a trial. */
-  function takeWaiting(): void {
-    if (newest?.isWaiting) take(newest.whole);
+  #takeWaiting(): void {
+    if (this.#newest?.isWaiting) this.#take(this.#newest.whole);
   }
 
-  function build(revision: Revision): BuildOutcome {
-    const nowMs = clock.wallMs();
-    return buildSnapshots(revision, options, { encode, nowMs, parse: nextParse() });
+  #build(revision: Revision): BuildOutcome {
+    const { options, encode, clock } = this.#deps;
+    return buildSnapshots(revision, options, {
+      encode,
+      nowMs: clock.wallMs(),
+      parse: this.#nextParse(),
+    });
   }
 
   /** `why`: the reason for serving an earlier revision. */
-  function restore(kept: Kept | undefined, why: string): void {
+  #restore(kept: Kept | undefined, why: string): void {
+    const { log, clock } = this.#deps;
     if (kept === undefined) {
       log.error(`${why}, and no earlier revision was kept: workers get nothing until there is one`);
       return;
@@ -272,139 +368,19 @@ export function createSnapshotCache(deps: SnapshotCacheDeps): SnapshotCache {
     const { revision, outcome } = kept;
     const info = toRevisionInfo(revision);
     if (!outcome.ok) {
-      say.refused(info, outcome.problems, undefined);
+      this.#say.refused(info, outcome.problems, undefined);
       return;
     }
-    served.change({
-      inForce: {
-        revision: info,
-        sinceMs: clock.wallMs(),
-        built: outcome.built,
-        isAtOnce: false,
-      },
-    });
-    say.restored(info, outcome.built, why, clock.wallMs());
+    const { built } = outcome;
+    const sinceMs = clock.wallMs();
+    this.#served.change({ inForce: { revision: info, sinceMs, built, isAtOnce: false } });
+    this.#say.restored(info, built, why, sinceMs);
   }
+}
 
-  /** A hanging store must not keep the last good revision from the workers: reading goes on, and its result arrives
-   * like any other change. */
-  async function readStore(): Promise<{ revision: Revision | undefined; trouble: string }> {
-    const late = Promise.withResolvers<never>();
-    const cancelSaying = clock.after(firstReadSaidMs, () => {
-      log.info(`Reading ${store.description} takes its time; waiting for it`);
-    });
-    const cancel = clock.after(firstReadMs, () => {
-      const seconds = firstReadMs / 1000;
-      late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
-    });
-    try {
-      const revision = await Promise.race([store.read(), late.promise]);
-      return { revision, trouble: `Revision ${toShortId(revision.id)} is not served` };
-    } catch (error) {
-      const trouble = `The store ${store.description} cannot be read (${errorText(error)})`;
-      return { revision: undefined, trouble };
-    } finally {
-      cancelSaying();
-      cancel();
-    }
-  }
-
-  return {
-    async start() {
-      const found = await readStore();
-      const kept = await readKept({ lastGood, store, memory, build });
-      if (kept?.outcome?.ok) {
-        servedBefore = { id: kept.revision.id, built: kept.outcome.built };
-      }
-      // A revision that has not come through its trial goes on with it: workers keep what they have.
-      const { revision } = found;
-      if (rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
-        restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
-      }
-      if (revision !== undefined) apply(revision);
-      const { inForce, trial } = served.now;
-      if (inForce === undefined && trial === undefined) restore(kept, found.trouble);
-      servedBefore = undefined;
-      stopWatching = store.watch(apply);
-    },
-    current: served.current,
-    groupOf: served.groupOf,
-    compare: served.compare,
-    onChange: served.onChange,
-    onNewest(listener) {
-      newestListeners.add(listener);
-      return () => {
-        newestListeners.delete(listener);
-      };
-    },
-    wasInForce: (content) => admission.wasInForce(content),
-    get ruleSet() {
-      return served.now.inForce?.built.ruleSet;
-    },
-    get governed() {
-      return served.now.inForce?.built;
-    },
-    get documents() {
-      return served.now.inForce?.built.documents ?? [];
-    },
-    state: () =>
-      toSnapshotState({
-        ...{ newest, withdrawn, counts, serving: served.now, store: store.status() },
-        mayRemove: (revision) => admission.mayRemove(revision),
-      }),
-    reconsider() {
-      if (unexamined !== undefined) {
-        apply(unexamined);
-        return;
-      }
-      const { inForce, trial } = served.now;
-      const ids = { inForceId: inForce?.revision.id, trialId: trial?.revision.id };
-      if (newest !== undefined && admission.isOutdated(newest, ids)) take(newest.whole);
-    },
-    followTrial(revision) {
-      const outcome = build(revision);
-      if (!outcome.ok) return;
-      beginTrial(revision, outcome.built);
-      // A verdict on an earlier try does not count where it is tried again.
-      letThrough(revision, outcome.warnings);
-      if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
-        newest = { ...newest, isWaiting: newest.whole.id !== served.now.inForce?.revision.id };
-      }
-    },
-    followInForce(whole) {
-      const outcome = build(whole);
-      if (!outcome.ok) return;
-      serve(whole, outcome.built, { isAtOnce: false, trial: served.now.trial });
-      // The limits for whose removal it was held back are gone everywhere by now.
-      letThrough(whole, outcome.warnings);
-    },
-    offerTrial(isOffered) {
-      const { trial } = served.now;
-      if (trial !== undefined) served.change({ trial: { ...trial, isOffered } });
-    },
-    endTrial() {
-      const { trial } = served.now;
-      if (trial === undefined) return;
-      serve(trial.whole, trial.built, { isAtOnce: false, trial: undefined });
-      takeWaiting();
-    },
-    takeBackTrial(reason) {
-      const { trial, inForce } = served.now;
-      if (trial === undefined) return;
-      const { revision } = trial;
-      counts.takenBack++;
-      served.change({ trial: undefined });
-      const problem = toTakenBack(reason);
-      say.refused(revision, [problem], inForce?.revision.id);
-      if (newest?.whole.id === revision.id) {
-        const problems = [...newest.problems, problem];
-        newest = { ...newest, problems, invalidSinceMs: clock.wallMs() };
-      }
-      takeWaiting();
-    },
-    async close() {
-      stopWatching();
-      await lastGood.settled();
-    },
-  };
+/** The oldest one goes. */
+function addBounded(texts: Set<string>, text: string): void {
+  texts.add(text);
+  const [oldest = ''] = texts;
+  if (texts.size > maxRemembered) texts.delete(oldest);
 }

@@ -1,9 +1,10 @@
-// The last good revision on disk, and what a start has of it before the newest revision of the store.
+// What a start has: the newest revision of the store, and the last good one on disk.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorText } from '../../shared/errors.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Revision } from '../store/revision.ts';
+import { type Revision, toShortId } from '../store/revision.ts';
 import { readRevisionFile, writeRevisionFile } from '../store/revision-file.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { RevisionMemory } from './admission.ts';
@@ -101,5 +102,39 @@ export async function readKept(sources: KeptSources): Promise<Kept | undefined> 
     } catch (error) {
       return { trouble: `${trouble}: ${errorText(error)}` };
     }
+  }
+}
+
+const firstReadMs = 5_000;
+/** Silence of more than two seconds looks like a program that hangs. */
+const firstReadSaidMs = 2_000;
+
+/**
+ * The newest revision of the store, unless that hangs: it must not keep the last good revision from the workers. Reading
+ * goes on, and its result arrives like any other change. `trouble`: why another revision is served.
+ */
+export async function readNewest(sources: {
+  readonly store: Pick<ConfigStore, 'read' | 'description'>;
+  readonly log: Log;
+  readonly clock: Clock;
+}): Promise<{ readonly revision: Revision | undefined; readonly trouble: string }> {
+  const { store, log, clock } = sources;
+  const late = Promise.withResolvers<never>();
+  const cancelSaying = clock.after(firstReadSaidMs, () => {
+    log.info(`Reading ${store.description} takes its time; waiting for it`);
+  });
+  const cancel = clock.after(firstReadMs, () => {
+    const seconds = firstReadMs / 1000;
+    late.reject(new AppError('store', `no answer within ${seconds}s, it is still asked`));
+  });
+  try {
+    const revision = await Promise.race([store.read(), late.promise]);
+    return { revision, trouble: `Revision ${toShortId(revision.id)} is not served` };
+  } catch (error) {
+    const trouble = `The store ${store.description} cannot be read (${errorText(error)})`;
+    return { revision: undefined, trouble };
+  } finally {
+    cancelSaying();
+    cancel();
   }
 }

@@ -19,7 +19,7 @@ import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { createRecordKeeper, directoryTiming } from '../../control-plane/rollout/record-keeper.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
-import { createSnapshotCache } from '../../control-plane/snapshot/cache.ts';
+import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
@@ -79,7 +79,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     log,
     clock,
   });
-  const snapshots = createSnapshotCache({
+  const snapshots = new SnapshotCache({
     store,
     options,
     encode,

@@ -15,7 +15,7 @@ import {
   type RecordKeeper,
 } from '../../control-plane/rollout/record-keeper.ts';
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
-import { createSnapshotCache, type SnapshotCache } from '../../control-plane/snapshot/cache.ts';
+import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
 import type { Revision } from '../../control-plane/store/revision.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
@@ -412,7 +412,7 @@ export async function startSimulatedFleet(
       clock: ownClock,
     });
     const ownStore = storeFor(process);
-    const cache = createSnapshotCache({
+    const cache = new SnapshotCache({
       store: ownStore,
       options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
       encode,

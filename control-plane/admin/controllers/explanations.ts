@@ -83,8 +83,9 @@ export class Default extends AdminController {
   }
 
   private findInForce() {
-    const { ruleSet, documents, state } = this.api.snapshots;
-    const { inForce } = state();
+    const { snapshots } = this.api;
+    const { ruleSet, documents } = snapshots;
+    const { inForce } = snapshots.state();
     if (ruleSet === undefined || inForce === undefined) {
       throw this.refuse(503, 'nothing is in force yet');
     }

@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createSnapshotCache, type SnapshotCache } from '../../../control-plane/snapshot/cache.ts';
+import { SnapshotCache } from '../../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../../control-plane/store/directory-store.ts';
 import { createGitStore } from '../../../control-plane/store/git-store.ts';
 import type { ConfigStore } from '../../../control-plane/store/store.ts';
@@ -47,7 +47,7 @@ async function start(
   const log = createRecordedLog();
   const store = openStore(log);
   let approved: string | undefined;
-  const cache = createSnapshotCache({
+  const cache = new SnapshotCache({
     store,
     options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
     encode: rateLimitConfig.serialize,
