@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Outcomes } from '../rollout/outcomes.ts';
+import type { Outcomes } from '../record/outcomes.ts';
 import { findDeeds, toDeeds } from './activity-json.ts';
 
 const outcome = (kind: Outcomes[number]['kind'], atMs: number, more = {}): Outcomes[number] => ({

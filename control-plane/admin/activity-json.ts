@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
 import type { ActivityEntry } from '../activity/activity.ts';
-import type { Outcomes } from '../rollout/outcomes.ts';
+import type { Outcomes } from '../record/outcomes.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';

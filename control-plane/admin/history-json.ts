@@ -5,7 +5,7 @@ import type { RuleSeries } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../last-hour/marks.ts';
-import type { Outcomes } from '../rollout/outcomes.ts';
+import type { Outcomes } from '../record/outcomes.ts';
 import { toTime } from './revision-json.ts';
 import { round } from './traffic-json.ts';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import type { OutcomeOnRecord, Outcomes } from '../rollout/outcomes.ts';
+import type { OutcomeOnRecord, Outcomes } from '../record/outcomes.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toRevisionOutcomes } from './revision-outcome.ts';
 

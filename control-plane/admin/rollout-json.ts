@@ -2,9 +2,9 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
+import type { Verdict } from '../record/record.ts';
 import { maxErrorPoints, maxOverLimitFactor } from '../rollout/judgement.ts';
 import type { RolloutPlan } from '../rollout/plan.ts';
-import type { Verdict } from '../rollout/record.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';

@@ -1,7 +1,8 @@
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import type { MemoryState, RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState } from '../record/bookkeeping.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import {
   createResource,
   createSnapshot,

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import type { MemoryState, Phase, RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState } from '../record/bookkeeping.ts';
+import type { Phase, RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';

@@ -5,7 +5,7 @@ import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
 import { toTime } from '../admin/revision-json.ts';
-import type { OutcomeOnRecord, Outcomes } from '../rollout/outcomes.ts';
+import type { OutcomeOnRecord, Outcomes } from '../record/outcomes.ts';
 import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 

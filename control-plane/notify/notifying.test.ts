@@ -7,7 +7,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
-import type { OutcomeOnRecord } from '../rollout/outcomes.ts';
+import type { OutcomeOnRecord } from '../record/outcomes.ts';
 import { createNotifying } from './notifying.ts';
 
 const outcomeOf = (number: number, kind: OutcomeOnRecord['kind']): OutcomeOnRecord => ({

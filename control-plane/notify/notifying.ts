@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Examine } from '../admin/examination.ts';
-import type { Outcomes } from '../rollout/outcomes.ts';
+import type { Outcomes } from '../record/outcomes.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toNotification } from './notification.ts';
 import { createNotifier, type NotifierDeps } from './notifier.ts';

@@ -3,7 +3,7 @@ import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
-import { verdictOf } from './record.ts';
+import { verdictOf } from '../record/record.ts';
 
 const outcomeOf = (fleet: SimulatedFleet) => fleet.readRecord()?.rollout?.outcome;
 const revisionWith = (number: number, limits: number) => ({

@@ -1,5 +1,5 @@
 // Changes the record by a decision, or by somebody's action. Pure.
-import type { Change } from './decide.ts';
+
 import {
   openRolloutOf,
   type RolloutOnRecord,
@@ -9,7 +9,8 @@ import {
   type Word,
   withEnd,
   withoutVerdict,
-} from './record.ts';
+} from '../record/record.ts';
+import type { Change } from './decide.ts';
 
 export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
 

@@ -1,10 +1,10 @@
 import test from 'ava';
+import { emptyRecord, type RolloutOnRecord, type RolloutRecord } from '../record/record.ts';
 import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { parseRolloutPlan } from './plan.ts';
 import { createIsWithin, toPools } from './pools.ts';
-import { emptyRecord, type RolloutOnRecord, type RolloutRecord } from './record.ts';
 import type { Member, View } from './view.ts';
 
 interface Given {

@@ -2,16 +2,16 @@
 // puts the change on record, from which every control plane takes it.
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
-import { toShortId } from '../store/revision.ts';
-import type { RolloutPlan } from './plan.ts';
-import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
   toReplaced,
   verdictOf,
-} from './record.ts';
+} from '../record/record.ts';
+import { toShortId } from '../store/revision.ts';
+import type { RolloutPlan } from './plan.ts';
+import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
 import type { Phase } from './rollout-state.ts';
 import type { Member, View } from './view.ts';
 

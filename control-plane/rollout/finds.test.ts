@@ -2,7 +2,6 @@
 import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
-import type { Revision } from '../store/revision.ts';
 import {
   emptyRecord,
   mergeRecords,
@@ -13,8 +12,9 @@ import {
   verdictOf,
   withEnd,
   withVerdict,
-} from './record.ts';
-import { directoryTiming, gitTiming } from './record-keeper.ts';
+} from '../record/record.ts';
+import { directoryTiming, gitTiming } from '../record/record-keeper.ts';
+import type { Revision } from '../store/revision.ts';
 
 /** The content of `before` under a new id. */
 function again(number: number, before: number, message?: string): Revision {

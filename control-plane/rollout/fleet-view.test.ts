@@ -1,9 +1,9 @@
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
+import type { RolloutOnRecord } from '../record/record.ts';
 import { type GoneFacts, noPeers, type PeerFacts, type WorkerFacts } from './facts.ts';
 import { createFleetView, type Look } from './fleet-view.ts';
 import { placeOf, toPools } from './pools.ts';
-import type { RolloutOnRecord } from './record.ts';
 
 const rollout: RolloutOnRecord = {
   id: 'id',

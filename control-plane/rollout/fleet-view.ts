@@ -1,6 +1,7 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began.
 import type { Clock } from '../../shared/clock.ts';
+import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type GoneFacts,
   type PeerFacts,
@@ -10,7 +11,6 @@ import {
 } from './facts.ts';
 import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
-import type { RolloutOnRecord } from './record.ts';
 import type { Gone, Member, Seen } from './view.ts';
 
 export interface Look {

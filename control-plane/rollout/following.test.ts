@@ -3,9 +3,9 @@
 import test, { type ExecutionContext } from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
+import { emptyRecord, toRecordText, withVerdict } from '../record/record.ts';
+import { gitTiming } from '../record/record-keeper.ts';
 import type { Revision } from '../store/revision.ts';
-import { emptyRecord, toRecordText, withVerdict } from './record.ts';
-import { gitTiming } from './record-keeper.ts';
 
 /** Counts how often a revision is read. */
 function countReads({ store }: SimulatedFleet, revision: string) {

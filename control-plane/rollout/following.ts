@@ -2,14 +2,20 @@
 // control plane that stood still or was cut off catches up. Decides nothing.
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
+import type { Bookkeeping } from '../record/bookkeeping.ts';
+import {
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  takenBackOf,
+} from '../record/record.ts';
+import type { RecordKeeper } from '../record/record-keeper.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
-import { openRolloutOf, type RolloutOnRecord, type RolloutRecord, takenBackOf } from './record.ts';
-import type { RecordKeeper } from './record-keeper.ts';
 
 /** The rollout of the revision on trial, as this control plane has it. */
 export interface Running
@@ -36,15 +42,11 @@ export interface Following {
 }
 
 export interface FollowingDeps {
-  /** Undefined: every worker gets a new revision at once. */
-  readonly plan: RolloutPlan | undefined;
+  readonly plan: RolloutPlan;
   readonly snapshots: SnapshotCache;
   readonly keeper: RecordKeeper;
   readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
-  /** Nobody wants the revision of this rollout any more. */
-  readonly giveWay: (open: RolloutOnRecord, newest: string) => Promise<unknown>;
-  /** Whether this content in force is not on record yet, and will be. */
-  readonly isUnwritten: (content: string) => boolean;
+  readonly bookkeeping: Pick<Bookkeeping, 'giveWay' | 'isUnwritten'>;
   readonly clock: Clock;
 }
 
@@ -52,7 +54,7 @@ export interface FollowingDeps {
 const retryMs = 5_000;
 
 export function createFollowing(deps: FollowingDeps): Following {
-  const { plan, snapshots, keeper, store, clock } = deps;
+  const { plan, snapshots, keeper, store, bookkeeping, clock } = deps;
   let running: Running | undefined;
   let serves: string | undefined;
   /** The rollout of a revision that is looked for, and since when. */
@@ -62,7 +64,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   /** The revision in force on record that is not here, and when it was last looked for. */
   let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
 
-  function begin(trial: TrialState | undefined, plan: RolloutPlan, record: RolloutRecord): void {
+  function begin(trial: TrialState | undefined, record: RolloutRecord): void {
     if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
     running = trial && {
       ...trial,
@@ -138,7 +140,7 @@ export function createFollowing(deps: FollowingDeps): Following {
     if (now.trial?.revision.id === open.revision) return;
     if (revision !== undefined) snapshots.followTrial(revision);
     else if (isPast || keeper.isVacant || keeper.leads) {
-      await deps.giveWay(open, newest.revision.id);
+      await bookkeeping.giveWay(open, newest.revision.id);
     }
   }
 
@@ -152,7 +154,8 @@ export function createFollowing(deps: FollowingDeps): Following {
     const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
     // Unless it is in steps, or was, which this control plane took for what it served already.
     const isTried = record.rollout?.revision === inForce?.revision.id;
-    if (inForce?.isAtOnce && !isTried && (isNewest || deps.isUnwritten(inForce.content))) return;
+    if (inForce?.isAtOnce && !isTried && (isNewest || bookkeeping.isUnwritten(inForce.content)))
+      return;
     const nowMs = clock.monotonicMs();
     if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
     missed = { content: wanted.content, atMs: nowMs };
@@ -183,16 +186,13 @@ export function createFollowing(deps: FollowingDeps): Following {
       const { record } = keeper;
       const open = openRolloutOf(record);
       const { trial } = snapshots.state();
-      if (plan !== undefined) {
-        begin(trial, plan, record);
-        if (running !== undefined && open?.revision !== running.revision) settle(running, record);
-        const isHere = open === undefined || open.revision === running?.revision;
-        serves = isHere ? keeper.contentId : undefined;
-        if (running !== undefined && open?.revision === running.revision) offer(running, open);
-        else if (open !== undefined && !trial?.supersedes) seek(open);
-        catchUp(record);
-      }
-      snapshots.reconsider();
+      begin(trial, record);
+      if (running !== undefined && open?.revision !== running.revision) settle(running, record);
+      const isHere = open === undefined || open.revision === running?.revision;
+      serves = isHere ? keeper.contentId : undefined;
+      if (running !== undefined && open?.revision === running.revision) offer(running, open);
+      else if (open !== undefined && !trial?.supersedes) seek(open);
+      catchUp(record);
     },
   };
 }

@@ -5,16 +5,16 @@ import { hostname } from 'node:os';
 import type { Audit } from '../activity/audit.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
+import type { Outcomes } from '../record/outcomes.ts';
+import { openOwnText } from '../record/own-text.ts';
+import { openRolloutOf } from '../record/record.ts';
+import { createRecordKeeper, directoryTiming, gitTiming } from '../record/record-keeper.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
-import type { Outcomes } from './outcomes.ts';
-import { openOwnText } from './own-text.ts';
 import type { AskPeers } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { openRolloutOf } from './record.ts';
-import { createRecordKeeper, directoryTiming, gitTiming } from './record-keeper.ts';
 import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
 
 export interface RolloutSettings extends StoreSettings {

@@ -1,6 +1,4 @@
 // The state of a rollout, for API, commands and metrics.
-import type { Outcomes } from './outcomes.ts';
-import type { Verdict } from './record.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
@@ -42,19 +40,3 @@ export type Phase =
   | 'paused'
   | 'indivisible'
   | 'taking_back';
-
-/** Where what control planes have to remember is. */
-export interface MemoryState {
-  /** For people: beside the rules. */
-  readonly place: string;
-  /** Why it is in the state directory alone; undefined where it is shared. */
-  readonly alone: string | undefined;
-  /** Why it cannot be read or written now. */
-  readonly trouble: string | undefined;
-  /** It is in the state directory alone, and that was empty at the start. */
-  readonly isForgetful: boolean;
-  /** The verdicts on revisions that were not simply served, the newest first. */
-  readonly words: readonly Verdict[];
-  /** The outcomes of the last revisions, the newest first. */
-  readonly outcomes: Outcomes;
-}

@@ -7,8 +7,8 @@ import {
   type SimulatedFleet,
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
+import { gitTiming } from '../record/record-keeper.ts';
 import type { Revision } from '../store/revision.ts';
-import { gitTiming } from './record-keeper.ts';
 
 const refused: Effect = { isRefused: true };
 const limiting: Effect = { overLimit: 0.5 };

@@ -1,12 +1,20 @@
 // Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others
-// before the next ones get it; otherwise it is taken back. One loop: following.ts serves the revisions on record,
-// remembering.ts puts on record all that has to outlive the process, and decide.ts decides on the next step. A
-// decision changes nothing but the record; all control planes follow that, the leader too (behaviour:
-// record-before-workers).
+// before the next ones get it; otherwise it is taken back. In the loop of record/bookkeeping.ts following.ts serves the
+// revisions on record, and decide.ts decides on the next step. A decision changes nothing but the record; all control
+// planes follow that, the leader too (behaviour: record-before-workers). Without steps only that loop runs.
 import { isDeepStrictEqual } from 'node:util';
-import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Counted } from '../fleet/fleet.ts';
+import { Bookkeeping, type MemoryState } from '../record/bookkeeping.ts';
+import {
+  heldBackOf,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  takenBackOf,
+} from '../record/record.ts';
+import type { ChangeRecord, RecordKeeper } from '../record/record-keeper.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -17,21 +25,10 @@ import { type Change, type Decision, decide, foreseeIndivisible } from './decide
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
 import { createFleetView } from './fleet-view.ts';
 import { createFollowing, type Running } from './following.ts';
-import { type AskPeers, createPeerWatch } from './peer-watch.ts';
+import { type AskPeers, createPeerWatch, type PeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
 import { isGiven } from './pools.ts';
-import {
-  heldBackOf,
-  openRolloutOf,
-  type RolloutOnRecord,
-  type RolloutRecord,
-  takenBackOf,
-  toReplaced,
-  withVerdict,
-} from './record.ts';
-import type { ChangeRecord, RecordKeeper } from './record-keeper.ts';
-import { createRemembering } from './remembering.ts';
-import type { MemoryState, RolloutState } from './rollout-state.ts';
+import type { RolloutState } from './rollout-state.ts';
 import type { View } from './view.ts';
 
 /** An action of the control plane by itself, for the audit log. */
@@ -89,57 +86,65 @@ export interface RolloutDeps {
   readonly clock: Clock;
 }
 
-const lookMs = 1_000;
-/** How often peers are told of a record that this control plane wrote while no rollout is under way. */
-const maxTold = 5;
 /** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
 const storeMs = 5_000;
-const handOverMs = 3_000;
 /** A leader that has neither asked nor written for so long may be gone. */
 const ledMs = 5_000;
 
 export function createRollout(deps: RolloutDeps): Rollout {
+  const { plan, isTold, repositoryFolder, snapshots, keeper, clock } = deps;
+  const peerWatch = createPeerWatch(deps.askPeers, keeper.noteNews, clock);
+  const bookkeeping = new Bookkeeping({
+    ...{ rollsOut: plan !== undefined, isTold, repositoryFolder, snapshots, keeper, clock },
+    askPeers: deps.askPeers && peerWatch.ask,
+  });
+  return plan === undefined
+    ? createAtOnce(deps, bookkeeping)
+    : createSteps({ ...deps, plan }, bookkeeping, peerWatch);
+}
+
+/** Everybody gets a revision at once: there is nothing to decide. */
+function createAtOnce(deps: RolloutDeps, bookkeeping: Bookkeeping): Rollout {
+  const { keeper, clock } = deps;
+  return {
+    plan: undefined,
+    start: () => bookkeeping.start(),
+    state: () => undefined,
+    warning: () => undefined,
+    memory: () => bookkeeping.memory(),
+    act: async () => 'no rollout is under way',
+    approve: (revision, reason, by) => bookkeeping.approveNewest(revision, reason, by),
+    wasInForce: keeper.wasInForce,
+    undo(reason, by) {
+      const open = openRolloutOf(keeper.record);
+      if (open !== undefined) void bookkeeping.abort(open, reason, by);
+    },
+    tellPeer(contentId) {
+      if (contentId !== undefined) keeper.noteNews(contentId);
+      const facts = readOwnFacts(deps, undefined, clock.monotonicMs());
+      return { record: keeper.contentId, serves: null, lacks: false, ...facts };
+    },
+    stop: () => bookkeeping.stop(),
+  };
+}
+
+function createSteps(
+  deps: RolloutDeps & { readonly plan: RolloutPlan },
+  bookkeeping: Bookkeeping,
+  peerWatch: PeerWatch,
+): Rollout {
   const { plan, snapshots, keeper, log, clock } = deps;
   const fleet = createFleetView(clock);
-  const peerWatch = createPeerWatch(deps.askPeers, keeper.noteNews, clock);
-  const remembering = createRemembering({
-    rollsOut: plan !== undefined,
-    isTold: deps.isTold,
-    repositoryFolder: deps.repositoryFolder,
-    snapshots,
-    keeper,
-    write,
-    giveWay,
-    clock,
-  });
-  const { isUnwritten } = remembering;
-  const following = createFollowing({ ...deps, giveWay, isUnwritten });
+  const following = createFollowing({ ...deps, bookkeeping });
   let view: View | undefined;
   let decision: Omit<Decision, 'change'> = { phase: 'gathering', text: '' };
-  let told = { contentId: '', times: 0 };
   let ledAtMs = clock.monotonicMs();
   let ledBy = keeper.contentId;
-  let stops: (() => void)[] = [];
-  let isLooking = false;
-  let isWriting = false;
   let storeAtMs = clock.monotonicMs();
   let hasForeseen = false;
-  let isStopped = false;
 
-  function lookOnce(): void {
-    // A look changes the snapshots, which triggers another one.
-    if (isLooking || isStopped) return;
-    isLooking = true;
-    look();
-    isLooking = false;
-  }
-
-  function look(): void {
-    following.follow();
-    remembering.remember(!isWriting);
-    const { trial, newest } = snapshots.state();
-    keeper.tick(trial !== undefined || newest?.isHeldBack === true || isOpen());
-    tellPeers();
+  function decideNow(): void {
+    const { trial } = snapshots.state();
     const { running } = following;
     if (running !== undefined) decideOn(running);
     else lookAhead();
@@ -154,10 +159,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
     void deps.store.trigger();
   }
 
-  function isOpen(): boolean {
-    return openRolloutOf(keeper.record) !== undefined;
-  }
-
   /** Nothing is rolled out. */
   function lookAhead(): void {
     fleet.noteCount(deps.workers.list().length);
@@ -169,8 +170,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   /** Before there is a revision to roll out: peers may have more workers. */
   function foresee(): string | undefined {
-    const isKnown = deps.askPeers === undefined && following.running === undefined;
-    if (plan === undefined || !isKnown) return undefined;
+    if (deps.askPeers !== undefined || following.running !== undefined) return undefined;
     const workers = deps.workers.list();
     return foreseeIndivisible(
       workers.map((worker) => ({
@@ -179,15 +179,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
       })),
       plan,
     );
-  }
-
-  /** The leader asks all the time; others hear of what is new when they are asked. */
-  function tellPeers(): void {
-    if (keeper.alone !== undefined || !keeper.leads) return;
-    const { contentId } = keeper;
-    if (told.contentId !== contentId) told = { contentId, times: 0 };
-    if (isOpen() || told.times < maxTold) peerWatch.ask(contentId);
-    told.times++;
   }
 
   function decideOn(now: Running): void {
@@ -221,7 +212,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     decision = takenBack
       ? { phase: 'taking_back', text: [takenBack.reason, keeper.trouble ?? []].flat().join('; ') }
       : { phase, text: keeper.trouble ?? text };
-    if (isWriting) return;
+    if (bookkeeping.isWriting) return;
     if (takenBack !== undefined) void takeBack(now, takenBack.reason, takenBack.by);
     else if (change !== undefined) void perform(now, change, record);
   }
@@ -246,7 +237,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     if (change.kind === 'begin') return begin(now, isSame);
     if (change.kind === 'lead') return lead(now, seen);
     if (change.kind === 'take_back') return void (await takeBack(now, change.reason, ''));
-    const isWritten = await write((record) =>
+    const isWritten = await bookkeeping.write((record) =>
       isSame(record) ? withChange(record, change, clock.wallMs()) : undefined,
     );
     if (!isWritten) return;
@@ -263,7 +254,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
 
   async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
     const rollout = toBegun(now);
-    const isWritten = await write((record) => {
+    const isWritten = await bookkeeping.write((record) => {
       // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
       // trial.
       const isInForce = record.inForce[0]?.content === rollout.content;
@@ -279,7 +270,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     fleet.gatherAgain();
     peerWatch.reset();
     const isSame = leader.name === keeper.name;
-    const isWritten = await write((record) =>
+    const isWritten = await bookkeeping.write((record) =>
       record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
         ? { ...record, after: isSame ? '' : leader.name }
         : undefined,
@@ -299,7 +290,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const { endedBefore } = now;
     const change: ChangeRecord = (record) =>
       withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore });
-    const written = write(change);
+    const written = bookkeeping.write(change);
     snapshots.offerTrial(() => false);
     const isWritten = await written;
     if (!isWritten && keeper.trouble !== undefined) keeper.keepTakenBack(change);
@@ -309,31 +300,17 @@ export function createRollout(deps: RolloutDeps): Rollout {
     return isWritten;
   }
 
-  /** Nobody wants its revision any more. */
-  function giveWay(open: RolloutOnRecord, newest: string): Promise<boolean> {
-    return writeAction(open, 'abort', toReplaced(newest), '');
-  }
-
   function writeAction(
     { id }: RolloutOnRecord,
     action: RolloutAction,
     reason: string,
     by: string,
   ): Promise<boolean> {
-    return write((record) =>
+    return bookkeeping.write((record) =>
       openRolloutOf(record)?.id === id
         ? withAction(record, action, { reason, by, atMs: clock.wallMs() })
         : undefined,
     );
-  }
-
-  async function write(change: ChangeRecord): Promise<boolean> {
-    if (isStopped) return false;
-    isWriting = true;
-    const isWritten = await keeper.write(change);
-    isWriting = false;
-    if (isWritten) lookOnce();
-    return isWritten;
   }
 
   function say({ revision }: Running, to: (text: string) => void, what: string): void {
@@ -349,7 +326,7 @@ export function createRollout(deps: RolloutDeps): Rollout {
     const open = openRolloutOf(keeper.record);
     if (running !== undefined) void takeBack(running, reason, by);
     if (open === undefined || open.revision === running?.revision) return;
-    void writeAction(open, 'abort', reason, by);
+    void bookkeeping.abort(open, reason, by);
   }
 
   async function act(
@@ -378,14 +355,8 @@ export function createRollout(deps: RolloutDeps): Rollout {
   return {
     plan,
     start() {
-      keeper.onChange(lookOnce);
-      stops = [
-        snapshots.onChange(lookOnce),
-        // Somebody may mend it before the next look that is due.
-        snapshots.onNewest(lookOnce),
-        repeatAfter(clock, lookMs, lookOnce),
-      ];
-      lookOnce();
+      bookkeeping.attach({ follow: following.follow, decide: decideNow });
+      bookkeeping.start();
     },
     state() {
       const { running } = following;
@@ -420,40 +391,18 @@ export function createRollout(deps: RolloutDeps): Rollout {
       };
     },
     warning: foresee,
-    memory: () => ({
-      place: keeper.place,
-      alone: keeper.alone,
-      trouble: keeper.trouble,
-      isForgetful: keeper.isForgetful,
-      words: keeper.record.verdicts,
-      outcomes: keeper.record.outcomes,
-    }),
+    memory: () => bookkeeping.memory(),
     act,
     async approve(revision, reason, by) {
-      const { newest } = snapshots.state();
       if (following.running?.revision === revision && decision.phase === 'indivisible') {
         return act('promote', `approved by ${by}: ${reason}`, by);
       }
-      const approve = async (content: string) => {
-        const verdict = { revision, content, outcome: 'approved', reason, by } as const;
-        const isWritten = await write((record) =>
-          withVerdict(record, { ...verdict, atMs: clock.wallMs() }),
-        );
-        return isWritten
-          ? undefined
-          : (keeper.trouble ?? 'it could not be put on record: try again');
-      };
       // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
       const open = openRolloutOf(keeper.record);
       const isNew = open?.revision === revision && !isGiven(open);
-      if (isNew && !keeper.leads) return approve(open.content);
-      const id = toShortId(revision);
-      if (newest?.revision.id !== revision) {
-        return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
-      }
-      if (!newest.isHeldBack || newest.content === undefined)
-        return `revision ${id} is not held back`;
-      return approve(newest.content);
+      return isNew && !keeper.leads
+        ? bookkeeping.approve({ revision, content: open.content, reason, by })
+        : bookkeeping.approveNewest(revision, reason, by);
     },
     wasInForce: keeper.wasInForce,
     undo,
@@ -466,16 +415,6 @@ export function createRollout(deps: RolloutDeps): Rollout {
       const facts = readOwnFacts(deps, running?.pools, clock.monotonicMs());
       return { record: keeper.contentId, serves, lacks, ...facts };
     },
-    async stop() {
-      isStopped = true;
-      // An end may be on its way to the record.
-      const wasOpen = isOpen();
-      for (const end of stops) end();
-      const late = Promise.withResolvers<void>();
-      const cancel = clock.after(handOverMs, late.resolve);
-      await Promise.race([keeper.handOver(), late.promise]);
-      cancel();
-      if (keeper.alone === undefined && wasOpen) peerWatch.ask(keeper.contentId);
-    },
+    stop: () => bookkeeping.stop(),
   };
 }

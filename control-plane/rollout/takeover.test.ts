@@ -6,9 +6,9 @@ import {
   type SimulatedFleet,
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
+import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from '../record/record.ts';
+import { directoryTiming, gitTiming } from '../record/record-keeper.ts';
 import { createIsWithin, placeOf } from './pools.ts';
-import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from './record.ts';
-import { directoryTiming, gitTiming } from './record-keeper.ts';
 
 const plan = '20%:5s,50%:5s,100%';
 const timings = { directory: directoryTiming, git: gitTiming };

@@ -19,7 +19,7 @@ import {
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import type { Serving } from './served.ts';
 
-/** The verdicts on revisions that outlive a control plane: given by rollout/record-keeper.ts. */
+/** The verdicts on revisions that outlive a control plane: given by record/record-keeper.ts. */
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
   readonly isKnown: boolean;

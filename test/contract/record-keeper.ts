@@ -1,7 +1,7 @@
 // The contract of the record that control planes share, and of who leads by it, run over each kind of shared
 // text, with time that the test turns.
 import type { ExecutionContext, TestFn } from 'ava';
-import type { OwnText } from '../../control-plane/rollout/own-text.ts';
+import type { OwnText } from '../../control-plane/record/own-text.ts';
 import {
   type RolloutOnRecord,
   type RolloutRecord,
@@ -10,12 +10,12 @@ import {
   withEnd,
   withInForce,
   withVerdict,
-} from '../../control-plane/rollout/record.ts';
+} from '../../control-plane/record/record.ts';
 import {
   createRecordKeeper,
   type LeaderTiming,
   type RecordKeeper,
-} from '../../control-plane/rollout/record-keeper.ts';
+} from '../../control-plane/record/record-keeper.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';

@@ -17,7 +17,7 @@ import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.t
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
-import { createRecordKeeper, directoryTiming } from '../../control-plane/rollout/record-keeper.ts';
+import { createRecordKeeper, directoryTiming } from '../../control-plane/record/record-keeper.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';

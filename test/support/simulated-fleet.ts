@@ -4,16 +4,16 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import type { Counted } from '../../control-plane/fleet/fleet.ts';
-import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
-import type { OwnText } from '../../control-plane/rollout/own-text.ts';
-import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
-import { parseRecord, type RolloutRecord } from '../../control-plane/rollout/record.ts';
+import type { OwnText } from '../../control-plane/record/own-text.ts';
+import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
 import {
   createRecordKeeper,
   directoryTiming,
   type LeaderTiming,
   type RecordKeeper,
-} from '../../control-plane/rollout/record-keeper.ts';
+} from '../../control-plane/record/record-keeper.ts';
+import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
+import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';

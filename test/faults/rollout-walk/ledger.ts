@@ -1,12 +1,12 @@
 // What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
 // nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
 import { isDeepStrictEqual } from 'node:util';
-import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
 import {
   openRolloutOf,
   parseRecord,
   type RolloutRecord,
-} from '../../../control-plane/rollout/record.ts';
+} from '../../../control-plane/record/record.ts';
+import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
 import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
 import {
   numberOf,

@@ -1,6 +1,6 @@
 // One walk from its start to its end: what happens, second by second, and what did not hold.
 
-import { directoryTiming, gitTiming } from '../../../control-plane/rollout/record-keeper.ts';
+import { directoryTiming, gitTiming } from '../../../control-plane/record/record-keeper.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createRandom } from '../../support/random.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet.ts';

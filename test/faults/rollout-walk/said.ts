@@ -3,7 +3,7 @@
 import { mergeStatus } from '../../../control-plane/admin/merged-status.ts';
 import { type StatusJson, toStatusJson } from '../../../control-plane/admin/status-report.ts';
 import { toOverview } from '../../../control-plane/metrics/overview.ts';
-import { openRolloutOf, type RolloutRecord } from '../../../control-plane/rollout/record.ts';
+import { openRolloutOf, type RolloutRecord } from '../../../control-plane/record/record.ts';
 import {
   numberOf,
   type SimulatedFleet,

@@ -1,6 +1,6 @@
 // What holders of tokens may do with a rollout, and what they may not (SECURITY.md).
 import test from 'ava';
-import { createRecordKeeper, gitTiming } from '../../../control-plane/rollout/record-keeper.ts';
+import { createRecordKeeper, gitTiming } from '../../../control-plane/record/record-keeper.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../support/record-texts.ts';
