@@ -30,7 +30,6 @@ import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
 import type { GoodLoad } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
-import { createDecisionSpans } from './tracing-decision.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
 
 export interface Serving {
@@ -118,7 +117,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     observer: deps.observer,
     recorder: deps.recorder,
     clock,
-    spans: tracer && createDecisionSpans((hits) => kind.describeCall(hits, settings)),
+    describeStoreCall: (hits) => kind.describeCall(hits, settings),
     trail: createDecisionTrail(log),
     options,
   });

@@ -8,6 +8,7 @@ import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
+import type { StoreCall } from '../counters/store-kinds.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';
@@ -22,6 +23,7 @@ import {
   type RateLimitResponse,
   type RequestDescriptor,
 } from './message.ts';
+import { toRequestText } from './message-text.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { createStatuses } from './status.ts';
@@ -49,16 +51,6 @@ export interface DecisionOptions extends WindowOptions {
   readonly headers: HeaderOptions;
   /** Undefined: without these. */
   readonly clientFields?: ClientFieldOptions | undefined;
-}
-
-export interface DecisionSpans {
-  startDecision(parent: SpanParent, request: RateLimitRequest): Span;
-  /**
-   * The span of one decision's wait for its counters. Decisions share the store's round trips: each has a
-   * span of its own around a batch that serves many, with the number of its own counters. Undefined when
-   * the store is in this process.
-   */
-  startStoreCall(parent: SpanParent, hits: readonly Hit[]): Span | undefined;
 }
 
 /** Notified of requests that are answered OVER_LIMIT, to find which values are limited. */
@@ -117,8 +109,12 @@ export interface DecisionParts {
   /** Undefined when decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;
   readonly clock: Clock;
-  /** Undefined without tracing. */
-  readonly spans?: DecisionSpans | undefined;
+  /**
+   * Names the span of a decision's wait for its counters; undefined when the store is in this process. Decisions share
+   * the store's round trips: each has a span of its own around a batch that serves many, with the number of its own
+   * counters.
+   */
+  readonly describeStoreCall?: (hits: readonly Hit[]) => StoreCall | undefined;
   /** Undefined when the log takes no debug lines. */
   readonly trail?: DecisionTrail | undefined;
   readonly options: DecisionOptions;
@@ -256,7 +252,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     observer,
     recorder,
     clock,
-    spans,
+    describeStoreCall,
     trail,
     options,
   } = parts;
@@ -481,7 +477,10 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const { hits, receivedMs, trace } = decision;
     trail?.counting(hits);
     decision.deadlineMs = Math.min(receivedMs + options.storeTimeoutMs, decision.deadlineMs);
-    if (trace !== undefined) decision.storeCall = spans?.startStoreCall(trace, hits);
+    if (trace !== undefined) {
+      const call = describeStoreCall?.(hits);
+      decision.storeCall = call && trace.startSpan(call.scope, call.name, call.attributes);
+    }
     decision.onCounted = finish;
     waitingHits += hits.length;
     const refusal = findUncountable(hits, waitingHits);
@@ -522,7 +521,12 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   return (decision) => {
     const { request, trace } = decision;
     trail?.asked(request);
-    if (trace !== undefined) decision.span = spans?.startDecision(trace, request);
+    if (trace !== undefined) {
+      decision.span = trace.startSpan('ratelimit', 'ShouldRateLimit Execution', {
+        domain: request.domain,
+        'request string': toRequestText(request),
+      });
+    }
     decide(decision);
   };
 }

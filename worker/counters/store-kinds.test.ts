@@ -1,0 +1,61 @@
+import test from 'ava';
+import type { Unit } from '../../shared/rules/unit.ts';
+import type { Environment } from '../../shared/settings/setting.ts';
+import { parseWorkerSettings } from '../settings.ts';
+import type { Hit } from './store.ts';
+import { storeKinds } from './store-kinds.ts';
+
+const redis = { KVSTORE_URL: 'store:6379' };
+const perSecond = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_URL: 'second:6379' };
+
+const hitOf = (unit: Unit): Hit => ({
+  key: unit,
+  mapKey: unit,
+  hits: 1,
+  exactHits: undefined,
+  refund: false,
+  limit: 5,
+  windowSeconds: 60,
+  unit,
+  descriptorIndex: 0,
+  after: 0,
+  limiter: undefined,
+  lease: undefined,
+  resetSeconds: -1,
+  closedSeconds: -1,
+  windowLeftMs: -1,
+});
+
+function describeStoreCall(environment: Environment, units: readonly Unit[]) {
+  const read = parseWorkerSettings(environment);
+  if (!read.ok) throw new Error(read.problems.join('\n'));
+  const { settings } = read;
+  const kind = storeKinds[settings.counting.backend];
+  return kind.describeCall(units.map(hitOf), settings);
+}
+
+test('a call of the key-value store tells how many counters each of the two stores has', (t) => {
+  const units = ['second', 'minute', 'second'] as const;
+  t.deepEqual(describeStoreCall({ ...redis, ...perSecond }, units), {
+    scope: 'redis.fixedCacheImpl',
+    name: 'Redis Pipeline Execution',
+    attributes: { 'pipeline length': 1, 'perSecondPipeline length': 2 },
+  });
+  t.deepEqual(describeStoreCall(redis, units), {
+    scope: 'redis.fixedCacheImpl',
+    name: 'Redis Pipeline Execution',
+    attributes: { 'pipeline length': 3, 'perSecondPipeline length': 0 },
+  });
+});
+
+test('a call of the memory cache tells how many keys it gets', (t) => {
+  t.deepEqual(describeStoreCall({ BACKEND_TYPE: 'memcache' }, ['hour', 'day']), {
+    scope: 'memcached.cacheImpl',
+    name: 'Memcached Fetch Execution',
+    attributes: { 'keysToGet length': 2 },
+  });
+});
+
+test('counters of this process are no call', (t) => {
+  t.is(describeStoreCall({ BACKEND_TYPE: 'memory' }, ['hour']), undefined);
+});
