@@ -2,7 +2,7 @@
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
 import type { Socket } from './live/socket.ts';
-import type { OpenApiDocument } from './openapi/openapi-document.ts';
+import type { OpenApiDocument } from './openapi/openapi.ts';
 import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 
 export interface ControllerContext {

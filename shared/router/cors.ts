@@ -1,4 +1,5 @@
-// Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins).
+// Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins). Pages of the
+// application's own host are told by their origin too.
 import { BadRequest, HttpError } from './errors.ts';
 import type { HeaderList, RequestHeaders } from './request/request.ts';
 
@@ -47,4 +48,25 @@ export function preflightHeaders(request: RequestHeaders): HeaderList {
     'access-control-max-age',
     String(preflightMaxAgeSeconds),
   ];
+}
+
+/** Whether a page is the application's own, by the host that the browser has sent its request to. Behind a proxy that
+ * changes `Host` none is known. */
+export function isOwnPage(origin: string, headers: RequestHeaders): boolean {
+  const page = URL.parse(origin);
+  const own = URL.parse(`${page?.protocol}//${headers.get('host')}`);
+  return page !== null && own !== null && page.host === own.host;
+}
+
+/**
+ * Before a WebSocket is opened: lets through the application's own pages, origins that `cors` lists, and programs, which
+ * send no origin. Throws 403. Browsers send cookies with a handshake of any site, and no preflight before it, so another
+ * site could use a socket in its visitors' names (behaviour: sockets). `cors: true` does not help: it admits all without
+ * credentials, which a handshake cannot be made without.
+ */
+export function refuseForeignOrigin(headers: RequestHeaders, cors: Cors | undefined): void {
+  const origin = headers.get('origin');
+  if (origin === null || isOwnPage(origin, headers)) return;
+  if (typeof cors === 'object' && cors.origins.includes(origin)) return;
+  throw new HttpError(403, { detail: 'sockets from this origin are refused' });
 }

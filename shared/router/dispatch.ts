@@ -9,7 +9,13 @@ import { answerServer, answerWithoutRoute, toNoContent } from './answer/no-route
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { type BodyArguments, noBody } from './arguments/bind.ts';
-import { type Cors, corsHeaders, isPreflight, preflightHeaders } from './cors.ts';
+import {
+  type Cors,
+  corsHeaders,
+  isPreflight,
+  preflightHeaders,
+  refuseForeignOrigin,
+} from './cors.ts';
 import {
   HttpError,
   NotImplemented,
@@ -23,10 +29,8 @@ import type { Limits } from './limits.ts';
 import { eventStream, isEventGenerator, openEventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket, type SocketClass } from './live/open-socket.ts';
-import { refuseForeignOrigin } from './live/origin.ts';
-import type { OpenApiDocument } from './openapi/openapi-document.ts';
+import type { OpenApiDocument } from './openapi/openapi.ts';
 import type { BodyReader } from './request/body.ts';
-import { withinTime } from './request/deadline.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
 import { isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
@@ -337,4 +341,25 @@ function checkStatus(response: ResponseLike): ResponseLike {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value;
+}
+
+/**
+ * The same value; rejects with 503 when the time is over, after calling `onOver`. What comes later is dropped (behaviour:
+ * time-of-a-method).
+ */
+function withinTime<Value>(
+  value: PromiseLike<Value>,
+  timeMs: number,
+  onOver: () => void,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(new HttpError(503, { cause: new Error(`no answer within ${timeMs} ms`) }));
+      onOver();
+    }, timeMs);
+    value.then(resolve, reject).then(
+      () => clearTimeout(timer),
+      () => clearTimeout(timer),
+    );
+  });
 }

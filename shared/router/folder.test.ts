@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
@@ -192,7 +192,9 @@ test('_folder.ts of a folder on disk is found, and one without a folder keeps th
   const root = await mkdtemp(join(tmpdir(), 'folder-'));
   t.teardown(() => rm(root, { recursive: true, force: true }));
   await mkdir(join(root, 'notes'));
-  await writeFile(join(root, 'notes', '_folder.mjs'), 'export const folder = {};');
+  const file = join(root, 'notes', '_folder.mjs');
+  await writeFile(file, 'export const folder = {};');
   const error = await t.throwsAsync(createApp({ controllerPrefix: root }));
-  t.is(error.message, 'notes._folder must export one folder, made by defineFolder()');
+  const place = relative('', file);
+  t.is(error.message, `${place}: notes._folder must export one folder, made by defineFolder()`);
 });

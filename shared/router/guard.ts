@@ -1,8 +1,8 @@
 // Guards decide whether a request reaches its method; they run after routing and before the body is read
 // (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { isOwnPage } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
-import { isOwnPage } from './own-page.ts';
 import type { RoutedRequest } from './request/request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;

@@ -59,7 +59,10 @@ test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => 
 test('serve --require-guards does not start while a class has no guard', async (t) => {
   const { code, err } = await run(['serve', '--prefix', sample, '--require-guards']);
   t.is(code, 1);
-  t.regex(err, /^widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m);
+  t.regex(
+    err,
+    /^\S+sample\/widgets\.ts:\d+: widgets:Default has no guard for DELETE, GET, POST, PUT; give it one/m,
+  );
 });
 
 test('serve is what it does without a command', async (t) => {

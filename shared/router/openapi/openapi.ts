@@ -5,9 +5,10 @@ import type { OpSpec } from '../op.ts';
 import type { BodyKind } from '../request/body.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
-import { isUpload } from '../upload.ts';
-import type { OpenApiDocument } from './openapi-document.ts';
-import { toDescribedSchema } from './schema-description.ts';
+import { isUpload, uploadKeyword } from '../upload.ts';
+
+/** Plain JSON, of the shape that OpenAPI gives it. */
+export type OpenApiDocument = { readonly [name: string]: unknown };
 
 type Json = { [name: string]: unknown };
 
@@ -274,6 +275,25 @@ function hasVerb(entries: readonly RouteEntry[], { path }: RouteEntry, verb: Ver
 
 function tagOf({ route }: RouteEntry): string {
   return route.module === '' ? 'root' : route.module;
+}
+
+/** Plain JSON Schema 2020-12, without this package's own keywords; booleans stay. */
+function toDescribedSchema(schema: Type.TSchema | boolean): unknown {
+  return describe(JSON.parse(JSON.stringify(schema)));
+}
+
+function describe(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(describe);
+  if (typeof value !== 'object' || value === null) return value;
+  const described: Record<string, unknown> = {};
+  for (const [key, inner] of Object.entries(value)) {
+    if (key === uploadKeyword) continue;
+    // A tuple, in the older drafts' way.
+    if (key === 'items' && Array.isArray(inner)) described['prefixItems'] = describe(inner);
+    else if (key === 'additionalItems') described['items'] = describe(inner);
+    else described[key] = describe(inner);
+  }
+  return described;
 }
 
 function sorted<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {

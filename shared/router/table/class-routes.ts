@@ -20,23 +20,25 @@ import {
   nestedClasses,
   staticNames,
 } from './controller-class.ts';
-import { meantStatic, meantVerb } from './misspelt.ts';
+import { reportMisspelt } from './misspelt.ts';
 import { isParameter, toClassPathName, toPathName } from './names.ts';
-import { findGuards, toGuards } from './route-guards.ts';
-import type { ClassNode, ModuleNode, Route, TableOptions } from './table.ts';
+import { findGuards, type RouteGuards, toGuards } from './route-guards.ts';
+import type { ClassNode, ModuleNode, Report, Route, TableOptions } from './table.ts';
 import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
 
 /** Parameters of a POST without a declaration: any fields, as one object. */
 const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
 
+/** The module that classes are taken from. */
 interface Building {
   readonly module: string;
+  readonly file: string | undefined;
   /** Those that hold for the module, the outermost first. */
   readonly folders: readonly Folder[];
   /** The enclosing classes; one that refers back to them is not nested again. */
   readonly within: readonly object[];
   readonly options: TableOptions;
-  readonly problems: string[];
+  readonly report: Report;
 }
 
 export function addClass(node: ModuleNode, name: string, value: unknown, building: Building): void {
@@ -50,44 +52,52 @@ export function addClass(node: ModuleNode, name: string, value: unknown, buildin
   const other = node.classes.get(built.part);
   // One class may be exported under its name and as the default.
   if (other !== undefined && other.name !== built.node.name) {
-    building.problems.push(`the classes ${other.name} and ${built.node.name} have one path`);
+    building.report.mistake(`the classes ${other.name} and ${built.node.name} have one path`);
   }
   node.classes.set(built.part, built.node);
 }
 
 function buildClass(
   name: string,
-  value: ControllerClass,
+  controller: ControllerClass,
   building: Building,
 ): { readonly part: string; readonly node: ClassNode } | undefined {
-  const { module, options, problems } = building;
+  const { module, file, folders, options, report } = building;
   const fullName = `${module}:${name}`;
-  const own = name.slice(name.lastIndexOf('.') + 1);
-  const pathName = toClassPathName(own);
+  const pathName = toClassPathName(name.slice(name.lastIndexOf('.') + 1));
   if (pathName === undefined) {
-    problems.push(
+    report.mistake(
       `${fullName} cannot be routed: its name cannot be a path part; take letters and digits, or begin it with _ where no path leads to it`,
     );
     return undefined;
   }
-  const cors =
-    value.cors ?? building.folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
-  const node = createClassNode(fullName, cors);
-  const within = [...building.within, value];
-  for (const [key, inner] of nestedClasses(value)) {
+  const cors = controller.cors ?? folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
+  const node = createClassNode(fullName, file, cors);
+  addNested(node, name, controller, building);
+  if (isController(controller)) addMethods(node, controller, pathName.extension, building);
+  return { part: pathName.part, node };
+}
+
+function addNested(
+  node: ClassNode,
+  name: string,
+  controller: ControllerClass,
+  building: Building,
+): void {
+  const { report } = building;
+  const within = [...building.within, controller];
+  for (const [key, inner] of nestedClasses(controller)) {
     if (within.includes(inner)) continue;
     if (key === 'Default') {
-      problems.push(`${fullName}.Default: a nested class has a name; put its methods on ${name}`);
+      report.mistake(`${node.name}.Default: a nested class has a name; put its methods on ${name}`);
       continue;
     }
     const nested = buildClass(`${name}.${key}`, inner, { ...building, within });
     if (nested === undefined) continue;
     const other = node.children.get(nested.part);
-    if (other !== undefined) problems.push(`${other.name} and ${nested.node.name} have one path`);
+    if (other !== undefined) report.mistake(`${other.name} and ${nested.node.name} have one path`);
     node.children.set(nested.part, nested.node);
   }
-  if (isController(value)) addMethods(node, value, pathName.extension, building);
-  return { part: pathName.part, node };
 }
 
 function addMethods(
@@ -96,16 +106,18 @@ function addMethods(
   extension: string | undefined,
   building: Building,
 ): void {
-  const methods = methodsOf(controller);
-  findMisspelt(node.name, controller, [...methods.keys()], building);
+  const { report } = building;
+  const handlers = methodsOf(controller);
+  const statics = staticNames(controller);
+  reportMisspelt(node.name, { methods: handlers.keys(), statics }, report);
   for (const method of declaredMethods(controller)) {
-    if (methods.has(method)) continue;
-    building.problems.push(`${node.name}.${method} is declared by op() and does not exist`);
+    if (handlers.has(method)) continue;
+    report.mistake(`${node.name}.${method} is declared by op() and does not exist`);
   }
-  for (const [method, handler] of methods) {
+  for (const [method, handler] of handlers) {
     const { verb, suffix } = parseHandlerName(method) ?? {};
     if (verb === undefined) continue;
-    const route = buildRoute(node, controller, { method, handler, verb, extension, building });
+    const route = buildRoute(node, controller, { method, verb, handler, extension }, building);
     if (route === undefined) continue;
     if (suffix === undefined) {
       addRoute(node, route);
@@ -113,9 +125,9 @@ function addMethods(
     }
     const part = toPathName(suffix);
     const name = `${node.name} (${suffix})`;
-    const child = node.children.get(part) ?? createClassNode(name, node.cors);
+    const child = node.children.get(part) ?? createClassNode(name, node.file, node.cors);
     if (child.name !== name) {
-      building.problems.push(`${node.name}.${method} and ${child.name} have one path`);
+      report.mistake(`${node.name}.${method} and ${child.name} have one path`);
       continue;
     }
     node.children.set(part, child);
@@ -131,110 +143,99 @@ function addRoute({ verbs, answers }: ClassNode, route: Route): void {
   }
 }
 
-/** A method in small letters is no handler by the convention, and may be a helper: it is only told. */
-function findMisspelt(
-  owner: string,
-  controller: ControllerClass,
-  methods: readonly string[],
-  { options, problems }: Building,
-): void {
-  for (const name of methods) {
-    const verb = meantVerb(name);
-    if (verb === undefined) continue;
-    const text = `${owner}.${name} is no handler; did you mean ${verb}?`;
-    if (name === name.toLowerCase()) options.warn(text);
-    else problems.push(text);
-  }
-  for (const name of staticNames(controller)) {
-    const meant = meantStatic(name);
-    if (meant === undefined) continue;
-    problems.push(`${owner}: the static ${name} means nothing; did you mean ${meant}?`);
-  }
-}
-
-interface Declaring {
+interface Method {
+  /** Such as `POST_reset`. */
   readonly method: string;
-  readonly handler: Handler;
   readonly verb: Verb;
+  readonly handler: Handler;
+  /** Of its class. */
   readonly extension: string | undefined;
-  readonly building: Building;
 }
 
 function buildRoute(
-  node: ClassNode,
+  owner: ClassNode,
   controller: ControllerClass,
-  { method, handler, verb, extension, building }: Declaring,
+  { method, verb, handler, extension }: Method,
+  building: Building,
 ): Route | undefined {
-  const { module, options, problems } = building;
-  const name = `${node.name}.${method}`;
+  const { module, folders, options, report } = building;
+  const name = `${owner.name}.${method}`;
   const declared: unknown = Reflect.get(controller, method);
   if (declared !== undefined && !isOp(declared)) {
-    problems.push(`${name}: the static ${method} is not made by op()`);
+    report.mistake(`${name}: the static ${method} is not made by op()`);
     return undefined;
   }
   const captured = module.split('.').filter(isParameter);
-  const path = declared?.path ?? [];
-  const required = path.findIndex((part) => part.optional || part.byKeyword);
-  if (captured.length > (required < 0 ? path.length : required)) {
-    problems.push(`${name} must declare a required position for ${captured.join(' and ')}`);
+  if (captured.length > requiredPositions(declared)) {
+    report.mistake(`${name} must declare a required position for ${captured.join(' and ')}`);
     return undefined;
   }
-  const xml = controller.xml === true;
+  if (verb === 'PATCH') warnOfDefaults(name, declared, report);
+  const spec = declared?.spec;
   const mediaType =
-    extension !== undefined && declared?.spec.returns !== undefined
-      ? mediaTypeOfName(extension)
-      : undefined;
-  if (verb === 'PATCH') warnOfDefaults(name, declared, options.warn);
-  const limits = Object.assign(
-    { ...options.limits },
-    ...building.folders.map((folder) => folder.limits),
-    declared?.spec.limits,
-  ) as Limits;
-  const unparsed = declared?.spec.stream ? 'stream' : declared?.spec.raw ? 'raw' : undefined;
+    extension !== undefined && spec?.returns !== undefined ? mediaTypeOfName(extension) : undefined;
+  const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
+  const xml = controller.xml === true;
+  const limits = limitsOf(declared, building);
   try {
-    const found = findGuards({
-      controller,
-      method,
-      within: building.within,
-      common: [
-        ...toGuards(options.guard, 'the application'),
-        ...building.folders.flatMap((folder) => toGuards(folder.guard, `a folder of ${module}`)),
-      ],
+    const found = guardsOf(controller, method, building);
+    const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
+      ...options,
+      limits,
     });
     return {
       verb,
       name,
-      className: node.name,
+      owner,
       module,
       op: declared,
-      binder: compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
-        ...options,
-        limits,
-      }),
+      binder,
       ...found,
-      waits: found.guards.length > 0 || verb === 'CONNECT' || unparsed !== undefined,
+      folders,
+      limits,
       unparsed,
       xml,
-      negotiated: xml && mediaType === undefined && declared?.spec.produces === undefined,
       mediaType,
-      folders: building.folders,
-      limits,
-      ...(verb === 'CONNECT' && { socket: toSocketClass(controller, building.options) }),
       controller,
       handler,
+      waits: found.guards.length > 0 || verb === 'CONNECT' || unparsed !== undefined,
+      negotiated: xml && mediaType === undefined && spec?.produces === undefined,
+      ...(verb === 'CONNECT' && { socket: toSocketClass(controller, options) }),
     };
   } catch (error) {
-    problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
+    report.mistake(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }
 
+/** How many positions go before the first that may be missing, or come by keyword. */
+function requiredPositions(declared: Op | undefined): number {
+  const path = declared?.path ?? [];
+  const at = path.findIndex((part) => part.optional || part.byKeyword);
+  return at < 0 ? path.length : at;
+}
+
+/** Those of the method go before those of the inner folder, and so on to the application's. */
+function limitsOf(declared: Op | undefined, { folders, options }: Building): Limits {
+  const levels = [...folders.map((folder) => folder.limits), declared?.spec.limits];
+  return Object.assign({ ...options.limits }, ...levels) as Limits;
+}
+
+/** Throws where a guard is none, and where `open()` contradicts one. */
+function guardsOf(
+  controller: ControllerClass,
+  method: string,
+  { within, folders, options }: Building,
+): RouteGuards {
+  const common = [
+    ...toGuards(options.guard, 'the application'),
+    ...folders.flatMap((folder) => folder.guard ?? []),
+  ];
+  return findGuards({ controller, method, within, common });
+}
+
 /** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
-function warnOfDefaults(
-  name: string,
-  declared: Op | undefined,
-  warn: (text: string) => void,
-): void {
+function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
   const names = [declared?.spec.query, declared?.spec.body].flatMap((fields) => {
     // Only TypeBox tells its defaults.
     if (fields === undefined || isStandard(fields)) return [];
@@ -243,7 +244,7 @@ function warnOfDefaults(
     );
   });
   if (names.length === 0) return;
-  warn(
+  report.warning(
     `${name} has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`,
   );
 }
@@ -270,6 +271,10 @@ function toSocketClass(controller: ControllerClass, options: TableOptions): Sock
   };
 }
 
-function createClassNode(name: string, cors: Cors | undefined): ClassNode {
-  return { name, cors, children: new Map(), verbs: new Map(), answers: new Map() };
+function createClassNode(
+  name: string,
+  file: string | undefined,
+  cors: Cors | undefined,
+): ClassNode {
+  return { name, file, cors, children: new Map(), verbs: new Map(), answers: new Map() };
 }

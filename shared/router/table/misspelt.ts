@@ -1,14 +1,35 @@
 // Names on a controller that are nearly those that mean something: a misspelt verb would be a method that nobody
 // reaches, a misspelt static a guard that nobody asks (behaviour: misspelt-names).
+import type { Report } from './table.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
-const statics = ['private', 'guard', 'cors', 'xml'];
+const meaning = ['private', 'guard', 'cors', 'xml'];
 /** Said of a method, not of a class. */
 const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
 
+/** A method in small letters is no handler by the convention, and may be a helper: it is only told. */
+export function reportMisspelt(
+  owner: string,
+  { methods, statics }: { readonly methods: Iterable<string>; readonly statics: readonly string[] },
+  report: Report,
+): void {
+  for (const name of methods) {
+    const verb = meantVerb(name);
+    if (verb === undefined) continue;
+    const text = `${owner}.${name} is no handler; did you mean ${verb}?`;
+    if (name === name.toLowerCase()) report.warning(text);
+    else report.mistake(text);
+  }
+  for (const name of statics) {
+    const meant = meantStatic(name);
+    if (meant === undefined) continue;
+    report.mistake(`${owner}: the static ${name} means nothing; did you mean ${meant}?`);
+  }
+}
+
 /** The verb that a method was to be named after: `get` and `GTE` are no handlers. Other names, such as those of
  * helpers, have small letters after the first, or more than one word. */
-export function meantVerb(name: string): string | undefined {
+function meantVerb(name: string): string | undefined {
   const head = name.split('_', 1)[0] ?? '';
   if (verbs.includes(head) || head.length < 3) return undefined;
   const upper = head.toUpperCase();
@@ -17,9 +38,9 @@ export function meantVerb(name: string): string | undefined {
 }
 
 /** What a static was to be: `guards`, `privat`, `publik`. */
-export function meantStatic(name: string): string | undefined {
-  if (statics.includes(name) || name.length < 4) return undefined;
-  const meant = nearestName(name, [...statics, ...Object.keys(ofMethods)]);
+function meantStatic(name: string): string | undefined {
+  if (meaning.includes(name) || name.length < 4) return undefined;
+  const meant = nearestName(name, [...meaning, ...Object.keys(ofMethods)]);
   return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
 }
 

@@ -1,7 +1,9 @@
 // Where controllers come from: a folder read once, at start, or a tree that is there already (behaviour:
-// start-loads-all). Links are followed inside the folder only. table.ts interprets the exports.
+// start-loads-all), and where in it a mistake is. Links are followed inside the folder only. table.ts interprets the
+// exports.
+import { readFileSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, extname, join, resolve, sep } from 'node:path';
+import { basename, extname, join, relative, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartError } from '../errors.ts';
 
@@ -48,6 +50,35 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
   }
   if (problems.length > 0) throw new StartError(problems);
   return tree;
+}
+
+/** The file that a module was read from; undefined for one of a tree that was there already. */
+export function fileOf(tree: ModuleTree, module: string): string | undefined {
+  return tree instanceof ModuleFiles ? tree.files.get(module) : undefined;
+}
+
+/**
+ * A problem, behind its file from the working directory and the line of the method or class that it names: the first
+ * `<module>:<Class>.<method>` in it. As it is where the file is not known.
+ */
+export function withPlace(problem: string, file: string | undefined): string {
+  if (file === undefined) return problem;
+  const [, names] = /:([A-Za-z_]\w*(?:\.\w+)*)/.exec(problem) ?? [];
+  const line = findLine(readFileSync(file, 'utf8').split('\n'), names?.split('.') ?? []);
+  return `${relative('', file)}${line === undefined ? '' : `:${line}`}: ${problem}`;
+}
+
+/** Of the last name that the source has as it is written for a class or a member, each behind the one before. */
+function findLine(lines: readonly string[], names: readonly string[]): number | undefined {
+  let found: number | undefined;
+  for (const name of names) {
+    const isNamed = new RegExp(
+      `\\b(?:class|static|readonly|async)\\s+\\*?${name}\\b|^\\s*\\*?${name}\\s*\\(`,
+    );
+    const at = lines.findIndex((line, index) => index >= (found ?? 0) && isNamed.test(line));
+    if (at >= 0) found = at + 1;
+  }
+  return found;
 }
 
 function isWithoutTypeScript(error: unknown): boolean {

@@ -68,11 +68,13 @@ export function authenticates(guard: Guard): boolean {
   return guard.authenticates;
 }
 
-/** One guard, a list of them, or none. */
+/** Whether it is one guard, a list of them, or none. */
+export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | undefined {
+  return guard === undefined || [guard].flat().every(isGuard);
+}
+
 export function toGuards(guard: unknown, owner: string): readonly Guard[] {
-  const guards: readonly unknown[] = Array.isArray(guard) ? guard : [guard];
-  if (guard === undefined) return [];
-  if (guards.every(isGuard)) return guards;
+  if (areGuards(guard)) return [guard ?? []].flat();
   throw new TypeError(`the guard of ${owner} is not made by bearer(), basic() or the like`);
 }
 

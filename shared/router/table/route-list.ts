@@ -12,7 +12,7 @@ export interface RouteEntry {
 /** Sorted by path and verb. A class that a module of its name hides is not served. */
 export function listRoutes(root: ModuleNode): readonly RouteEntry[] {
   const entries: RouteEntry[] = [];
-  addModule(root, '', entries);
+  listModule(root, '', entries);
   const key = ({ path, route }: RouteEntry) => `${path} ${route.verb}`;
   return entries.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
@@ -43,18 +43,18 @@ export function toPathText({ path, parameters, route }: RouteEntry): string {
   return `${base}${parts.join('')}${rest}`;
 }
 
-function addModule(node: ModuleNode, path: string, entries: RouteEntry[]): void {
-  for (const [part, module] of node.modules) addModule(module, `${path}/${part}`, entries);
+function listModule(node: ModuleNode, path: string, entries: RouteEntry[]): void {
+  for (const [part, module] of node.modules) listModule(module, `${path}/${part}`, entries);
   const { parameter } = node;
-  if (parameter !== undefined) addModule(parameter.node, `${path}/${parameter.name}`, entries);
+  if (parameter !== undefined) listModule(parameter.node, `${path}/${parameter.name}`, entries);
   const hidden = new Set([...node.modules.keys(), ...node.classes.keys()]);
-  if (node.fallback !== undefined) addClass(node.fallback, path, entries, hidden);
+  if (node.fallback !== undefined) listClass(node.fallback, path, entries, hidden);
   for (const [part, inner] of node.classes) {
-    if (!node.modules.has(part)) addClass(inner, `${path}/${part}`, entries, new Set());
+    if (!node.modules.has(part)) listClass(inner, `${path}/${part}`, entries, new Set());
   }
 }
 
-function addClass(
+function listClass(
   node: ClassNode,
   path: string,
   entries: RouteEntry[],
@@ -67,7 +67,7 @@ function addClass(
     entries.push({ path: path === '' ? '/' : path, parameters: names.slice(0, count), route });
   }
   for (const [part, child] of node.children) {
-    if (!hidden.has(part)) addClass(child, `${path}/${part}`, entries, new Set());
+    if (!hidden.has(part)) listClass(child, `${path}/${part}`, entries, new Set());
   }
 }
 

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import test from 'ava';
+import { dirname, join, relative } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
 import Type from 'typebox';
-import { createApp } from '../app.ts';
+import { type AppOptions, createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
 import { StartError } from '../errors.ts';
 import { op } from '../op.ts';
@@ -324,11 +324,8 @@ test('a PATCH whose fields have defaults is told, since it would set back what a
 });
 
 test('a mistake in a module of a folder is told with its file and line', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'router-place-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
-  const source = `import { Controller, op, Type } from ${entry};
-
+  const place = await createControllers(t, {
+    'below/index.ts': `
 export class Notes extends Controller {
   static readonly GET = op({});
 }
@@ -340,16 +337,98 @@ export class Items extends Controller {
     POST() {}
   };
 }
-`;
-  await mkdir(join(folder, 'below'));
-  await writeFile(join(folder, 'below', 'index.ts'), source);
-  const error = await t.throwsAsync(createApp({ controllerPrefix: folder }), {
-    instanceOf: StartError,
+`,
   });
-  const file = relative('', join(folder, 'below', 'index.ts'));
-  t.deepEqual(error?.problems, [
-    `${file}:10: below:Items.Inner.POST: query must be a plain object schema; remove minProperties`,
-    `${file}:8: below:Items.GTE is no handler; did you mean GET?`,
-    `${file}:4: below:Notes.GET is declared by op() and does not exist`,
+  t.deepEqual(await whyNotStartFrom(place('')), [
+    `${place('below/index.ts')}:10: below:Items.Inner.POST: query must be a plain object schema; remove minProperties`,
+    `${place('below/index.ts')}:8: below:Items.GTE is no handler; did you mean GET?`,
+    `${place('below/index.ts')}:4: below:Notes.GET is declared by op() and does not exist`,
   ]);
 });
+
+test('two classes, or modules, of one path are told with their files', async (t) => {
+  const place = await createControllers(t, {
+    'aB.ts': '',
+    'a_b.ts': `
+export class FooBar extends Controller {}
+export class FOOBar extends Controller {}
+export class Default extends Controller {
+  GET_foo_bar() {}
+}
+`,
+  });
+  const file = place('a_b.ts');
+  t.deepEqual(await whyNotStartFrom(place('')), [
+    `${file}: ${place('aB.ts')}: the modules aB and a_b have one path`,
+    `${file}:4: the classes a_b:FOOBar and a_b:FooBar have one path`,
+    `${file}:5: a_b:Default (foo_bar) and a_b:FooBar have one path: /a-b/foo-bar`,
+  ]);
+});
+
+test('a forgotten guard is told with file and line, of the prefix that has the class', async (t) => {
+  const open = `
+export class Open extends Controller {
+  GET() {}
+}
+`;
+  const guarded = `
+export class Guarded extends Controller {
+  static readonly guard = bearer(() => true);
+  GET() {}
+}
+`;
+  const first = await createControllers(t, { 'index.ts': guarded });
+  const second = await createControllers(t, { 'index.ts': open });
+  const told = `${second('index.ts')}:3: :Open has no guard for GET; give it one, or open() where everybody may call`;
+  const prefixes = [first(''), second('')];
+  t.deepEqual(await whyNotStartFrom(prefixes, { requireGuards: true }), [told]);
+  const warnings: string[] = [];
+  await createApp({ controllerPrefix: prefixes, warn: (text) => warnings.push(text) });
+  t.deepEqual(warnings, [told]);
+});
+
+test('a _folder whose guard is none is told once, with its file', async (t) => {
+  const notes = `
+export class Default extends Controller {
+  GET() {}
+  POST() {}
+}
+`;
+  const place = await createControllers(t, {
+    'notes/_folder.ts': 'export const folder = defineFolder({ guard: (() => true) as never });',
+    'notes/index.ts': notes,
+  });
+  t.deepEqual(await whyNotStartFrom(place('')), [
+    `${place('notes/_folder.ts')}: the guard of notes._folder is not made by bearer(), basic() or the like`,
+  ]);
+});
+
+/** Controllers in a folder of their own, each file behind a line that imports what they need; where a file is, from the
+ * working directory. */
+async function createControllers(
+  t: ExecutionContext,
+  files: Readonly<Record<string, string>>,
+): Promise<(file: string) => string> {
+  const folder = await mkdtemp(join(tmpdir(), 'router-place-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
+  const head = `import { bearer, Controller, defineFolder, op, Type } from ${entry};`;
+  for (const [name, source] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), `${head}\n${source}`);
+  }
+  return (file) => relative('', join(folder, file));
+}
+
+async function whyNotStartFrom(
+  controllerPrefix: string | readonly string[],
+  options: AppOptions = {},
+): Promise<readonly string[]> {
+  try {
+    await createApp({ ...options, controllerPrefix });
+    return [];
+  } catch (error) {
+    if (error instanceof StartError) return error.problems;
+    throw error;
+  }
+}

@@ -12,10 +12,9 @@ import type { SocketClass } from '../live/open-socket.ts';
 import type { Op } from '../op.ts';
 import { addClass } from './class-routes.ts';
 import { type ControllerClass, classNameOf, type Handler } from './controller-class.ts';
-import { ModuleFiles, type ModuleTree } from './module-tree.ts';
+import { fileOf, type ModuleTree, withPlace } from './module-tree.ts';
 import { isParameter, toPathName } from './names.ts';
-import { withPlace } from './place.ts';
-import { authenticates, type RouteGuards } from './route-guards.ts';
+import { areGuards, authenticates, type RouteGuards } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
 import type { Verb } from './verb.ts';
 
@@ -31,6 +30,8 @@ export interface ModuleNode {
 export interface ClassNode {
   /** `<module>:<Class>`, for people. */
   readonly name: string;
+  /** Where its module was read from, if it was. */
+  readonly file: string | undefined;
   readonly cors: Cors | undefined;
   /** Nested classes, and verbs with a suffix. */
   readonly children: Map<string, ClassNode>;
@@ -43,8 +44,8 @@ export interface Route extends RouteGuards {
   readonly verb: Verb;
   /** `<module>:<Class>.<method>`, for people. */
   readonly name: string;
-  /** `<module>:<Class>`, for people. */
-  readonly className: string;
+  /** Its class. */
+  readonly owner: ClassNode;
   /** The module's path; empty for the root. */
   readonly module: string;
   readonly op: Op | undefined;
@@ -80,44 +81,59 @@ export interface TableOptions {
   readonly warn: (text: string) => void;
 }
 
+/** What is wrong in one module, for people: told with its place. */
+export interface Report {
+  /** Keeps the application from starting. */
+  mistake(text: string): void;
+  warning(text: string): void;
+}
+
+type ReportOf = (file: string | undefined) => Report;
+
 /** Throws a StartError with all mistakes. */
 export function buildTable(trees: readonly ModuleTree[], options: TableOptions): ModuleNode {
   const problems: string[] = [];
+  const reportOf: ReportOf = (file) => ({
+    mistake: (text) => problems.push(withPlace(text, file)),
+    warning: (text) => options.warn(withPlace(text, file)),
+  });
   const root = createModuleNode();
   for (const tree of trees) {
-    const modules = buildModules(tree, options, problems);
-    findClashes(modules, '', { problems, warn: options.warn });
+    const modules = buildModules(tree, options, reportOf);
+    findClashes(modules, '', reportOf);
     merge(root, modules);
   }
-  findForgottenGuards(root, problems, options);
+  findForgottenGuards(root, options.requireGuards, reportOf);
   if (problems.length > 0) throw new StartError(problems);
   return root;
 }
 
-function buildModules(tree: ModuleTree, options: TableOptions, problems: string[]): ModuleNode {
+function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportOf): ModuleNode {
   const root = createModuleNode();
-  const paths = new Map<string, string>();
-  const folders = findFolders(tree, problems);
+  const names = new Map<string, string>();
+  const folders = findFolders(tree, reportOf);
   for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parts = name === '' ? [] : name.split('.');
     if (parts.some((part) => part.startsWith('_'))) continue;
+    const file = fileOf(tree, name);
+    const report = reportOf(file);
     const path = parts.map((part) => (isParameter(part) ? part : toPathName(part)));
-    const other = paths.get(path.join('/'));
-    if (other !== undefined) problems.push(`the modules ${other} and ${name} have one path`);
-    paths.set(path.join('/'), name);
-    const node = moduleAt(root, path, name, problems);
-    if (parts.length > 0 && isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
-      problems.push(`${name}:Default: the path of a part alone belongs to the module above it`);
+    const other = names.get(path.join('/'));
+    if (other !== undefined) {
+      const text = `the modules ${other} and ${name} have one path`;
+      report.mistake(withPlace(text, fileOf(tree, other)));
+    }
+    names.set(path.join('/'), name);
+    const node = moduleAt(root, path, name, report);
+    if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
+      report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
     const above = parts.flatMap((_, at) => folders.get(parts.slice(0, at + 1).join('.')) ?? []);
     const holding = [...(folders.get('') ?? []), ...above];
-    const own: string[] = [];
-    const builder = { module: name, within: [], folders: holding, options, problems: own };
+    const building = { module: name, file, folders: holding, within: [], options, report };
     for (const [exported, value] of Object.entries(exports)) {
-      addClass(node, classNameOf(exported, value), value, builder);
+      addClass(node, classNameOf(exported, value), value, building);
     }
-    const file = tree instanceof ModuleFiles ? tree.files.get(name) : undefined;
-    problems.push(...(file === undefined ? own : own.map((problem) => withPlace(problem, file))));
   }
   return root;
 }
@@ -127,7 +143,7 @@ function moduleAt(
   root: ModuleNode,
   path: readonly string[],
   name: string,
-  problems: string[],
+  report: Report,
 ): ModuleNode {
   let node = root;
   for (const part of path) {
@@ -139,7 +155,7 @@ function moduleAt(
     }
     node.parameter ??= { name: part, node: createModuleNode() };
     if (node.parameter.name !== part) {
-      problems.push(`${name}: the folders ${part} and ${node.parameter.name} are one place`);
+      report.mistake(`${name}: the folders ${part} and ${node.parameter.name} are one place`);
     }
     node = node.parameter.node;
   }
@@ -147,14 +163,17 @@ function moduleAt(
 }
 
 /** The folders by the module path of their own folder. */
-function findFolders(tree: ModuleTree, problems: string[]): ReadonlyMap<string, readonly [Folder]> {
+function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, readonly [Folder]> {
   const folders = new Map<string, readonly [Folder]>();
   for (const [name, exports] of tree) {
     const parts = name.split('.');
     if (parts.pop() !== '_folder') continue;
+    const { mistake } = reportOf(fileOf(tree, name));
     const [folder, ...others] = Object.values(exports).filter(isFolder);
     if (folder === undefined || others.length > 0) {
-      problems.push(`${name} must export one folder, made by defineFolder()`);
+      mistake(`${name} must export one folder, made by defineFolder()`);
+    } else if (!areGuards(folder.guard)) {
+      mistake(`the guard of ${name} is not made by bearer(), basic() or the like`);
     } else {
       folders.set(parts.join('.'), [folder]);
     }
@@ -163,22 +182,19 @@ function findFolders(tree: ModuleTree, problems: string[]): ReadonlyMap<string, 
 }
 
 /** Where nothing has a guard, nothing was forgotten, unless guards are required. */
-function findForgottenGuards(
-  root: ModuleNode,
-  problems: string[],
-  { requireGuards, warn }: TableOptions,
-): void {
+function findForgottenGuards(root: ModuleNode, areRequired: boolean, reportOf: ReportOf): void {
   const routes = listRoutes(root).map(({ route }) => route);
-  if (!requireGuards && !routes.some(({ guards }) => guards.some(authenticates))) return;
+  if (!areRequired && !routes.some(({ guards }) => guards.some(authenticates))) return;
   const forgotten = Map.groupBy(
     routes.filter(({ isForgotten }) => isForgotten),
-    ({ className }) => className,
+    ({ owner }) => owner,
   );
-  for (const [className, methods] of forgotten) {
-    const names = methods.map(({ name }) => name.slice(className.length + 1)).join(', ');
-    const text = `${className} has no guard for ${names}; give it one, or open() where everybody may call`;
-    if (requireGuards) problems.push(text);
-    else warn(text);
+  for (const [{ name, file }, methods] of forgotten) {
+    const names = methods.map((method) => method.name.slice(name.length + 1)).join(', ');
+    const text = `${name} has no guard for ${names}; give it one, or open() where everybody may call`;
+    const { mistake, warning } = reportOf(file);
+    if (areRequired) mistake(text);
+    else warning(text);
   }
 }
 
@@ -203,23 +219,20 @@ function merge(into: ModuleNode, from: ModuleNode): void {
   else if (from.parameter !== undefined) merge(into.parameter.node, from.parameter.node);
 }
 
-interface Clashes {
-  readonly problems: string[];
-  readonly warn: (text: string) => void;
-}
-
 /** A module goes before a class, as the path is read; two classes of one path are a mistake. */
-function findClashes(node: ModuleNode, path: string, clashes: Clashes): void {
-  for (const [part, { name }] of [...node.classes, ...(node.fallback?.children ?? [])]) {
+function findClashes(node: ModuleNode, path: string, reportOf: ReportOf): void {
+  const below = [...(node.fallback?.children ?? [])];
+  for (const [part, { name, file }] of [...node.classes, ...below]) {
     if (!node.modules.has(part)) continue;
-    clashes.warn(`the module at ${path}/${part} hides the class ${name}, which has the same path`);
+    const text = `the module at ${path}/${part} hides the class ${name}, which has the same path`;
+    reportOf(file).warning(text);
   }
-  for (const [part, { name }] of node.fallback?.children ?? []) {
+  for (const [part, { name, file }] of below) {
     const other = node.classes.get(part)?.name;
     if (other === undefined) continue;
-    clashes.problems.push(`${name} and ${other} have one path: ${path}/${part}`);
+    reportOf(file).mistake(`${name} and ${other} have one path: ${path}/${part}`);
   }
-  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, clashes);
+  for (const [part, module] of node.modules) findClashes(module, `${path}/${part}`, reportOf);
   const { parameter } = node;
-  if (parameter !== undefined) findClashes(parameter.node, `${path}/${parameter.name}`, clashes);
+  if (parameter !== undefined) findClashes(parameter.node, `${path}/${parameter.name}`, reportOf);
 }

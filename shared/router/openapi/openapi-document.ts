@@ -1,2 +1,0 @@
-/** Plain JSON, of the shape that OpenAPI gives it. */
-export type OpenApiDocument = { readonly [name: string]: unknown };
