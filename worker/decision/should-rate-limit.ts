@@ -318,10 +318,6 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return quotas > 0 && quotas === quotasOver;
   };
 
-  const succeed = (decision: Decision, nowSeconds: number): void => {
-    leave(decision, { ok: true, response: toResponse(decision, nowSeconds) });
-  };
-
   const toResponse = (
     { request, matches, limited }: Decision,
     nowSeconds: number,
@@ -405,8 +401,9 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     decision.matches = matches;
     const known = prepareHits(decision, nowSeconds);
     const { limited } = decision;
-    if (known === limited.length) succeed(decision, nowSeconds);
-    else {
+    if (known === limited.length) {
+      leave(decision, { ok: true, response: toResponse(decision, nowSeconds) });
+    } else {
       decision.hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
       decision.mode = countMode(known > 0);
       count(decision);
@@ -493,7 +490,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   const finish = (decision: Decision, error: AppError | undefined): void => {
     waitingHits -= decision.hits.length;
     decision.storeCall?.end(error?.message);
-    if (!error) succeed(decision, wallSeconds());
+    if (!error) leave(decision, { ok: true, response: toResponse(decision, wallSeconds()) });
     // The caller has left: not an error of the store.
     else if (decision.cancelled) leave(decision, { ok: false, error });
     else if (failurePolicy !== undefined && isStoreError(error)) {
@@ -514,7 +511,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         return;
       }
       for (const hit of uncounted) hit.fallback = policy.mode;
-      succeed(decision, wallSeconds());
+      leave(decision, { ok: true, response: toResponse(decision, wallSeconds()) });
     });
   };
 

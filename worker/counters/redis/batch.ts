@@ -107,6 +107,11 @@ export interface MissingExpiries {
   readonly commands: readonly CommandText[];
 }
 
+interface UnknownScripts {
+  readonly raw: RawReply[];
+  readonly positions: readonly number[];
+}
+
 const none: readonly CommandText[] = [];
 
 /** Hits above this are never summed with others, so that an overflow affects no other request. */
@@ -138,7 +143,7 @@ export class Batch {
   /** How many operations are answered; the commands in flight are those of the following ones. */
   #answered = 0;
   /** Replies that wait for those to scripts that the server did not know, and the indices of these among them. */
-  #unknownScripts: { readonly raw: RawReply[]; readonly positions: readonly number[] } | undefined;
+  #unknownScripts: UnknownScripts | undefined;
   #hasScripts = false;
   /** The hits on limiters' counters, by the index of their operation. */
   #limited: Map<number, LimiterHits> | undefined;
@@ -318,16 +323,40 @@ export class Batch {
 
   /** Takes the replies to the commands that were sent last. */
   take(raw: RawReply[]): Further {
-    const unknown = this.#unknownScripts;
-    if (unknown !== undefined) {
-      for (const [index, position] of unknown.positions.entries()) {
-        unknown.raw[position] = raw[index] as RawReply;
-      }
-      this.#unknownScripts = undefined;
-      return this.#takeKnown(unknown.raw);
+    let replies = raw;
+    if (this.#unknownScripts !== undefined) replies = this.#joinScripts(this.#unknownScripts, raw);
+    else if (this.#hasScripts) {
+      const scripts = this.#findUnknownScripts(raw);
+      if (scripts.length > 0) return { commands: scripts, expiries: undefined };
     }
-    const scripts = this.#hasScripts ? this.#findUnknownScripts(raw) : none;
-    return scripts.length === 0 ? this.#takeKnown(raw) : { commands: scripts, expiries: undefined };
+    const { knownExpiries } = this.#deps;
+    const from = this.#answered;
+    const to = this.#operations.length;
+    let overflows = false;
+    let expiries: { operations: Operation[]; commands: CommandText[] } | undefined;
+    let next = 0;
+    for (let index = from; index < to; index++) {
+      const operation = this.#operations[index] as Operation;
+      let reply = this.#toReply(operation, replies[next++]);
+      if (operation.lifetime > 0) {
+        const expiry = replies[next++];
+        if (expiry instanceof Error) reply = this.#toFailure(operation, expiry);
+        else if (expiry === 1 && operation.amount > 0) this.#remember(operation);
+      } else if (operation.kind === 'add' && typeof reply !== 'number') {
+        // It may have created the counter all the same, which the next reply would not show.
+        knownExpiries.forget(operation.key);
+      } else if (operation.kind === 'add' && reply === operation.amount) {
+        knownExpiries.forget(operation.key);
+        expiries ??= { operations: [], commands: [] };
+        expiries.operations.push(operation);
+        expiries.commands.push(toExpireText(operation, this.#drawLifetime(operation)));
+      }
+      operation.reply = reply;
+      if (typeof reply !== 'number' && isOverflow(reply)) overflows = true;
+    }
+    this.#answered = to;
+    if (overflows) this.#splitOverflows(from);
+    return { commands: this.#operations.length > to ? this.toCommands() : none, expiries };
   }
 
   /** The scripts that the server did not know, now in full; it has executed none of them. */
@@ -347,35 +376,11 @@ export class Batch {
     return commands;
   }
 
-  #takeKnown(raw: readonly RawReply[]): Further {
-    const { knownExpiries } = this.#deps;
-    const from = this.#answered;
-    const to = this.#operations.length;
-    let overflows = false;
-    let expiries: { operations: Operation[]; commands: CommandText[] } | undefined;
-    let next = 0;
-    for (let index = from; index < to; index++) {
-      const operation = this.#operations[index] as Operation;
-      let reply = this.#toReply(operation, raw[next++]);
-      if (operation.lifetime > 0) {
-        const expiry = raw[next++];
-        if (expiry instanceof Error) reply = this.#toFailure(operation, expiry);
-        else if (expiry === 1 && operation.amount > 0) this.#remember(operation);
-      } else if (operation.kind === 'add' && typeof reply !== 'number') {
-        // It may have created the counter all the same, which the next reply would not show.
-        knownExpiries.forget(operation.key);
-      } else if (operation.kind === 'add' && reply === operation.amount) {
-        knownExpiries.forget(operation.key);
-        expiries ??= { operations: [], commands: [] };
-        expiries.operations.push(operation);
-        expiries.commands.push(toExpireText(operation, this.#drawLifetime(operation)));
-      }
-      operation.reply = reply;
-      if (typeof reply !== 'number' && isOverflow(reply)) overflows = true;
-    }
-    this.#answered = to;
-    if (overflows) this.#splitOverflows(from);
-    return { commands: this.#operations.length > to ? this.toCommands() : none, expiries };
+  /** All replies, with those to the scripts in full in their places. */
+  #joinScripts({ raw, positions }: UnknownScripts, answers: readonly RawReply[]): RawReply[] {
+    for (const [index, position] of positions.entries()) raw[position] = answers[index] as RawReply;
+    this.#unknownScripts = undefined;
+    return raw;
   }
 
   confirm({ operations }: MissingExpiries, raw: readonly RawReply[]): void {

@@ -96,6 +96,7 @@ export interface Batching {
 /** A lane with the batch that it carries, if any. */
 interface Slot {
   readonly lane: Lane;
+  /** While its counters are read first, the batch that has the requests. */
   batch: Batch | undefined;
   /** When the last operations of the batch were sent. */
   writtenMs: number;
@@ -198,30 +199,6 @@ export function createBatching(deps: BatchingDeps): Batching {
     finishDraining();
   }
 
-  /** `done` is called when all of the batch is answered. */
-  function write(
-    slot: Slot,
-    batch: Batch,
-    commands: readonly CommandText[],
-    done: () => void,
-  ): void {
-    const take = (raw: RawReply[]) => {
-      const { commands: more, expiries } = batch.take(raw);
-      if (expiries !== undefined) {
-        slot.lane.send(expiries.commands, (answers) => batch.confirm(expiries, answers));
-      }
-      if (more.length > 0) write(slot, batch, more, done);
-      else done();
-    };
-    slot.writtenMs = clock.monotonicMs();
-    slot.isAnswered = false;
-    slot.lane.send(commands, take, () => {
-      slot.isAnswered = true;
-      heard = true;
-      if (breaker.refusal !== undefined) breaker.close();
-    });
-  }
-
   function sendWaiting(): void {
     while (waiting.size > 0) {
       const now = clock.monotonicMs();
@@ -263,8 +240,37 @@ export function createBatching(deps: BatchingDeps): Batching {
     lastSentMs = now;
     slot.batch = batch;
     inFlight++;
-    if (reads === undefined) send(slot, batch);
-    else sendReads(slot, batch, reads);
+    send(slot, reads ?? batch);
+  }
+
+  function send(
+    slot: Slot,
+    batch: Batch,
+    commands: readonly CommandText[] = batch.toCommands(),
+  ): void {
+    slot.writtenMs = clock.monotonicMs();
+    slot.isAnswered = false;
+    slot.lane.send(
+      commands,
+      (replies) => take(slot, batch, replies),
+      () => noteAnswer(slot),
+    );
+  }
+
+  function noteAnswer(slot: Slot): void {
+    slot.isAnswered = true;
+    heard = true;
+    if (breaker.refusal !== undefined) breaker.close();
+  }
+
+  function take(slot: Slot, batch: Batch, replies: RawReply[]): void {
+    const { commands, expiries } = batch.take(replies);
+    if (expiries !== undefined) {
+      slot.lane.send(expiries.commands, (answers) => batch.confirm(expiries, answers));
+    }
+    if (commands.length > 0) send(slot, batch, commands);
+    else if (batch === slot.batch) complete(slot, batch);
+    else sendAfterReads(slot, batch);
   }
 
   /** Why an unsent request must no longer be sent, if so. */
@@ -278,31 +284,25 @@ export function createBatching(deps: BatchingDeps): Batching {
     return error;
   }
 
-  /** First round of a batch with `add-unless-over`: reads the counters. The second is planned with them as if
-   * the requests came one by one. */
-  function sendReads(slot: Slot, batch: Batch, reads: Batch): void {
-    write(slot, reads, reads.toCommands(), () => {
-      const now = clock.monotonicMs();
-      const second = new Batch(deps.batches, reads.counters());
-      for (const request of batch.requests) {
-        if (request === undefined) continue;
-        const reason = findReasonToLeave(request, now);
-        const failure = needsReading(request) ? reads.findFailure(request.hits) : undefined;
-        if (reason !== undefined) settle(request, reason);
-        else if (failure !== undefined) fail(request, failure);
-        else second.add(request);
-      }
-      if (second.requests.length === 0) {
-        finish(slot);
-      } else {
-        slot.batch = second;
-        send(slot, second);
-      }
-    });
-  }
-
-  function send(slot: Slot, batch: Batch): void {
-    write(slot, batch, batch.toCommands(), () => complete(slot, batch));
+  /** The first round of a batch with `add-unless-over` has read the counters. The second is planned with them as
+   * if the requests came one by one. */
+  function sendAfterReads(slot: Slot, reads: Batch): void {
+    const now = clock.monotonicMs();
+    const second = new Batch(deps.batches, reads.counters());
+    for (const request of slot.batch?.requests ?? []) {
+      if (request === undefined) continue;
+      const reason = findReasonToLeave(request, now);
+      const failure = needsReading(request) ? reads.findFailure(request.hits) : undefined;
+      if (reason !== undefined) settle(request, reason);
+      else if (failure !== undefined) fail(request, failure);
+      else second.add(request);
+    }
+    if (second.requests.length === 0) {
+      finish(slot);
+    } else {
+      slot.batch = second;
+      send(slot, second);
+    }
   }
 
   function complete(slot: Slot, batch: Batch): void {

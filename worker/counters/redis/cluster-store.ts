@@ -77,7 +77,7 @@ export function createClusterStore(
     const [firstHit] = request.hits;
     const first = firstHit && owners[toSlot(firstHit.key)];
     if (first !== undefined && request.hits.length === 1) {
-      first.pool.count(request);
+      first.pool.batching.count(request);
       return;
     }
     const byNode = new Map<Node, Hit[]>();
@@ -95,7 +95,9 @@ export function createClusterStore(
       if (hits === undefined) byNode.set(node, [hit]);
       else hits.push(hit);
     }
-    const parts = [...byNode].map(([{ pool }, hits]): Part => ({ hits, count: pool.count }));
+    const parts = [...byNode].map(
+      ([{ pool }, hits]): Part => ({ hits, count: pool.batching.count }),
+    );
     countInParts(request, parts, { parallelism, continuesOnError: !failsDecisions });
   }
 

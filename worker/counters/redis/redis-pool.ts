@@ -7,7 +7,6 @@ import { createRepeatedLog, type RepeatedLog } from '../../../shared/repeated-lo
 import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
 import type { Outages, ServerBreaker } from '../failure/outages.ts';
-import type { CountRequest } from '../store.ts';
 import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
@@ -59,8 +58,8 @@ export interface RedisPoolDeps {
 }
 
 export interface RedisPool {
-  /** As CounterStore.count. */
-  count(request: CountRequest): void;
+  /** Counts over the connections. */
+  readonly batching: Pick<Batching, 'count'>;
   /** One attempt to open the first connection; `trouble` has its failure. */
   tryToOpen(signal: AbortSignal): Promise<void>;
   /** Opens all connections and keeps them open, or keeps trying while the server is unreachable. */
@@ -88,14 +87,13 @@ export function createRedisPool(options: PoolOptions, deps: RedisPoolDeps): Redi
 }
 
 class Pool implements RedisPool {
-  readonly count: RedisPool['count'];
+  readonly batching: Batching;
   readonly #options: PoolOptions;
   readonly #deps: RedisPoolDeps;
   readonly #patienceMs: number;
   readonly #lanes: readonly RedisLane[];
   readonly #overflow: RedisLane;
   readonly #breaker: ServerBreaker;
-  readonly #batching: Batching;
   readonly #scripts: ScriptSupport;
   readonly #connectionFailures: RepeatedLog;
   readonly #requestFailures: RepeatedLog;
@@ -141,8 +139,7 @@ class Pool implements RedisPool {
     this.#breaker = deps.outages.addServer(name, (state, before) =>
       this.#breakerChanged(state, before),
     );
-    this.#batching = this.#createBatching();
-    this.count = this.#batching.count;
+    this.batching = this.#createBatching();
   }
 
   get trouble(): string | undefined {
@@ -188,7 +185,7 @@ class Pool implements RedisPool {
   }
 
   async drain(graceMs: number): Promise<void> {
-    await Promise.all([this.#batching.drain(graceMs), this.#drainSends(graceMs)]);
+    await Promise.all([this.batching.drain(graceMs), this.#drainSends(graceMs)]);
   }
 
   forget(): void {
@@ -267,7 +264,7 @@ class Pool implements RedisPool {
     this.#breaker.halfOpen();
     // During the start there is nothing to try it with.
     if (!this.#isKept) this.#breaker.close();
-    this.#batching.lanesChanged();
+    this.batching.lanesChanged();
   }
 
   #connectionEnded(reason: string, byUs: boolean): void {
@@ -301,7 +298,7 @@ class Pool implements RedisPool {
     if (this.#closed) return;
     if (state === 'open') this.#goAway(before === 'half-open' ? trialPauseMs : 0);
     else if (state === 'closed' && this.#isKept) this.keepOpen();
-    this.#batching.lanesChanged();
+    this.batching.lanesChanged();
   }
 
   /** From now on only one lane tries to connect, one attempt at a time. */

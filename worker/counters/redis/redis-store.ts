@@ -42,7 +42,7 @@ export function createRedisStore(options: RedisStoreOptions, deps: RedisStoreDep
     log,
   });
 
-  return { count: pool.count, connect, state, close };
+  return { count: pool.batching.count, connect, state, close };
 
   async function connect(signal: AbortSignal): Promise<void> {
     // With a failure mode that answers without the store, the start does not wait for it.
