@@ -63,11 +63,8 @@ withPrefix(
   .action(async ({ prefix, host, requireGuards, watch, develop }: ServeOptions) => {
     if (watch) {
       const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
-      serving = await startWatching(process.cwd(), [
-        process.execPath,
-        ...process.execArgv,
-        ...args,
-      ]);
+      const command = [process.execPath, ...process.execArgv, ...args] as const;
+      serving = await startWatching(process.cwd(), command, note);
       return;
     }
     const development = develop ? createDevelopment(note) : undefined;

@@ -1,5 +1,11 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import test from 'ava';
-import { isWatched } from './watch.ts';
+import { StartError } from '../errors.ts';
+import { isWatched, startWatching } from './watch.ts';
 
 test('modules are watched, and neither packages nor what an application writes beside its code', (t) => {
   for (const name of ['index.ts', 'controllers/notes/[id].mts', 'a\\b.js', 'view.tsx']) {
@@ -16,3 +22,39 @@ test('modules are watched, and neither packages nor what an application writes b
   const hidden = ['.git/index.js', 'node_modules/ws/index.js', 'app\\.cache\\a.js'];
   for (const name of [...others, ...hidden]) t.false(isWatched(name), name);
 });
+
+test('a program that cannot be started is told, and one that cannot be started anew is tried at the next change', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'watched-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const program = join(folder, 'node');
+  const started = join(folder, 'started');
+  const script = `require('fs').writeFileSync(${JSON.stringify(started)}, '')`;
+  const told: string[] = [];
+  const command = [program, '-e', script] as const;
+  const watch = () => startWatching(folder, command, (text) => told.push(text));
+  await t.throwsAsync(watch(), {
+    instanceOf: StartError,
+    message: `cannot start ${program}: spawn ${program} ENOENT`,
+  });
+  await symlink(process.execPath, program);
+  const watching = await watch();
+  t.teardown(() => watching.stop());
+  await until(() => existsSync(started));
+  await rm(program);
+  await rm(started);
+  await writeFile(join(folder, 'index.ts'), '');
+  await until(() => told.length > 0);
+  t.deepEqual(told, [
+    `cannot start ${program}: spawn ${program} ENOENT; the next change tries it again`,
+  ]);
+  await symlink(process.execPath, program);
+  await writeFile(join(folder, 'index.ts'), '// changed');
+  await until(() => existsSync(started));
+  t.is(told.length, 1);
+});
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 30_000; !isTrue(); await setTimeout(20)) {
+    if (Date.now() > deadline) throw new Error(`waited in vain: ${isTrue}`);
+  }
+}

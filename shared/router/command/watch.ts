@@ -1,9 +1,11 @@
 // `serve --watch`: the command runs as a child, and is started anew when a file of the project has changed. Modules
 // cannot be unloaded, so a process is what is replaced.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { StartError } from '../errors.ts';
 
 /** Editors write a file in several steps. */
 const settleMs = 100;
@@ -24,29 +26,37 @@ export interface Watching {
   stop(): Promise<void>;
 }
 
-/** Watches a folder without hidden ones and packages. `command` is the program with its arguments. */
+/**
+ * Watches a folder without hidden ones and packages. `command` is the program with its arguments. Rejects with a
+ * StartError where it cannot be started; where it cannot be started anew, that is told, and the next change tries again.
+ */
 export async function startWatching(
   folder: string,
   command: readonly [string, ...string[]],
+  tell: (text: string) => void,
 ): Promise<Watching> {
-  let child = start();
+  let child = await start(command).catch((error: Error) => {
+    throw new StartError([error.message], { cause: error });
+  });
   let restarting = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
-  function start(): ChildProcess {
-    const [program, ...args] = command;
-    return spawn(program, args, { stdio: 'inherit' });
+  async function restart(): Promise<void> {
+    await end(child);
+    if (isOver) return;
+    try {
+      child = await start(command);
+    } catch (error) {
+      tell(`${error instanceof Error ? error.message : error}; the next change tries it again`);
+    }
   }
 
   function changed(_event: string, name: string | null): void {
     if (name !== null && !isWatched(name)) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      restarting = restarting.then(async () => {
-        await end(child);
-        if (!isOver) child = start();
-      });
+      restarting = restarting.then(restart);
     }, settleMs);
   }
 
@@ -66,6 +76,18 @@ export async function startWatching(
       await end(child);
     },
   };
+}
+
+/** Rejects with an Error that names the program. */
+async function start([program, ...args]: readonly [string, ...string[]]): Promise<ChildProcess> {
+  try {
+    const child = spawn(program, args, { stdio: 'inherit' });
+    await once(child, 'spawn');
+    return child;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : cause;
+    throw new Error(`cannot start ${program}: ${reason}`, { cause });
+  }
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -182,6 +182,28 @@ test('a part that is not read is dropped, and a method may leave the rest', asyn
   t.deepEqual(names, ['a', 'b']);
 });
 
+test.serial('who leaves a form early leaves no timer behind', async (t) => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  async function* stalling() {
+    yield Buffer.from(
+      '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' +
+        '--b\r\nContent-Disposition: form-data; name="c"\r\n\r\n',
+    );
+    await new Promise(() => {});
+  }
+  const before = timers();
+  const body = new BodyStream(stalling(), {
+    type: { essence: 'multipart/form-data', parameters: new Map([['boundary', 'b']]) },
+    limits: { bodyBytes: 1e6, bodyTimeoutMs: 60_000, multipartParts: 20 } as never,
+  });
+  for await (const part of body.parts()) {
+    t.is(await part.text(), '1');
+    t.is(timers(), before + 1, 'the next chunk is waited for');
+    break;
+  }
+  t.is(timers(), before);
+});
+
 test('the rest of a body that a method has begun to read is dropped, and its client not cut', async (t) => {
   const { port, server } = await listen();
   t.teardown(() => server.close());

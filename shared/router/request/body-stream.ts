@@ -28,7 +28,12 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     this.#options = options;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+  [Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+    return this.#read(undefined);
+  }
+
+  /** Ends when nobody reads any more, also while it waits for the client. */
+  async *#read(isLeft: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
     if (this.#isTaken) throw new TypeError('a streamed body is read once');
     this.#isTaken = true;
     if (this.#body === undefined) return;
@@ -39,7 +44,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     try {
       while (true) {
         const before = performance.now();
-        const { done, value } = await arrival(iterator.next(), leftMs);
+        const { done, value } = await arrival(iterator.next(), leftMs, isLeft);
         // Only the time in which the client lets wait counts, not what the method does between two chunks.
         leftMs -= performance.now() - before;
         if (done === true) return;
@@ -62,7 +67,8 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     if (type?.essence !== 'multipart/form-data') {
       throw new HttpError(415, { detail: 'a body must be multipart' });
     }
-    return readParts(type, this, limits);
+    const left = new AbortController();
+    return readParts(type, { chunks: this.#read(left.signal), leave: () => left.abort() }, limits);
   }
 }
 
@@ -73,21 +79,27 @@ function iterate(body: AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> {
     : body[Symbol.asyncIterator]();
 }
 
-/** Waits no longer than that: rejects with 408 then, and with 400 where nothing more will come. */
-function arrival<Value>(next: Promise<Value>, timeoutMs: number): Promise<Value> {
+/** Waits no longer than that: rejects with 408 then, and with 400 where nothing more will come. It is the end where the
+ * reader has left. */
+function arrival<Value>(
+  next: Promise<IteratorResult<Value>>,
+  timeoutMs: number,
+  isLeft: AbortSignal | undefined,
+): Promise<IteratorResult<Value>> {
   return new Promise((resolve, reject) => {
     const late = () => reject(bodyTooLate());
     const isBounded = timeoutMs !== Number.POSITIVE_INFINITY;
     const timer = isBounded ? setTimeout(late, Math.max(0, timeoutMs)) : undefined;
+    const leave = () => settle(() => resolve({ done: true, value: undefined }));
+    const settle = (how: () => void) => {
+      clearTimeout(timer);
+      isLeft?.removeEventListener('abort', leave);
+      how();
+    };
+    isLeft?.addEventListener('abort', leave);
     next.then(
-      (value) => {
-        clearTimeout(timer);
-        resolve(value);
-      },
-      () => {
-        clearTimeout(timer);
-        reject(new BadRequest('the body broke off'));
-      },
+      (result) => settle(() => resolve(result)),
+      () => settle(() => reject(new BadRequest('the body broke off'))),
     );
   });
 }

@@ -54,10 +54,16 @@ export function parseMultipart(
   });
 }
 
+interface StreamedForm {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** Ends the chunks, also while one is waited for. */
+  leave(): void;
+}
+
 /** Throws what reading the chunks throws, and 400 for what is no multipart body. */
 export async function* readParts(
   type: MediaType,
-  chunks: AsyncIterable<Uint8Array>,
+  { chunks, leave }: StreamedForm,
   limits: Limits,
 ): AsyncGenerator<BodyPart, void> {
   /** Parts of a chunk that has been read, and what has ended them. */
@@ -103,6 +109,7 @@ export async function* readParts(
     }
   } finally {
     source.destroy();
+    leave();
   }
 }
 
