@@ -6,6 +6,7 @@ import { type DumpRow, toDump } from '../shared/settings/dump.ts';
 import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
+import { listClientTlsRows } from './client-tls.ts';
 import type { CountingSettings } from './counters/counting-settings.ts';
 import { toStoreSettings } from './counters/redis/redis-settings.ts';
 import { storeKinds } from './counters/store-kinds.ts';
@@ -183,13 +184,10 @@ function listTlsFiles(reading: WorkerReading): NamedFile[] {
   const ofHttp = workerTable.http.settings.tls;
   const ofGrpc = workerTable.grpc.settings.tls;
   const ofXds = workerTable.xds.settings.tls;
-  const hasPair = xds.tls.certFile !== '' && xds.tls.keyFile !== '';
   const rows = [
     ...(http.tls.enabled || debug.tls.enabled ? [ofHttp.certFile, ofHttp.keyFile] : []),
     ...(grpc.tls.enabled ? [ofGrpc.certFile, ofGrpc.keyFile, ofGrpc.clientCaFile] : []),
-    ...(config.source === 'xds' && xds.tls.enabled
-      ? [ofXds.caFile, ...(hasPair ? [ofXds.certFile, ofXds.keyFile] : [])]
-      : []),
+    ...(config.source === 'xds' && xds.tls.enabled ? listClientTlsRows(ofXds, xds.tls) : []),
     ...storeKinds[counting.backend].tlsFiles(reading),
   ];
   return rows

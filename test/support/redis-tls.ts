@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StoreTlsOptions } from '../../worker/counters/redis/connection-tls.ts';
+import type { ClientTlsOptions } from '../../worker/client-tls.ts';
 import type { TestCertificate } from '../contract/grpc-transport-certificates.ts';
 import type { RedisServer } from './redis-server.ts';
 
@@ -10,7 +10,7 @@ export interface RedisTlsFiles {
   /** Arguments of a server that asks its clients for a certificate of its authority. */
   readonly serverArgs: readonly string[];
   /** For clients. */
-  readonly clientFiles: StoreTlsOptions['files'];
+  readonly clientFiles: ClientTlsOptions['files'];
   /** Replaces what clients use. */
   writeClient(authority: string, certificate: TestCertificate): Promise<void>;
   /** Has a running server use others for connections from now on. */

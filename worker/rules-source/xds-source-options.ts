@@ -1,6 +1,7 @@
 // Converts the settings of a management server to the options of its source.
 
 import { type AgreementSettings, toAgreement } from '../agreement.ts';
+import { toClientTlsFiles } from '../client-tls.ts';
 import type { ManagementServer } from '../management-stream.ts';
 import { parseServerAddresses } from '../settings/server-addresses.ts';
 import type { WorkerSettings } from '../settings.ts';
@@ -19,21 +20,12 @@ export function toXdsSourceOptions(
 ): XdsSourceOptions {
   const { xds } = settings;
   const { tls, backoff } = xds;
-  const toPath = (path: string) => (path === '' ? undefined : path);
-  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
   const { factor } = backoff;
   const toServer = (url: string): ManagementServer => ({
     url,
     headers: xds.additionalHeaders,
     readToken,
-    tls: tls.enabled
-      ? {
-          ca: toPath(tls.caFile),
-          cert: hasPair ? tls.certFile : undefined,
-          key: hasPair ? tls.keyFile : undefined,
-          san: tls.san === '' ? undefined : tls.san,
-        }
-      : undefined,
+    tls: tls.enabled ? { ...toClientTlsFiles(tls), san: tls.san || undefined } : undefined,
     maxMessageBytes: xds.maxMessageBytes,
   });
   // A start without a good address is refused.

@@ -4,6 +4,7 @@ import { dirname, normalize } from 'node:path';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, nameOf, showSetting } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
+import { warnHalfPair, warnUnencrypted } from '../client-tls.ts';
 import { warnIdleStoreSettings } from '../counters/redis/redis-checks.ts';
 import { storeKinds } from '../counters/store-kinds.ts';
 import { parseServerAddresses } from './server-addresses.ts';
@@ -157,19 +158,10 @@ function warnServers(reading: WorkerReading): string[] {
 }
 
 function warnXdsTls(reading: WorkerReading): string[] {
-  const { xds } = reading.values;
-  const { enabled, certFile, keyFile, caFile, san } = workerTable.xds.settings.tls;
-  const withoutEffect = (row: Setting<unknown>, reason: string) =>
-    reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
-  if (!xds.tls.enabled) {
-    const reason = `without ${joinNames(enabled)}=true: the connection is not encrypted`;
-    return [certFile, keyFile, caFile, san].flatMap((row) => withoutEffect(row, reason));
-  }
-  if (xds.tls.certFile !== '' && xds.tls.keyFile !== '') return [];
-  return [
-    ...withoutEffect(certFile, `without ${joinNames(keyFile)}`),
-    ...withoutEffect(keyFile, `without ${joinNames(certFile)}`),
-  ];
+  const rows = workerTable.xds.settings.tls;
+  if (reading.values.xds.tls.enabled) return warnHalfPair(reading, rows);
+  const { enabled, certFile, keyFile, caFile, san } = rows;
+  return warnUnencrypted(reading, [certFile, keyFile, caFile, san], enabled);
 }
 
 function checkGrpcTls(reading: WorkerReading): string[] {

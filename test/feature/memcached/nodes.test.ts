@@ -2,7 +2,7 @@
 // again and again, and TLS.
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
-import type { NodeTls } from '../../../worker/counters/memcached/memcached-nodes.ts';
+import type { ClientTlsOptions } from '../../../worker/client-tls.ts';
 import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { createHit, startCounting } from '../../support/counting.ts';
@@ -179,7 +179,7 @@ const withClient = { ca: file('ca.pem'), cert: file('client.pem'), key: file('cl
 const tlsCases: {
   readonly title: string;
   readonly serves: NonNullable<MemcachedServerOptions['tls']>;
-  readonly tls: NodeTls | undefined;
+  readonly tls: ClientTlsOptions | undefined;
   /** What is told when nothing is counted. */
   readonly failure?: RegExp;
 }[] = [

@@ -1,6 +1,7 @@
 // The kind of store that counts in a memory cache: what it can, and how it is made from the settings.
 import { Resolver } from 'node:dns/promises';
 import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
+import { toClientTls } from '../../client-tls.ts';
 import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
 import type { StoreKind } from '../store-kinds.ts';
@@ -43,7 +44,6 @@ export const memcachedKind: StoreKind = {
 function toMemcachedOptions(settings: CountingSettings): MemcachedNodesOptions {
   const { memcached, counting } = settings;
   const { addresses, srv, srvRefreshMs, maxIdleConnections, tls } = memcached;
-  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
   return {
     source:
       srv === ''
@@ -60,16 +60,7 @@ function toMemcachedOptions(settings: CountingSettings): MemcachedNodesOptions {
             refreshMs: srvRefreshMs,
           },
     maxIdleConnections,
-    tls: tls.enabled
-      ? {
-          files: {
-            ca: tls.caFile === '' ? undefined : tls.caFile,
-            cert: hasPair ? tls.certFile : undefined,
-            key: hasPair ? tls.keyFile : undefined,
-          },
-          skipHostnameVerification: tls.skipHostnameVerification,
-        }
-      : undefined,
+    tls: tls.enabled ? toClientTls(tls) : undefined,
     jitterMaxSeconds: counting.expirationJitterSeconds,
     failureMode: counting.failureMode,
   };

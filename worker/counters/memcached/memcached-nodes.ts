@@ -8,13 +8,13 @@ import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import {
   readTlsFiles,
-  type TlsFiles,
   type TlsMaterial,
   type TlsWatch,
   watchTlsFiles,
   withTrustedAuthorities,
 } from '../../../shared/tls.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
+import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { ConnectionTls } from './connection.ts';
@@ -37,17 +37,12 @@ export type NodeSource =
       readonly refreshMs: number;
     };
 
-export interface NodeTls {
-  readonly files: TlsFiles;
-  readonly skipHostnameVerification: boolean;
-}
-
 export interface MemcachedNodesOptions {
   readonly source: NodeSource;
   /** MEMSTORE_MAX_IDLE_CONNS: connections to each node; below 1 it is 2
    * (behaviour: memory-cache-nodes). */
   readonly maxIdleConnections: number;
-  readonly tls: NodeTls | undefined;
+  readonly tls: ClientTlsOptions | undefined;
   readonly jitterMaxSeconds: number;
   readonly failureMode: FailureMode;
 }
@@ -123,7 +118,7 @@ export function createMemcachedNodes(
     for (const node of nodes) node.lane(0).warm();
   }
 
-  async function startTls({ files, skipHostnameVerification }: NodeTls): Promise<void> {
+  async function startTls({ files, skipHostnameVerification }: ClientTlsOptions): Promise<void> {
     const reading = await readTlsFiles(files);
     if (!reading.ok) throw new AppError('cannot_start', `memory cache: ${reading.problem}`);
     const use = ({ ca, cert, key }: TlsMaterial) => {

@@ -3,6 +3,7 @@ import { parseHostPort } from '../../../shared/host-port.ts';
 import { bool, duration, int, list, text } from '../../../shared/settings/kind.ts';
 import { joinNames, nameOf, showSetting } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
+import { listClientTlsRows, warnHalfPair } from '../../client-tls.ts';
 import { bothNames } from '../../setting-names.ts';
 import type { CountingReading } from '../counting-settings.ts';
 import { isSrvName } from './srv-record.ts';
@@ -92,26 +93,18 @@ export function warnMemcached(reading: CountingReading): string[] {
   const { table, values } = reading;
   const { memcached } = values;
   const backend = showSetting(reading, table.counting.settings.backend);
-  const { addresses, srv, tls } = table.memcached.settings;
+  const { addresses, srv } = table.memcached.settings;
   const warnings: string[] = [];
   if (memcached.addresses.length === 0 && memcached.srv === '') {
     warnings.push(
       `${joinNames(addresses)} and ${joinNames(srv)} are not set: ${backend} counts nothing without a node, so that nothing is limited`,
     );
   }
-  if ((memcached.tls.certFile === '') !== (memcached.tls.keyFile === '')) {
-    const isCert = memcached.tls.certFile !== '';
-    const [given, missing] = isCert ? [tls.certFile, tls.keyFile] : [tls.keyFile, tls.certFile];
-    warnings.push(`${showSetting(reading, given)} has no effect without ${joinNames(missing)}`);
-  }
-  return warnings;
+  return [...warnings, ...warnHalfPair(reading, table.memcached.settings.tls)];
 }
 
 /** The rows of files that TLS with the nodes needs. */
 export function listMemcachedTlsFiles({ table, values }: CountingReading): Setting<string>[] {
   const { tls } = values.memcached;
-  if (!tls.enabled) return [];
-  const { caFile, certFile, keyFile } = table.memcached.settings.tls;
-  const hasPair = tls.certFile !== '' && tls.keyFile !== '';
-  return [caFile, ...(hasPair ? [certFile, keyFile] : [])];
+  return tls.enabled ? listClientTlsRows(table.memcached.settings.tls, tls) : [];
 }

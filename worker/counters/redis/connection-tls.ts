@@ -2,19 +2,9 @@
 // renewed certificate.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
-import {
-  readTlsFiles,
-  type TlsFiles,
-  type TlsMaterial,
-  withTrustedAuthorities,
-} from '../../../shared/tls.ts';
+import { readTlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../../shared/tls.ts';
+import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { StoreAddress } from './address.ts';
-
-export interface StoreTlsOptions {
-  readonly files: TlsFiles;
-  /** A certificate for another host name is accepted; its authority is still checked. */
-  readonly skipHostnameVerification: boolean;
-}
 
 export type TlsOptions = Pick<
   ConnectionOptions,
@@ -26,7 +16,7 @@ export interface ConnectionTls {
   readOptions(address: StoreAddress): Promise<TlsOptions>;
 }
 
-export function createConnectionTls(options: StoreTlsOptions): ConnectionTls {
+export function createConnectionTls(options: ClientTlsOptions): ConnectionTls {
   const { files, skipHostnameVerification } = options;
   let last: { readonly material: TlsMaterial; readonly secureContext: SecureContext } | undefined;
 

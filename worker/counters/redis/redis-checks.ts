@@ -2,6 +2,7 @@
 // stores, but for warnIdleStoreSettings.
 import { joinNames, nameOf, showSetting } from '../../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../../shared/settings/setting.ts';
+import { listClientTlsRows, warnHalfPair, warnUnencrypted } from '../../client-tls.ts';
 import type { CountingReading } from '../counting-settings.ts';
 import { parseStoreTarget } from './address.ts';
 
@@ -158,28 +159,14 @@ function usesTls(reading: CountingReading): boolean {
 
 /** TLS files without effect. */
 function warnTls(reading: CountingReading): string[] {
-  const { certFile, keyFile, caFile } = reading.table.bothStores.settings.tls;
-  const withoutEffect = (row: Setting<string>, reason: string) =>
-    reading.of(row).value === '' ? [] : [`${showSetting(reading, row)} has no effect ${reason}`];
-  if (!usesTls(reading)) {
-    const reason = `without ${joinNames(reading.table.store.settings.tls)}=true: the connection is not encrypted`;
-    return [certFile, keyFile, caFile].flatMap((row) => withoutEffect(row, reason));
-  }
-  return [
-    ...(reading.of(keyFile).value === ''
-      ? withoutEffect(certFile, `without ${joinNames(keyFile)}`)
-      : []),
-    ...(reading.of(certFile).value === ''
-      ? withoutEffect(keyFile, `without ${joinNames(certFile)}`)
-      : []),
-  ];
+  const rows = reading.table.bothStores.settings.tls;
+  if (usesTls(reading)) return warnHalfPair(reading, rows);
+  const files = [rows.certFile, rows.keyFile, rows.caFile];
+  return warnUnencrypted(reading, files, reading.table.store.settings.tls);
 }
 
 /** The rows of files that TLS with the stores needs. */
 export function listStoreTlsFiles(reading: CountingReading): Setting<string>[] {
   if (!usesTls(reading)) return [];
-  const { certFile, keyFile } = reading.values.bothStores.tls;
-  const rows = reading.table.bothStores.settings.tls;
-  const hasPair = certFile !== '' && keyFile !== '';
-  return [rows.caFile, ...(hasPair ? [rows.certFile, rows.keyFile] : [])];
+  return listClientTlsRows(reading.table.bothStores.settings.tls, reading.values.bothStores.tls);
 }

@@ -1,11 +1,11 @@
 // Converts the settings of one key-value store to the options of the store.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { toClientTls } from '../../client-tls.ts';
 import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
 import { createCloudCredentialsReader, createCloudIamCredentials } from './cloud-iam-token.ts';
 import { createRegionReader } from './cloud-region.ts';
-import type { StoreTlsOptions } from './connection-tls.ts';
 import { createFileCredentials, parseCredentials, type ReadCredentials } from './credentials.ts';
 import type { StoreSettings } from './redis-settings.ts';
 import type { RedisStoreOptions } from './store-deps.ts';
@@ -30,7 +30,7 @@ export function toRedisStoreOptions(
     sentinelAuthSetting: givenName(settings, `${family}_SENTINEL_AUTH`),
     readCredentials: createReader(store, clock),
     sentinelCredentials: parseCredentials(store.sentinelAuth),
-    tls: store.tls || store.target.tls ? toTlsOptions(tls) : undefined,
+    tls: store.tls || store.target.tls ? toClientTls(tls) : undefined,
     pool: {
       size: store.poolSize,
       onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
@@ -59,21 +59,4 @@ function createReader(
   // Credentials in the address take precedence over the file, as over AUTH.
   if (authFile === '' || target?.credentials !== undefined) return undefined;
   return createFileCredentials(authFile);
-}
-
-function toTlsOptions({
-  caFile,
-  certFile,
-  keyFile,
-  skipHostnameVerification,
-}: CountingSettings['bothStores']['tls']): StoreTlsOptions {
-  const hasPair = certFile !== '' && keyFile !== '';
-  return {
-    files: {
-      ca: caFile || undefined,
-      cert: hasPair ? certFile : undefined,
-      key: hasPair ? keyFile : undefined,
-    },
-    skipHostnameVerification,
-  };
 }

@@ -1,13 +1,14 @@
 // The options and dependencies of every kind of key-value store, and what its connections share.
 import type { Clock } from '../../../shared/clock.ts';
 import type { Log } from '../../../shared/log.ts';
+import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { Gauge, Metrics } from '../../metrics.ts';
 import type { Outages } from '../failure/outages.ts';
 import type { StoreTarget } from './address.ts';
 import { type ClockComparison, createClockComparison } from './clock-comparison.ts';
 import type { Connection } from './connection.ts';
 import type { OpeningDeps } from './connection-opening.ts';
-import { createConnectionTls, type StoreTlsOptions } from './connection-tls.ts';
+import { createConnectionTls } from './connection-tls.ts';
 import type { ConnectionTotalsDeps } from './connection-totals.ts';
 import type { Credentials, ReadCredentials } from './credentials.ts';
 import type { StartupOptions } from './first-connection.ts';
@@ -24,7 +25,7 @@ export interface RedisStoreOptions {
   /** The name of that setting, for texts. */
   readonly sentinelAuthSetting: string;
   /** Undefined: no TLS. */
-  readonly tls: StoreTlsOptions | undefined;
+  readonly tls: ClientTlsOptions | undefined;
   readonly pool: PoolOptions;
   /** KVSTORE_CLUSTER_PIPELINE_PARALLELISM: how many nodes are asked at once for one decision; 0: as many as
    * the pool has slots, which is also the maximum. */
