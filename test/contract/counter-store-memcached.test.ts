@@ -2,7 +2,7 @@
 // background, so counters are looked at when nothing is under way any more; what one worker answers
 // is exact all the same.
 import test from 'ava';
-import { chooseNode } from '../../worker/counters/memcached/node-choice.ts';
+import { chooseNode } from '../../worker/counters/memcached/memcached-nodes.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
 import { openMemcachedStore } from '../support/memcached-store.ts';
 import { ownedByFile, unowned } from '../support/owner.ts';

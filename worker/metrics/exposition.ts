@@ -1,6 +1,5 @@
 // Writes families in the two exposition formats, piece by piece, to bound memory and time of each step.
-import type { Family } from './family.ts';
-import type { Series } from './series.ts';
+import type { Family, Series } from './series.ts';
 
 export type ExpositionForm = 'text' | 'openmetrics';
 

@@ -2,8 +2,8 @@
 // Prometheus' clients, and how long decisions and the store's servers take.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
-import type { Family, FamilyType } from './family.ts';
 import type { Histogram } from './registry.ts';
+import type { Family, FamilyType } from './series.ts';
 import { SeriesList, type ValueSeries } from './series.ts';
 
 export interface OwnFamilies {

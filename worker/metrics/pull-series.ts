@@ -4,7 +4,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Tags } from '../metrics.ts';
 import { findOwn } from './catalogue.ts';
-import type { Family, FamilyType } from './family.ts';
 import {
   createMetricMapper,
   defaultHelp,
@@ -16,6 +15,8 @@ import { toTagEntries } from './metric-name.ts';
 import { createOwnFamilies } from './own-families.ts';
 import type { MetricsRegistry } from './registry.ts';
 import {
+  type Family,
+  type FamilyType,
   GaugeSeries,
   LastingSumSeries,
   ScaledSource,

@@ -1,5 +1,6 @@
-// Single series of pulled metrics: values read on demand, and no longer shown when unchanged for long.
+// The series of pulled metrics, and the families that they form: values read on demand, and no longer shown when unchanged for long.
 // pull-series.ts makes their families.
+import type { ObserverOptions } from './metric-mapping.ts';
 import type { TimerSeries } from './timer-series.ts';
 
 export interface ValueSource {
@@ -163,4 +164,14 @@ export class SeriesList implements Iterable<Series> {
     if (this.#first !== undefined) yield this.#first;
     if (this.#others !== undefined) yield* this.#others.values();
   }
+}
+
+export type FamilyType = 'counter' | 'gauge' | ObserverOptions['type'];
+
+/** A metric family: all series of one name, with their type and description. */
+export interface Family {
+  readonly name: string;
+  readonly type: FamilyType;
+  readonly help: string;
+  readonly series: SeriesList;
 }

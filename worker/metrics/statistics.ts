@@ -8,12 +8,10 @@ import type { HttpListener } from '../listen/plain-http-server.ts';
 import type { Tags } from '../metrics.ts';
 import { createDefaultMapping } from './default-mapping.ts';
 import { createJsonFormat } from './json-format.ts';
-import type { MetricsSink } from './line-sink.ts';
-import { createLineSink } from './line-sink.ts';
+import { createLineSink, type LineTransport, type MetricsSink } from './line-sink.ts';
 import { readMappingFile } from './mapping-file.ts';
 import { countReservedTags, untaggedName } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
-import { createOutputLines } from './output-lines.ts';
 import { createPullEndpoint, type PullTarget } from './pull-endpoint.ts';
 import type { MetricsRegistry } from './registry.ts';
 import { createRegistry } from './registry.ts';
@@ -173,4 +171,15 @@ function createSinks(
     log.info('Statistics leave the process only by its debug port');
   }
   return sinks;
+}
+
+/** Writes to an output of the process, where statistics have no receiver. It stays open; buffered lines are written when the process ends. */
+function createOutputLines(output: LineOutput): LineTransport {
+  return {
+    get ready() {
+      return output.ready;
+    },
+    send: output.write,
+    close: async () => {},
+  };
 }

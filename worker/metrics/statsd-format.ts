@@ -1,7 +1,6 @@
 // The push output's lines: `name:value|type` (behaviour: pushed-lines).
 
 import type { Tags } from '../metrics.ts';
-import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
 import { createNameTagger } from './metric-name.ts';
 
@@ -20,4 +19,12 @@ export function createStatsdFormat(tags: Tags): LineFormat {
       `${withTags(name)}:${Number.isInteger(ms) ? toDecimal(ms) : ms.toFixed(6)}|ms\n`,
     flushed: () => '',
   };
+}
+
+/** A whole number in digits, without a fraction; receivers do not read the exponents that large numbers are
+ * otherwise written with. */
+export function toDecimal(value: number): string {
+  const whole = Math.trunc(value);
+  if (Number.isSafeInteger(whole)) return String(whole);
+  return Number.isFinite(whole) ? BigInt(whole).toString() : '0';
 }

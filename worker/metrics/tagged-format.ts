@@ -2,9 +2,9 @@
 // (behaviour: tagged-lines).
 
 import type { Tags } from '../metrics.ts';
-import { toDecimal } from './decimal.ts';
 import type { LineFormat } from './line-sink.ts';
 import { sanitizeMetricName, toTagEntries, untaggedName } from './metric-name.ts';
+import { toDecimal } from './statsd-format.ts';
 
 /** Renames metrics whose name matches, and adds tags. */
 export interface NameRewrite {

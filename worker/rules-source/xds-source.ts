@@ -1,21 +1,25 @@
 // Rules from a management server: runs the ADS client over connections and timers. ads-client.ts is the
 // exchange itself, with the choice of the server, ads-resources.ts applies resources, ads-report.ts reports.
 
+import { agreementKey } from '../../shared/agreement-key.ts';
 import type { BackoffOptions } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
+import { instanceKey } from '../../shared/instance-key.ts';
 import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type {
   AnyMessage,
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
+  NodeMessage,
 } from '../../shared/wire/discovery-messages.ts';
 import type { Protos } from '../../shared/wire/protos.ts';
 import type {
@@ -25,7 +29,6 @@ import type {
 } from '../management-stream.ts';
 import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
-import { toAdsNode } from './ads-node.ts';
 import { createAdsReport, toShown } from './ads-report.ts';
 import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
 import type { LoadResult, RulesSource } from './source.ts';
@@ -256,4 +259,33 @@ function toRefusalText(problems: readonly Problem[]): string {
   const text = formatProblems(problems.slice(0, maxRefusalProblems));
   const more = problems.length - maxRefusalProblems;
   return toExcerpt(more > 0 ? `${text}\nand ${more} more` : text, maxRefusalLength);
+}
+
+/**
+ * This worker's node identity. `metadata` is comma-separated key=value items, each split at its first `=`; items without one are ignored
+ * (behaviour: discovery-requests). Three items are added: the announcement of fields that the public message
+ * lacks (behaviour: fields-of-our-own), `agreement`, by which workers are compared, and `instance`, by which
+ * those with one id are told apart. An added item wins over a given one with the same key.
+ */
+function toAdsNode(worker: {
+  readonly id: string;
+  readonly metadata: string;
+  readonly agreement: string;
+  readonly instance: string;
+}): NodeMessage {
+  const { id, metadata, agreement, instance } = worker;
+  const given = metadata
+    .split(',')
+    .filter((item) => item.includes('='))
+    .map((item) => {
+      const at = item.indexOf('=');
+      return [item.slice(0, at), item.slice(at + 1)] as const;
+    });
+  const added = [
+    extensionsAnnouncement,
+    [agreementKey, agreement],
+    [instanceKey, instance],
+  ] as const;
+  const fields = [...given, ...added].map(([key, value]) => [key, { stringValue: value }] as const);
+  return { id, metadata: { fields: Object.fromEntries(fields) } };
 }

@@ -1,7 +1,7 @@
 // What a memory cache holds after decisions: lifetimes, sums, foreign values, the choice of nodes, and
 // the statistics of all that.
 import test, { type ExecutionContext } from 'ava';
-import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';

@@ -3,7 +3,7 @@
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { ClientTlsOptions } from '../../../worker/client-tls.ts';
-import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { createHit, startCounting } from '../../support/counting.ts';
 import { startDnsServer } from '../../support/dns-server.ts';

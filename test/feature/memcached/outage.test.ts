@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
-import { chooseNode } from '../../../worker/counters/memcached/node-choice.ts';
+import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';

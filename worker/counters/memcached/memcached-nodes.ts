@@ -1,6 +1,7 @@
 // The nodes that counters are spread over: a configured list, or an SRV record that is looked up
 // regularly; with the TLS files that all nodes share.
 import { createSecureContext } from 'node:tls';
+import { crc32 } from 'node:zlib';
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
@@ -21,7 +22,6 @@ import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createMemcachedNode, type MemcachedNode } from './memcached-node.ts';
-import { chooseNode } from './node-choice.ts';
 import { type ResolveSrv, resolveNodes } from './srv-record.ts';
 
 /** Where the nodes are; must be the same for all workers. */
@@ -236,4 +236,18 @@ export function createMemcachedNodes(
 
 function listNames(nodes: readonly MemcachedNode[]): string {
   return nodes.map(({ name }) => name).join(', ');
+}
+
+interface NodeChoice {
+  /** Index in the list of nodes. */
+  readonly node: number;
+  /** Index among the connections to that node: a key always uses the same one. */
+  readonly connection: number;
+}
+
+/** The node of a counter: workers with the same list agree, the reference included (behaviour: memory-cache-nodes).
+ * CRC-32 (IEEE) of the key modulo the number of nodes. Both counts are above 0. */
+export function chooseNode(key: string, nodeCount: number, connectionCount: number): NodeChoice {
+  const hash = crc32(key);
+  return { node: hash % nodeCount, connection: Math.floor(hash / nodeCount) % connectionCount };
 }

@@ -1,10 +1,17 @@
 // How requests become batches and when they are given up, with lanes and time in the test's hands.
 import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../../shared/clock.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createBreaker } from '../failure/breaker.ts';
 import type { CountMode, CountRequest, Hit } from '../store.ts';
-import { type Batching, createBatching, type EmptyPoolRule, type Lane } from './batching.ts';
+import {
+  type Batching,
+  createBatching,
+  createPipelineWindow,
+  type EmptyPoolRule,
+  type Lane,
+} from './batching.ts';
 import { isLost, type RawReply, ReplyError } from './connection.ts';
 import { createKnownExpiries } from './known-expiries.ts';
 import { createScriptSupport } from './script-support.ts';
@@ -698,4 +705,26 @@ test('an empty pool with WAIT lets requests wait to their deadline', async (t) =
   clock.advance(75);
   t.deepEqual(waited.outcomes, ['store: the deadline passed before the hits were sent']);
   t.false(deps.overflow.ready);
+});
+
+const leavesAfter = (windowMs: number, sinceMs: number) => {
+  const startedMs = systemClock.monotonicMs();
+  return new Promise<number>((resolve) => {
+    createPipelineWindow(windowMs, systemClock)(sinceMs, () =>
+      resolve(systemClock.monotonicMs() - startedMs),
+    );
+  });
+};
+
+test('a window below a millisecond is waited for', async (t) => {
+  t.true((await leavesAfter(0.9, systemClock.monotonicMs())) >= 0.85);
+});
+
+test('a window that has passed already is not waited for again', async (t) => {
+  const waits: number[] = [];
+  for (let turn = 0; turn < 20; turn++) {
+    waits.push(await leavesAfter(0.9, systemClock.monotonicMs() - 1));
+  }
+  // The shortest, because the process may stand still at any time.
+  t.true(Math.min(...waits) < 0.85);
 });

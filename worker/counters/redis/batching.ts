@@ -2,12 +2,12 @@
 // its deadline. batch.ts plans the content of a batch.
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
+import { afterPause, sharpenPauses } from '../../../shared/fine-pause.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { Breaker } from '../failure/breaker.ts';
 import { type CountRequest, needsReading } from '../store.ts';
 import { Batch, type BatchDeps } from './batch.ts';
 import type { CommandText, RawReply } from './connection.ts';
-import { createPipelineWindow, type PipelineWindow } from './pipeline-window.ts';
 
 /** A batch of this many operations takes no further request: its size is bounded, and the next one can use
  * another lane. */
@@ -29,6 +29,9 @@ const sweepMs = 25;
 const trialMs = 100;
 /** Grace beyond the timeout before a connection without an answer is dropped. */
 const resetGraceMs = 25;
+
+/** Timers have whole milliseconds: shorter windows block the thread. */
+const shortestTimerMs = 1;
 
 /** Keeps a connection, and carries one batch at a time over it. */
 export interface Lane {
@@ -438,6 +441,24 @@ function toSlot(lane: Lane): Slot {
 
 function isFree({ lane, batch }: Slot): boolean {
   return batch === undefined && lane.ready;
+}
+
+/** How long a batch waits for more requests (KVSTORE_PIPELINE_WINDOW), which saves wake-ups and writes: most of a
+ * decision's cost below saturation. Calls `leave` when the window that started at `sinceMs` (monotonic clock) has passed. */
+export type PipelineWindow = (sinceMs: number, leave: () => void) => void;
+
+/**
+ * In a window below a millisecond the whole thread sleeps, and wakes once for everything that arrived
+ * meanwhile, which is most of the saving. Overlapping windows, as of several stores, are one sleep:
+ * nothing is left of the second one.
+ */
+export function createPipelineWindow(windowMs: number, clock: Clock): PipelineWindow {
+  if (windowMs >= shortestTimerMs) {
+    const wholeMs = Math.floor(windowMs);
+    return (_, leave) => void clock.after(wholeMs, leave);
+  }
+  sharpenPauses();
+  return (sinceMs, leave) => afterPause(windowMs - (clock.monotonicMs() - sinceMs), leave);
 }
 
 /** The requests that wait to be sent, in order of arrival. */

@@ -6,9 +6,9 @@ import {
   type CloudCredentials,
   type CloudIamOptions,
   createCloudIamCredentials,
+  loadOptional,
   signToken,
 } from './cloud-iam-token.ts';
-import { loadOptional } from './load-optional.ts';
 
 const options: CloudIamOptions = {
   cacheName: 'Orders-Cache',

@@ -4,7 +4,6 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import type { ReadCredentials } from './credentials.ts';
-import { loadOptional } from './load-optional.ts';
 
 /** Lifetime in the signature. */
 const validSeconds = 900;
@@ -129,4 +128,16 @@ export function createCloudCredentialsReader(
     }
     return provider();
   };
+}
+
+/** For packages that only workers with such tokens need, and that may not be installed. */
+export async function loadOptional<Loaded>(load: () => Promise<Loaded>): Promise<Loaded> {
+  try {
+    return await load();
+  } catch (error) {
+    const [, name] = /Cannot find package '([^']+)'/.exec(errorText(error)) ?? [];
+    if (name === undefined) throw error;
+    const hint = `install it, or install Ratelane without --omit=optional`;
+    throw new AppError('store', `tokens need the package ${name}, which is not there: ${hint}`);
+  }
 }

@@ -1,7 +1,7 @@
 // The region for signing tokens, where no setting names one: found as AWS's own programs do, in the shared
 // config file or from the machine. The libraries are loaded only when this is used.
 import { AppError, errorText } from '../../../shared/errors.ts';
-import { loadOptional } from './load-optional.ts';
+import { loadOptional } from './cloud-iam-token.ts';
 
 /**
  * Time limit of each of the two requests to the machine's metadata service, which answers at once where it

@@ -11,11 +11,10 @@ import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { findFirstAnswer } from './first-answer.ts';
 import { awaitFirstConnection } from './first-connection.ts';
-import { slotCount, toSlot } from './key-slot.ts';
 import { createKnownExpiries } from './known-expiries.ts';
 import { createRedirect, type Redirection } from './redirection.ts';
 import { createRedisPool, type RedisPool } from './redis-pool.ts';
-import { parseSlotMap, type SlotMap } from './slot-map.ts';
+import { parseSlotMap, type SlotMap, slotCount, toSlot } from './slots.ts';
 import {
   createStoreClockComparison,
   type RedisStoreDeps,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { chooseNode } from './node-choice.ts';
+import { chooseNode } from './memcached-nodes.ts';
 
 test('the node is CRC-32 (IEEE) of the key modulo the number of nodes', (t) => {
   // The check value of that CRC.
