@@ -1,6 +1,7 @@
-// The routing table, built once at start from the modules' exports; requests only look up Maps. Two
-// classes of one path are a mistake (behaviour: one-class-for-a-path). resolve.ts finds the entry of a
-// path.
+// The routing table, built once at start from the modules' exports; requests only look up Maps. Two classes of one path
+// are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
+// the routes of their classes, and route-guards.ts finds who may call them; for a request resolve.ts finds the entry of
+// its path.
 import type { Binder } from '../arguments/bind.ts';
 import type { SchemaCompiler } from '../arguments/schema.ts';
 import type { Cors } from '../cors.ts';
@@ -128,8 +129,7 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
     if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
       report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
-    const above = parts.flatMap((_, at) => folders.get(parts.slice(0, at + 1).join('.')) ?? []);
-    const holding = [...(folders.get('') ?? []), ...above];
+    const holding = foldersOf(parts, folders);
     const building = { module: name, file, folders: holding, within: [], options, report };
     for (const [exported, value] of Object.entries(exports)) {
       addClass(node, classNameOf(exported, value), value, building);
@@ -163,8 +163,8 @@ function moduleAt(
 }
 
 /** The folders by the module path of their own folder. */
-function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, readonly [Folder]> {
-  const folders = new Map<string, readonly [Folder]>();
+function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, Folder> {
+  const folders = new Map<string, Folder>();
   for (const [name, exports] of tree) {
     const parts = name.split('.');
     if (parts.pop() !== '_folder') continue;
@@ -175,10 +175,19 @@ function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, 
     } else if (!areGuards(folder.guard)) {
       mistake(`the guard of ${name} is not made by bearer(), basic() or the like`);
     } else {
-      folders.set(parts.join('.'), [folder]);
+      folders.set(parts.join('.'), folder);
     }
   }
   return folders;
+}
+
+/** Those that hold for a module, the outermost first. */
+function foldersOf(
+  parts: readonly string[],
+  folders: ReadonlyMap<string, Folder>,
+): readonly Folder[] {
+  const paths = ['', ...parts.map((_, at) => parts.slice(0, at + 1).join('.'))];
+  return paths.flatMap((path) => folders.get(path) ?? []);
 }
 
 /** Where nothing has a guard, nothing was forgotten, unless guards are required. */
