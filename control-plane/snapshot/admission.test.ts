@@ -1,7 +1,10 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { findRemoval } from './admission.ts';
+import { type Revision, toRevisionInfo } from '../store/revision.ts';
+import { findRemoval, isOutdated, type Judged, type Said } from './admission.ts';
+import { buildSnapshots } from './build.ts';
+import type { Serving } from './served.ts';
 
 /** `a: 3` is a domain with three limits. */
 function rulesOf(
@@ -51,4 +54,75 @@ test('a limit that becomes unlimited goes, one that gets another number stays', 
   const before = rulesOf({ a: 12 });
   t.truthy(findRemoval(before, rulesOf({ a: 12 }, 'unlimited: true')));
   t.is(findRemoval(before, rulesOf({ a: 12 }, 'unit: day, requests_per_unit: 9')), undefined);
+});
+
+const held: Said = { revision: 'b', outcome: 'held_back', reason: 'it removes all' };
+const takenBack: Said = { revision: 'b', outcome: 'taken_back', reason: 'errors' };
+const approved: Said = { revision: 'b', outcome: 'approved', reason: 'meant' };
+
+const whole: Revision = {
+  id: 'b',
+  atMs: 0,
+  author: undefined,
+  message: '',
+  files: [],
+  problems: [],
+};
+const options = { mergeDomains: false, maxResponseBytes: 1_000 };
+const outcome = buildSnapshots(whole, options, { encode: () => Buffer.alloc(0) });
+if (!outcome.ok) throw new Error('the revision of this test is wrong');
+const { built } = outcome;
+
+/** Whether revision b, judged before, is to be judged again for what is said of it now. */
+function isJudgedAgain(
+  said: Said | undefined,
+  judged: Partial<Judged>,
+  serving: Serving = { inForce: undefined, trial: undefined },
+): boolean {
+  const memory = {
+    isKnown: true,
+    inForce: undefined,
+    wasInForce: () => false,
+    verdictOf: () => said,
+  };
+  const newest = { whole, content: 'rules', saidBefore: undefined, isHeldBack: false };
+  return isOutdated(
+    { ...newest, invalidSinceMs: undefined, ...judged },
+    {
+      ...{ serving, before: undefined, memory, served: new Set() },
+      ...{ allowsRemoval: false, rollsOut: true },
+    },
+  );
+}
+
+test('a revision is judged again when a verdict on it is new', (t) => {
+  const revision = toRevisionInfo(whole);
+  const trial = {
+    whole,
+    revision,
+    sinceMs: 0,
+    built,
+    saidBefore: undefined,
+    isOffered: () => true,
+  };
+  const inForce = { revision, sinceMs: 0, built, isAtOnce: false };
+  const refused = { invalidSinceMs: 1 };
+  const heldBack = { ...refused, isHeldBack: true };
+  const invalid = { ...refused, content: undefined };
+  t.deepEqual(
+    [undefined, held, takenBack, approved].map((said) => [
+      isJudgedAgain(said, {}),
+      isJudgedAgain(said, {}, { inForce: undefined, trial }),
+      isJudgedAgain(said, {}, { inForce, trial: undefined }),
+      isJudgedAgain(said, refused),
+      isJudgedAgain(said, heldBack),
+      isJudgedAgain(said, invalid),
+    ]),
+    [
+      [false, false, false, false, false, false],
+      [true, true, true, false, false, false],
+      [true, false, false, false, false, false],
+      [false, false, false, false, true, false],
+    ],
+  );
 });

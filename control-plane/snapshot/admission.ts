@@ -135,11 +135,10 @@ export function judge(
 export function isOutdated(newest: Judged, given: Circumstances): boolean {
   const { whole, content, isHeldBack, invalidSinceMs } = newest;
   const { serving, memory, allowsRemoval } = given;
-  if (content === undefined) return false;
   // A rollout that has begun has no such word on record any more.
   const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
   if (whole.id === serving.trial?.revision.id) return isHeldNow;
-  if (isHeldBack) return isApproved(whole, content, memory);
+  if (isHeldBack) return content !== undefined && isApproved(whole, content, memory);
   if (invalidSinceMs !== undefined) return false;
   const isInForce = whole.id === serving.inForce?.revision.id;
   return isHeldNow || (!isInForce && findTakenBack(newest, memory) !== undefined);
