@@ -311,7 +311,6 @@ function* checkReplacedNames(
       if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
     }
   }
-  if (replacing.length === 0) return;
   const known = [...names];
   const nearestWord = createBoundedNearestWord(maxNameComparisons);
   for (const { document, limit, path } of replacing) {

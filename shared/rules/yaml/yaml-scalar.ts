@@ -34,14 +34,14 @@ export function toScalarValue(source: string): ScalarValue {
 function toNumber(source: string): ScalarValue | undefined {
   const special = specialFloat.exec(source);
   if (special) {
-    const sign = special[1] === '-' ? -1 : 1;
-    return { kind: 'float', value: special[1] === undefined ? Number.NaN : sign * Infinity };
+    const infinity = special[1] === '-' ? -Infinity : Infinity;
+    return { kind: 'float', value: special[1] === undefined ? Number.NaN : infinity };
   }
   const digits = source.startsWith('.') ? source : source.replaceAll('_', '');
   const parts = digits.length <= maxNumberLength ? integer.exec(digits) : null;
   if (parts) {
     const [, sign = '', magnitude = ''] = parts;
-    const octal = /^0[0-7]+$/.test(magnitude) ? `0o${magnitude.slice(1)}` : magnitude;
+    const octal = /^0\d/.test(magnitude) ? `0o${magnitude.slice(1)}` : magnitude;
     const big = sign === '-' ? -BigInt(octal) : BigInt(octal);
     if (BigInt.asIntN(64, big) === big) return { kind: 'int', value: Number(big) };
     // The reference tries unsigned 64-bit next, then a decimal float; a larger hex number is text.
