@@ -1,13 +1,16 @@
 // Time and bounds of the in-process store; the rest of its behaviour is in the contract of counter stores.
 import test from 'ava';
-import { createHit, startCounting } from '../../test/support/counting.ts';
+import { createHit, type HitOptions, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createMemoryStore } from './memory-store.ts';
-import type { CounterStore } from './store.ts';
+import type { CounterStore, LimiterWindow } from './store.ts';
 
-async function count(store: CounterStore, key: string, windowSeconds: number) {
-  const { request, result } = startCounting([createHit({ key, windowSeconds })], {
+const count = (store: CounterStore, key: string, windowSeconds: number) =>
+  countHit(store, { key, windowSeconds });
+
+async function countHit(store: CounterStore, options: HitOptions) {
+  const { request, result } = startCounting([createHit(options)], {
     deadlineMs: Number.POSITIVE_INFINITY,
   });
   store.count(request);
@@ -38,13 +41,21 @@ test('a counter that is made within a second of the monotonic clock lives for it
   t.is(await count(store, 'a', 1), 1);
 });
 
+const limiter: LimiterWindow = {
+  ...({ algorithm: 'token_bucket', limit: 10, capacity: 10, countsOver: false } as const),
+  ...{ windowStart: 0, windowSeconds: 10, isEven: true },
+};
+const ofBucket = { key: 'bucket', limit: 10, windowSeconds: 10, limiter };
+
 test('expired counters make room, live ones are never dropped for others', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 3 });
   await count(store, 'long', 100);
   await count(store, 'short1', 5);
   await count(store, 'short2', 5);
-  t.is(await count(store, 'more', 5), 'in-process counters: 3 are live, no room for more');
+  const noRoom = 'in-process counters: 3 are live, no room for more';
+  t.is(await count(store, 'more', 5), noRoom);
+  t.is(await countHit(store, ofBucket), noRoom);
   t.is(await count(store, 'long', 100), 2);
   clock.advance(5_000);
   t.is(await count(store, 'more', 5), 1);
@@ -78,16 +89,7 @@ test('long keys take the room of short ones', async (t) => {
 test('a bucket that is full again leaves nothing behind', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });
-  const limiter = {
-    ...({ algorithm: 'token_bucket', limit: 10, capacity: 10, countsOver: false } as const),
-    ...{ windowStart: 0, windowSeconds: 10, isEven: true },
-  };
-  const take = async (refund: boolean) => {
-    const hit = createHit({ key: 'bucket', limit: 10, windowSeconds: 10, limiter, refund });
-    const { request, result } = startCounting([hit], { deadlineMs: Number.POSITIVE_INFINITY });
-    store.count(request);
-    await result;
-  };
+  const take = (refund: boolean) => countHit(store, { ...ofBucket, refund });
   await count(store, 'window', 10);
   // More than are dropped in two ticks, and made for the second in which the counter above expires.
   for (let pairs = 0; pairs < 10_000; pairs++) {

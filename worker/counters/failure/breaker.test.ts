@@ -86,7 +86,7 @@ test('statistics say how many are open, and how often they were opened and close
 });
 
 test('the outages are over when the last breaker is closed or removed', (t) => {
-  const { outages, add, overs } = setUp();
+  const { outages, add, overs, stats } = setUp();
   const [first, second, third] = [add('a'), add('b'), add('c')];
   for (const breaker of [first, second, third]) breaker.openOnTimeout('x');
   first.halfOpen();
@@ -99,6 +99,10 @@ test('the outages are over when the last breaker is closed or removed', (t) => {
   third.remove();
   t.is(overs(), 1);
   t.true(outages.areOver);
+  t.is(stats()['ratelimit.store.breaker.opened'], 3);
+  first.open('x');
+  first.close();
+  t.is(overs(), 2);
 });
 
 test('a server that was not away and is removed ends no outage', (t) => {

@@ -192,6 +192,18 @@ for (const [bytes, reply] of replies) {
   });
 }
 
+test('a text and an array have as many characters and items as their length says', (t) => {
+  for (const length of [8, 9, 10, 12, 19, 20, 89, 90, 99, 100, 123]) {
+    const text = 'x'.repeat(length);
+    const items = Array.from({ length }, (_, index) => index);
+    const bytes = `*${length}\r\n${items.map((item) => `:${item}\r\n`).join('')}`;
+    t.deepEqual(read(`$${length}\r\n${text}\r\n${bytes}`), {
+      replies: [text, items],
+      problem: undefined,
+    });
+  }
+});
+
 test('replies are the same however their bytes arrive', (t) => {
   const someReplies = fc.array(fc.nat({ max: replies.length - 1 }), { maxLength: 12 });
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 20 });
@@ -217,6 +229,9 @@ const wrong: [string, string][] = [
   [':\r\n', 'an integer that is none'],
   [':12345678901234567890\r\n', 'an integer that is none'],
   ['$-2\r\n', 'a length that is none'],
+  ['*:\r\n', 'a length that is none'],
+  ['*1:\r\n', 'a length that is none'],
+  ['*1/\r\n', 'a length that is none'],
   ['$99999999999\r\n', 'a length that is none'],
   ['*99999999\r\n', 'a length that is none'],
   ['$1\r\nab\r\n', 'a text of another length than was announced'],

@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'ava';
+import { createTemporaryFolder } from '../../../test/support/temporary-folder.ts';
 import { createFileCredentials, parseCredentials } from './credentials.ts';
 
 test('user and password are split at the first colon', (t) => {
@@ -17,4 +20,13 @@ test('a file that cannot be read is an error that names it', async (t) => {
   await t.throwsAsync(read, {
     message: 'the credentials file /nonexistent/auth cannot be read: ENOENT',
   });
+});
+
+test('a file is read each time, without the white space around it, and must not be empty', async (t) => {
+  const path = join(createTemporaryFolder(t), 'auth');
+  const read = createFileCredentials(path);
+  writeFileSync(path, 'user:one\n');
+  t.deepEqual(await read(), { username: 'user', password: 'one' });
+  writeFileSync(path, ' \n');
+  await t.throwsAsync(read, { message: `the credentials file ${path} is empty` });
 });

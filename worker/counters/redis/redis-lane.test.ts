@@ -8,19 +8,28 @@ import { createRedisLane, type Redirect } from './redis-lane.ts';
 const command = toCommandText('INCRBY', 'a', 1);
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
+interface Given {
+  readonly redirect?: Redirect;
+  readonly maxAgeMs?: number;
+  /** What an attempt to connect waits for. */
+  readonly opening?: Promise<void>;
+}
+
+function setUp({ redirect, maxAgeMs, opening }: Given = {}) {
   const clock = createManualClock();
   let attempts = 0;
+  let destroyed = 0;
   let isReadonly = true;
   let isBroken = false;
   const lane = createRedisLane({
     clock,
     open: async () => {
       attempts++;
+      await opening;
       return createConnection();
     },
     timeoutMs: 1_000,
-    maxAgeMs: undefined,
+    maxAgeMs,
     reconnects: true,
     closeOnReadonlyError: true,
     onOpen: () => {},
@@ -37,7 +46,7 @@ function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
     return {
       send: (commands, done) => setImmediate(() => done(commands.map(reply))),
       ask: async () => 1,
-      destroy: () => {},
+      destroy: () => destroyed++,
       ended: new Promise(() => {}),
     };
   }
@@ -46,6 +55,7 @@ function setUp({ redirect }: { readonly redirect?: Redirect } = {}) {
     lane,
     clock,
     attempts: () => attempts,
+    destroyed: () => destroyed,
     promote: () => {
       isReadonly = false;
     },
@@ -127,4 +137,31 @@ test('a connection that is lost is no answer', async (t) => {
     lane.send([command], resolve, () => t.fail('the server has not answered')),
   );
   t.pass();
+});
+
+test('a connection that is there after the attempt was given up is ended', async (t) => {
+  const opening = Promise.withResolvers<void>();
+  const { lane, destroyed } = setUp({ opening: opening.promise });
+  lane.keepOpen();
+  lane.halt('the server is away');
+  opening.resolve();
+  await tick();
+  t.is(destroyed(), 1);
+  t.false(lane.ready);
+});
+
+test('a connection that is due to be replaced carries what is on its way to its answer', async (t) => {
+  const { lane, clock, count, attempts, destroyed, promote } = setUp({ maxAgeMs: 60_000 });
+  promote();
+  lane.keepOpen();
+  await tick();
+  t.true(await count());
+  clock.advance(53_000);
+  const counted = count();
+  clock.advance(7_000);
+  t.is(destroyed(), 0);
+  t.true(await counted);
+  t.deepEqual([destroyed(), attempts()], [1, 2]);
+  clock.advance(60_000);
+  t.is(destroyed(), 2, 'one that carries nothing is replaced at once');
 });

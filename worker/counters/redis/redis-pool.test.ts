@@ -1,20 +1,31 @@
-// How a pool of connections to one real server ends; the rest of its behaviour is in the store contract.
+// How a pool of connections to one server ends, and tries again; the rest of its behaviour is in the store contract.
 import test from 'ava';
-import { systemClock } from '../../../shared/clock.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { startRedisServer } from '../../../test/support/redis-server.ts';
-import { createRegistry } from '../../metrics/registry.ts';
+import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
+import type { ServerBreaker } from '../failure/outages.ts';
 import { createOutages } from '../failure/outages.ts';
 import { type RawReply, toCommandText } from './connection.ts';
 import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { createKnownExpiries } from './known-expiries.ts';
-import { createRedisPool } from './redis-pool.ts';
+import { createRedisPool, type RedisPoolDeps } from './redis-pool.ts';
 
-test('commands that another server sent here are answered before the pool ends', async (t) => {
-  const redis = await startRedisServer(t);
-  const log = createRecordedLog();
-  const metrics = createRegistry({ runtimeNamesMax: 1, log });
+function createPool(open: RedisPoolDeps['open'], clock: Clock) {
+  const metrics = createStubMetrics();
+  const outages = createOutages({ metricPrefix: 'p', metrics, clock, onOver: () => {} });
+  const breakers: ServerBreaker[] = [];
+  const totals = createConnectionTotals({
+    clock,
+    connections: {
+      active: metrics.gauge('active'),
+      total: metrics.counter('total'),
+      localClose: metrics.counter('localClose'),
+    },
+    onHealthChange: () => {},
+  });
   const pool = createRedisPool(
     {
       size: 1,
@@ -28,33 +39,41 @@ test('commands that another server sent here are answered before the pool ends',
     {
       name: 'store',
       addressSetting: 'REDIS_URL',
-      open: (signal) =>
-        openConnection(
-          {
-            address: { kind: 'tcp', host: '127.0.0.1', port: redis.port ?? 0 },
-            database: 0,
-            readCredentials: async () => undefined,
-            tls: undefined,
-            timeoutMs: 10_000,
-            callDuration: undefined,
-            clock: systemClock,
-          },
-          signal,
-        ),
+      open,
       knownExpiries: createKnownExpiries(),
-      totals: createConnectionTotals({
-        clock: systemClock,
-        connections: {
-          active: metrics.gauge('active'),
-          total: metrics.counter('total'),
-          localClose: metrics.counter('localClose'),
+      totals,
+      outages: {
+        ...outages,
+        addServer(...args) {
+          const breaker = outages.addServer(...args);
+          breakers.push(breaker);
+          return breaker;
         },
-        onHealthChange: () => {},
-      }),
-      outages: createOutages({ metricPrefix: 'p', metrics, clock: systemClock, onOver: () => {} }),
-      clock: systemClock,
-      log,
+      },
+      clock,
+      log: createRecordedLog(),
     },
+  );
+  return { pool, totals, breaker: breakers[0] as ServerBreaker };
+}
+
+test('commands that another server sent here are answered before the pool ends', async (t) => {
+  const redis = await startRedisServer(t);
+  const { pool } = createPool(
+    (signal) =>
+      openConnection(
+        {
+          address: { kind: 'tcp', host: '127.0.0.1', port: redis.port ?? 0 },
+          database: 0,
+          readCredentials: async () => undefined,
+          tls: undefined,
+          timeoutMs: 10_000,
+          callDuration: undefined,
+          clock: systemClock,
+        },
+        signal,
+      ),
+    systemClock,
   );
   t.teardown(() => pool.close());
   await pool.tryToOpen(AbortSignal.timeout(10_000));
@@ -66,4 +85,35 @@ test('commands that another server sent here are answered before the pool ends',
   await redis.command('RPUSH', 'list', 'value');
   t.deepEqual(await answered, [['list', 'value']]);
   await ended;
+});
+
+test('a server that falls silent is tried at once, and after a trial that failed with a pause', async (t) => {
+  const clock = createManualClock(0);
+  let attempts = 0;
+  const open = async () => {
+    attempts++;
+    return {
+      send: () => {},
+      ask: async () => 1,
+      destroy: () => {},
+      ended: new Promise<string>(() => {}),
+    };
+  };
+  const { pool, totals, breaker } = createPool(open, clock);
+  const tick = () => new Promise((resolve) => setImmediate(resolve));
+  clock.advance(1_000);
+  pool.keepOpen();
+  await tick();
+  t.deepEqual([attempts, totals.since.getTime()], [1, 1_000]);
+  breaker.openOnTimeout('silent');
+  await tick();
+  t.deepEqual([attempts, breaker.state], [2, 'half-open']);
+  breaker.open('silent again');
+  clock.advance(249);
+  await tick();
+  t.deepEqual([attempts, pool.active, totals.since.getTime()], [2, 0, 1_000]);
+  clock.advance(1);
+  await tick();
+  t.deepEqual([attempts, pool.active, totals.since.getTime()], [3, 1, 1_250]);
+  pool.close();
 });

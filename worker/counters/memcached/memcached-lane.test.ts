@@ -1,0 +1,86 @@
+// What a lane makes of the answers to its changes, and of changes that have no room; the rest of its behaviour is in
+// the contract of counter stores.
+import test from 'ava';
+import { createManualClock } from '../../../test/support/manual-clock.ts';
+import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
+import type { Answer, Connection } from './connection.ts';
+import { createMemcachedLane, maxPendingChanges } from './memcached-lane.ts';
+import { createMemcachedMetrics } from './memcached-metrics.ts';
+
+/** `answer` is what the server says to a command, undefined for nothing. */
+function setUp(answer: (command: string) => Answer | undefined, isReachable = true) {
+  const metrics = createStubMetrics();
+  const refusals: string[] = [];
+  const idle = Promise.withResolvers<void>();
+  const connection: Connection = {
+    send(command, onAnswer) {
+      const said = answer(command);
+      if (said !== undefined) setImmediate(onAnswer, said);
+    },
+    destroy: () => {},
+  };
+  const lane = createMemcachedLane({
+    open: async () => {
+      if (!isReachable) throw new Error('no route to it');
+      return connection;
+    },
+    isAway: () => false,
+    clock: createManualClock(),
+    metrics: createMemcachedMetrics(metrics),
+    jitterMaxSeconds: 0,
+    onFailure: () => {},
+    onAnswer: () => {},
+    refusals: {
+      report: (text) => refusals.push(text),
+      recover: () => undefined,
+      flush: () => {},
+    },
+    onIdle: idle.resolve,
+  });
+  return {
+    lane,
+    refusals,
+    stats: () => Object.fromEntries(metrics.snapshot()),
+    /** Resolves when the lane has nothing to do any more. */
+    idle: idle.promise,
+  };
+}
+
+test('hits that cannot be added are over with the refusal, and said', async (t) => {
+  const { lane, idle, refusals, stats } = setUp((command) =>
+    command.startsWith('incr') ? 'NOT_FOUND' : 'SERVER_ERROR out of memory',
+  );
+  lane.change('add', 'k', 1, 60);
+  lane.flush();
+  await idle;
+  t.true(lane.isIdle);
+  t.deepEqual(refusals, ['hits on "k" are not counted: it said "SERVER_ERROR out of memory"']);
+  t.deepEqual(stats(), {
+    'ratelimit.memcache.increment.__code=miss': 1,
+    'ratelimit.memcache.add.__code=error': 1,
+  });
+});
+
+test('a change beyond 65,536 pending ones is not counted, and only hits are an error', (t) => {
+  const { lane, refusals, stats } = setUp(() => undefined);
+  for (let index = 0; index < maxPendingChanges; index++) lane.change('add', `k${index}`, 1, 60);
+  t.deepEqual(refusals, []);
+  lane.change('add', 'other', 1, 60);
+  lane.change('add', 'another', 1, 60);
+  lane.change('refund', 'other', 1, 60);
+  t.deepEqual(
+    refusals,
+    Array(3).fill('hits are not counted: 65536 changes are on their way already'),
+  );
+  t.deepEqual(stats(), { 'ratelimit.memcache.increment.__code=error': 2 });
+});
+
+test('of changes that are lost with an attempt to connect, hits are errors', async (t) => {
+  const { lane, idle, stats } = setUp(() => undefined, false);
+  lane.change('add', 'a', 1, 60);
+  lane.change('add', 'b', 1, 60);
+  lane.change('refund', 'c', 1, 60);
+  lane.flush();
+  await idle;
+  t.deepEqual(stats(), { 'ratelimit.memcache.increment.__code=error': 2 });
+});
