@@ -1,6 +1,6 @@
 // The counter store contract for two Redis servers, one of them for per-second limits.
 import test from 'ava';
-import { createPerSecondStore } from '../../worker/counters/per-second-store.ts';
+import { createPerSecondStore } from '../../worker/counters/redis/redis-kind.ts';
 import { createHit, startCounting } from '../support/counting.ts';
 import { ownedByFile, unowned } from '../support/owner.ts';
 import { startRedisServer } from '../support/redis-server.ts';

@@ -1,6 +1,7 @@
 // A descriptor's entries with their hash, as a port makes them.
 import type { Entry } from '../../shared/rules/rule.ts';
-import { hashEntries, type RequestDescriptor } from '../../worker/decision/message.ts';
+import { hashEntries } from '../../worker/decision/hit.ts';
+import type { RequestDescriptor } from '../../worker/decision/message.ts';
 
 export function hashed(entries: readonly Entry[]): Pick<RequestDescriptor, 'entries' | 'hash'> {
   return { entries, hash: hashEntries(entries) };

@@ -5,7 +5,7 @@ import type { Unit } from '../../shared/rules/unit.ts';
 
 export interface RequestDescriptor {
   readonly entries: readonly Entry[];
-  /** `hashEntries` of them, from the ports. */
+  /** `hashEntries` of them (hit.ts), from the ports. */
   readonly hash?: number;
   /** A limit in the request itself; `unit` is the raw wire number. */
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | undefined;
@@ -13,30 +13,6 @@ export interface RequestDescriptor {
   readonly hitsAddend: number | bigint | undefined;
   /** A refund: the hits are subtracted (behaviour: refunds). */
   readonly isNegativeHits: boolean;
-}
-
-/**
- * A hash of 32 bits over keys and values, in their order: it chooses what is recorded, so it is the same on each
- * worker and in each release. The decoder of protobuf makes it from the bytes, which costs it nearly nothing.
- */
-export function hashEntries(entries: readonly Entry[]): number {
-  let hash = 0;
-  for (const { key, value } of entries) {
-    hash = joinHashes(joinHashes(hash, hashText(key)), hashText(value));
-  }
-  return hash;
-}
-
-/** The length first, then the bytes of the UTF-8 form. */
-function hashText(text: string): number {
-  const bytes = Buffer.from(text);
-  let hash = bytes.length;
-  for (const byte of bytes) hash = (hash * 31 + byte) | 0;
-  return hash;
-}
-
-export function joinHashes(hash: number, next: number): number {
-  return Math.imul(hash, 0x0100_0193) ^ next;
 }
 
 export interface RateLimitRequest {

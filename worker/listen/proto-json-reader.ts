@@ -3,7 +3,8 @@
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitNumbers } from '../../shared/rules/unit.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
-import { hashEntries, type RateLimitRequest, type RequestDescriptor } from '../decision/message.ts';
+import { hashEntries } from '../decision/hit.ts';
+import type { RateLimitRequest, RequestDescriptor } from '../decision/message.ts';
 import {
   defaultRequestBounds,
   type RequestBounds,

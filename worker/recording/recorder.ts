@@ -15,10 +15,10 @@ import type {
 import type { Log } from '../../shared/log.ts';
 import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import type { Entry, Match } from '../../shared/rules/rule.ts';
+import { hashEntries } from '../decision/hit.ts';
 import {
   codes,
   type DescriptorStatus,
-  hashEntries,
   type RateLimitRequest,
   type RequestDescriptor,
 } from '../decision/message.ts';

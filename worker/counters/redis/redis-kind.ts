@@ -1,7 +1,9 @@
 // The kind of store that counts in Redis: what it can, and how it is made from the settings, with a second one for
 // limits per second where that is configured.
+
+import { countInParts } from '../count-in-parts.ts';
 import type { AddressSettings, CountingSettings } from '../counting-settings.ts';
-import type { CounterStore, Hit } from '../store.ts';
+import type { CounterStore, CountRequest, Hit } from '../store.ts';
 import type { StoreKind, StoreKindDeps } from '../store-kinds.ts';
 import { checkKeyValueStores, listStoreTlsFiles, warnKeyValueStores } from './redis-checks.ts';
 
@@ -75,10 +77,61 @@ async function create(
   };
   const main = createOne('store', 'redis_pool');
   if (!settings.perSecondStore.enabled) return main;
-  const { createPerSecondStore } = await import('../per-second-store.ts');
   return createPerSecondStore({
     main,
     perSecond: createOne('perSecondStore', 'redis_per_second_pool'),
     continuesOnError: settings.counting.failureMode !== 'error',
   });
+}
+
+interface PerSecondStoreDeps {
+  readonly main: CounterStore;
+  readonly perSecond: CounterStore;
+  /** Whether hits are still counted in one store when those of the same request failed in the other. */
+  readonly continuesOnError: boolean;
+}
+
+/**
+ * Routes hits of limits per second to a store of their own and all others to the main one (behaviour: per-second-store).
+ * A request with hits for both stores goes to main first and then, unless that failed (or `continuesOnError`), to
+ * the per-second store; concurrent requests may overtake each other between the two.
+ */
+export function createPerSecondStore({
+  main,
+  perSecond,
+  continuesOnError,
+}: PerSecondStoreDeps): CounterStore {
+  return { count, connect, state, close };
+
+  function count(request: CountRequest): void {
+    const [first] = request.hits;
+    if (request.hits.length === 1 && first !== undefined) {
+      (isPerSecond(first) ? perSecond : main).count(request);
+      return;
+    }
+    const perSecondHits = request.hits.filter(isPerSecond);
+    const mainHits = request.hits.filter((hit) => hit.unit !== 'second');
+    const parts = [
+      { hits: mainHits, count: main.count },
+      { hits: perSecondHits, count: perSecond.count },
+    ].filter(({ hits }) => hits.length > 0);
+    countInParts(request, parts, { parallelism: 1, continuesOnError });
+  }
+
+  async function connect(signal: AbortSignal): Promise<void> {
+    await perSecond.connect(signal);
+    await main.connect(signal);
+  }
+
+  function state() {
+    const [first, second] = [main.state(), perSecond.state()];
+    return {
+      healthy: first.healthy && second.healthy,
+      detail: `main: ${first.detail}; per second: ${second.detail}`,
+    };
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    await Promise.all([main.close(graceMs), perSecond.close(graceMs)]);
+  }
 }

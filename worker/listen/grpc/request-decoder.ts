@@ -1,10 +1,7 @@
 // Decodes an envoy.service.ratelimit.v3.RateLimitRequest.
 import type { Entry } from '../../../shared/rules/rule.ts';
-import {
-  joinHashes,
-  type RateLimitRequest,
-  type RequestDescriptor,
-} from '../../decision/message.ts';
+import { joinHashes } from '../../decision/hit.ts';
+import type { RateLimitRequest, RequestDescriptor } from '../../decision/message.ts';
 import {
   defaultRequestBounds,
   type RequestBounds,

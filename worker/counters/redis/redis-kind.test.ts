@@ -1,7 +1,7 @@
 import test from 'ava';
-import { createHit, createRequest } from '../../test/support/counting.ts';
-import { createPerSecondStore } from './per-second-store.ts';
-import type { CounterStore } from './store.ts';
+import { createHit, createRequest } from '../../../test/support/counting.ts';
+import type { CounterStore } from '../store.ts';
+import { createPerSecondStore } from './redis-kind.ts';
 
 function setUp(healthy = { main: true, perSecond: true }) {
   const seen: string[] = [];
