@@ -73,58 +73,36 @@ const passedVariables =
 const credentialHelper =
   '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$RATELANE_GIT_USERNAME" "$RATELANE_GIT_PASSWORD"; }; f';
 
-export function createGit({ repository, address, environment, readCredentials }: GitDeps): Git {
-  const passed = Object.fromEntries(
-    Object.entries(environment).filter(([name]) => passedVariables.test(name)),
-  );
-  const secrets = new Set<string>(address.secrets);
+/** For all commands. */
+const fixedConfig = [
+  ['core.hooksPath', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['gc.autoDetach', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['push.recurseSubmodules', 'no'],
+  ['push.gpgSign', 'false'],
+  ['protocol.version', '2'],
+  ['i18n.commitEncoding', 'UTF-8'],
+  ['i18n.logOutputEncoding', 'UTF-8'],
+] as const;
 
-  function toEnvironment(
-    credentials: GitCredentials | undefined,
-    { environment: extra = {}, config = [] }: RunOptions,
-  ): Record<string, string | undefined> {
-    const { credentialScope } = address;
-    const scoped =
-      credentials === undefined || credentialScope === undefined
-        ? []
-        : ([
-            // Drops configured helpers, which might store these credentials.
-            ['credential.helper', ''],
-            [`credential.${credentialScope}.helper`, ''],
-            [`credential.${credentialScope}.helper`, credentialHelper],
-          ] as const);
-    return {
-      ...passed,
-      GIT_DIR: repository,
-      GIT_ALLOW_PROTOCOL: allowedProtocols.join(':'),
-      GIT_TERMINAL_PROMPT: '0',
-      // Set to nothing, so that git runs no askpass program at all.
-      GIT_ASKPASS: '',
-      SSH_ASKPASS_REQUIRE: 'never',
-      GIT_LITERAL_PATHSPECS: '1',
-      GIT_NO_REPLACE_OBJECTS: '1',
-      LC_ALL: 'C',
-      ...toConfig([
-        ['safe.directory', repository],
-        ['core.hooksPath', '/dev/null'],
-        ['core.fsmonitor', 'false'],
-        ['gc.autoDetach', 'false'],
-        ['fetch.recurseSubmodules', 'false'],
-        ['push.recurseSubmodules', 'no'],
-        ['push.gpgSign', 'false'],
-        ['protocol.version', '2'],
-        ['i18n.commitEncoding', 'UTF-8'],
-        ['i18n.logOutputEncoding', 'UTF-8'],
-        ...scoped,
-        ...config,
-      ]),
-      ...(credentials && {
-        RATELANE_GIT_USERNAME: credentials.username,
-        RATELANE_GIT_PASSWORD: credentials.password,
-      }),
-      ...extra,
-    };
-  }
+export function createGit({ repository, address, environment, readCredentials }: GitDeps): Git {
+  const secrets = new Set<string>(address.secrets);
+  const sameForAll = {
+    ...Object.fromEntries(
+      Object.entries(environment).filter(([name]) => passedVariables.test(name)),
+    ),
+    GIT_DIR: repository,
+    GIT_ALLOW_PROTOCOL: allowedProtocols.join(':'),
+    GIT_TERMINAL_PROMPT: '0',
+    // Set to nothing, so that git runs no askpass program at all.
+    GIT_ASKPASS: '',
+    SSH_ASKPASS_REQUIRE: 'never',
+    GIT_LITERAL_PATHSPECS: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    LC_ALL: 'C',
+  };
+  const configForAll = [['safe.directory', repository], ...fixedConfig] as const;
 
   /** In every form in which git sends them, since the server may quote them. */
   function noteSecrets({ username, password }: GitCredentials): void {
@@ -143,19 +121,28 @@ export function createGit({ repository, address, environment, readCredentials }:
     async run(args, options) {
       const credentials = options.isRemote ? await readCredentials() : undefined;
       if (credentials) noteSecrets(credentials);
-      const env = toEnvironment(credentials, options);
-      const result = await runProcess(args, env, options);
-      const stderr = mask(result.stderr);
-      if (result.isDone) {
-        options.onWarnings?.(stderr);
-        return result.stdout;
-      }
+      const { code, stdout, stderr, reason, cause } = await runProcess(args, options, {
+        ...sameForAll,
+        ...toConfig([
+          ...configForAll,
+          ...toCredentialConfig(credentials && address.credentialScope),
+          ...(options.config ?? []),
+        ]),
+        ...(credentials && {
+          RATELANE_GIT_USERNAME: credentials.username,
+          RATELANE_GIT_PASSWORD: credentials.password,
+        }),
+        ...options.environment,
+      });
       const what = `git ${args[0]}`;
-      if (result.reason !== undefined) {
-        throw new GitError(`${what} ${mask(result.reason)}`, undefined, { cause: result.cause });
+      if (reason !== undefined) throw new GitError(`${what} ${mask(reason)}`, undefined, { cause });
+      const said = mask(stderr);
+      if (code !== 0) {
+        const output = `${mask(stdout.toString())}\n${said}`;
+        throw new GitError(`${what} failed: ${toShown(said)}`, output);
       }
-      const output = `${mask(result.stdout.toString())}\n${stderr}`;
-      throw new GitError(`${what} failed: ${toShown(stderr)}`, output);
+      options.onWarnings?.(said);
+      return stdout;
     },
   };
 }
@@ -202,6 +189,17 @@ async function readPassword(path: string): Promise<string> {
   }
 }
 
+/** `scope`: the only place that gets the credentials; undefined without any. */
+function toCredentialConfig(scope: string | undefined): (readonly [string, string])[] {
+  if (scope === undefined) return [];
+  return [
+    // Drops configured helpers, which might store these credentials.
+    ['credential.helper', ''],
+    [`credential.${scope}.helper`, ''],
+    [`credential.${scope}.helper`, credentialHelper],
+  ];
+}
+
 function toConfig(pairs: readonly (readonly [string, string])[]): Record<string, string> {
   const numbered = pairs.flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${index}`, key],
@@ -225,40 +223,35 @@ function toShown(stderr: string): string {
 }
 
 interface ProcessResult {
-  readonly isDone: boolean;
+  readonly code: number | null;
   readonly stdout: Buffer;
   readonly stderr: string;
   /** Set when git did not end by itself, or never started. */
-  readonly reason?: string;
-  readonly cause?: unknown;
+  readonly reason: string | undefined;
+  readonly cause: unknown;
 }
 
 async function runProcess(
   args: readonly string[],
-  env: Record<string, string | undefined>,
   { timeoutMs, maxBytes = defaultMaxBytes, input, signal }: RunOptions,
+  env: Record<string, string | undefined>,
 ): Promise<ProcessResult> {
   signal?.throwIfAborted();
-  const ended = Promise.withResolvers<ProcessResult>();
+  const closed = Promise.withResolvers<number | null>();
   const stdout: Buffer[] = [];
   let length = 0;
   let stderr = '';
   let reason: string | undefined;
+  let cause: unknown;
   // Its own process group, without a terminal: ssh cannot prompt, and git's helpers end with it. When
   // descriptors run out, the child has no pipes, and `error` follows on the next tick.
   const child: ChildProcess = spawn('git', args, { env, detached: true, stdio: 'pipe' });
-  child.on('error', (cause) => {
-    reason = `cannot be started: ${errorText(cause)}`;
-    finish(false, cause);
+  child.on('error', (error) => {
+    reason = `cannot be started: ${errorText(error)}`;
+    cause = error;
+    closed.resolve(null);
   });
-  const finish = (isDone: boolean, cause?: unknown) => {
-    const result = {
-      isDone: isDone && reason === undefined,
-      stdout: Buffer.concat(stdout),
-      stderr,
-    };
-    ended.resolve(reason === undefined ? result : { ...result, reason, cause });
-  };
+  child.on('close', closed.resolve);
   const end = (why: string) => {
     reason ??= why;
     killGroup(child);
@@ -288,14 +281,11 @@ async function runProcess(
       });
     }, drainMs);
   });
-  child.on('close', (code) => finish(code === 0));
-  try {
-    return await ended.promise;
-  } finally {
-    clearTimeout(timer);
-    clearTimeout(drainTimer);
-    signal?.removeEventListener('abort', abort);
-  }
+  const code = await closed.promise;
+  clearTimeout(timer);
+  clearTimeout(drainTimer);
+  signal?.removeEventListener('abort', abort);
+  return { code, stdout: Buffer.concat(stdout), stderr, reason, cause };
 }
 
 function killGroup(child: ChildProcess): void {

@@ -45,7 +45,8 @@ interface RemoteRef {
   readonly id: string;
 }
 
-export const tipRef = 'refs/ratelane/tip';
+const tipRef = 'refs/ratelane/tip';
+const tipCommit = `${tipRef}^{commit}`;
 const localTimeoutMs = 30_000;
 /** Joins the name of a copy with the suffix of its replacement. Processes can share a copy, so each builds
  * its replacement under a name of its own. */
@@ -56,8 +57,8 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   const git = openGit(folder);
   /** The ref as of the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
-  /** Some hosts refuse a fetch with a filter, others send everything. */
-  let asksForFilter = true;
+  /** Asks for less than everything; undefined where the host refuses that. Other hosts send everything all the same. */
+  let filter: string | undefined = `blob:limit=${maxFileBytes + 1}`;
   let isFilterSaid = false;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
@@ -92,28 +93,38 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     throw new AppError('store', `the repository has ${what}`);
   }
 
-  async function fetchInto(target: Git, ref: string, signal: AbortSignal): Promise<void> {
-    if (!asksForFilter) return fetchWith(target, ref, signal);
-    const filter = `blob:limit=${maxFileBytes + 1}`;
+  /** Returns the commit that the ref points to. */
+  async function fetchInto(
+    target: Git,
+    repository: string,
+    ref: string,
+    signal: AbortSignal,
+  ): Promise<string> {
     try {
-      await fetchWith(target, ref, signal, filter);
+      await runFetch(target, ref, signal, filter).catch(async (error: unknown) => {
+        if (filter === undefined || !isAnswer(error) || !/filter/i.test(error.output)) throw error;
+        await runFetch(target, ref, signal, undefined);
+        filter = undefined;
+        sayWhatStays();
+      });
     } catch (error) {
-      if (!isAnswer(error) || !/filter/i.test(error.output)) throw error;
-      await fetchWith(target, ref, signal);
-      asksForFilter = false;
-      sayWhatStays();
+      await removePartial(repository);
+      throw error;
     }
+    const commit = await resolveObject(target, tipCommit, signal);
+    if (commit === undefined) throw new AppError('store', `${ref} is not a commit`);
+    return commit;
   }
 
-  async function fetchWith(
+  function runFetch(
     target: Git,
     ref: string,
     signal: AbortSignal,
-    filter?: string,
-  ): Promise<void> {
+    filter: string | undefined,
+  ): Promise<Buffer> {
     const options = ['--quiet', '--force', '--no-tags', '--no-write-fetch-head'];
     if (filter !== undefined) options.push(`--filter=${filter}`);
-    await target.run(['fetch', ...options, '--', address.url, `+${ref}:${tipRef}`], {
+    return target.run(['fetch', ...options, '--', address.url, `+${ref}:${tipRef}`], {
       timeoutMs: fetchTimeoutMs,
       signal,
       isRemote: true,
@@ -140,24 +151,9 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     );
   }
 
-  async function fetchHere(ref: string, signal: AbortSignal): Promise<void> {
-    try {
-      await fetchInto(git, ref, signal);
-    } catch (error) {
-      await removePartial(folder);
-      throw error;
-    }
-  }
-
   async function readTip(signal?: AbortSignal): Promise<string | undefined> {
     if (!(await isThere(folder))) return undefined;
-    return resolveObject(git, `${tipRef}^{commit}`, signal);
-  }
-
-  async function requireTip(signal: AbortSignal): Promise<string> {
-    const commit = await readTip(signal);
-    if (commit === undefined) throw new AppError('store', `${remoteRef?.name} is not a commit`);
-    return commit;
+    return resolveObject(git, tipCommit, signal);
   }
 
   async function renew(signal: AbortSignal): Promise<string> {
@@ -166,13 +162,13 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     try {
       const target = openGit(fresh);
       await initialize(fresh, target, signal);
-      await fetchInto(target, name, signal);
+      const commit = await fetchInto(target, fresh, name, signal);
       await rm(folder, { recursive: true, force: true });
       await rename(fresh, folder);
+      return commit;
     } finally {
       await rm(fresh, { recursive: true, force: true });
     }
-    return requireTip(signal);
   }
 
   return {
@@ -191,21 +187,17 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
       const tip = await readTip(signal).catch(() => undefined);
       if (tip === id) return tip;
       try {
-        await fetchHere(name, signal);
+        return await fetchInto(git, folder, name, signal);
       } catch (error) {
         if (!isAnswer(error)) throw error;
         // Rejects when the remote is at fault, or no longer has the branch.
         const again = await askRemote(signal);
-        return fetchHere(again.name, signal).then(
-          () => requireTip(signal),
-          (reason: unknown) => {
-            if (!isAnswer(reason)) throw reason;
-            // The remote answers, so this copy is damaged, or locked by a dead process.
-            return renew(signal);
-          },
-        );
+        return fetchInto(git, folder, again.name, signal).catch((reason: unknown) => {
+          if (!isAnswer(reason)) throw reason;
+          // The remote answers, so this copy is damaged, or locked by a dead process.
+          return renew(signal);
+        });
       }
-      return requireTip(signal);
     },
     async push(commit, parent, signal) {
       const { name: ref } = remoteRef ?? (await askRemote(signal));
