@@ -47,3 +47,11 @@ export interface Replacement {
 export function toCompositeKey(key: string, value: string): string {
   return value === '' ? key : `${key}_${value}`;
 }
+
+/**
+ * The name of a descriptor on its level. A rule that ends may stand beside a lasting one with the same key and
+ * value, and replaces it until then, so the two have different names.
+ */
+export function toUniqueName(composite: string, isEnding: boolean): string {
+  return `${isEnding ? 'until' : 'always'} ${composite}`;
+}

@@ -3,6 +3,7 @@
 import { toExcerpt } from '../text-excerpt.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import type { MapReader } from './yaml/map-reader.ts';
+import type { TreeNode } from './yaml/yaml-node.ts';
 
 const dayMs = 86_400_000;
 /** How far ahead `until` may be, by the clock of whoever reads the rules. */
@@ -32,11 +33,8 @@ export function toTimeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-/** The end of a descriptor; undefined where it has none, and where a problem has been reported. */
-export function readUntil(fields: MapReader): number | undefined {
-  const given = fields.given('until');
-  if (given === undefined) return undefined;
-  const { node } = given;
+/** The end of a descriptor that has this `until`; undefined where a problem has been reported. */
+export function readUntil(fields: MapReader, node: TreeNode): number | undefined {
   const text = 'source' in node ? node.source : undefined;
   if (text === undefined) {
     return fields.refuse(node, 'until', 'a time', `write it as ${sample}`);
@@ -51,14 +49,6 @@ export function readUntil(fields: MapReader): number | undefined {
     : `write date, time and offset, such as ${sample}`;
   fields.error('invalid-until', 'until', message, hint);
   return undefined;
-}
-
-/**
- * The name of a descriptor on its level. A rule that ends may stand beside a lasting one with the same key and
- * value, and replaces it until then, so the two have different names.
- */
-export function toUniqueName(composite: string, isEnding: boolean): string {
-  return `${isEnding ? 'until' : 'always'} ${composite}`;
 }
 
 const knownEnds = new WeakMap<RuleDocument, readonly number[]>();

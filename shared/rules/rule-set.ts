@@ -18,15 +18,9 @@ import {
   type RuleDescriptor,
   type RuleDocument,
   toCompositeKey,
-} from './rule-document.ts';
-import {
-  countEnded,
-  documentsAt,
-  isTooFar,
-  mostDaysAhead,
-  toTimeText,
   toUniqueName,
-} from './rule-end.ts';
+} from './rule-document.ts';
+import { countEnded, documentsAt, isTooFar, mostDaysAhead, toTimeText } from './rule-end.ts';
 import { limitModes } from './rule-keys.ts';
 import { findSharedCounters } from './shared-counters.ts';
 

@@ -2,8 +2,8 @@
 // (behaviour: rule-documents).
 
 import { toExcerpt } from '../../text-excerpt.ts';
-import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
-import { readUntil, toUniqueName } from '../rule-end.ts';
+import { type RuleDescriptor, toCompositeKey, toUniqueName } from '../rule-document.ts';
+import { readUntil } from '../rule-end.ts';
 import { descriptorFlags, toFlags } from '../rule-keys.ts';
 import type { MapReader } from '../yaml/map-reader.ts';
 import { isEmptyList, type TreeMap } from '../yaml/yaml-node.ts';
@@ -72,8 +72,9 @@ function readDescriptor(
   adviseOnText(fields, 'key', key);
   adviseOnText(fields, 'value', value);
   adviseOnValue(fields, key ?? '', value ?? '');
-  const untilMs = readUntil(fields);
-  const name = toUniqueName(composite, fields.given('until') !== undefined);
+  const end = fields.given('until');
+  const untilMs = end && readUntil(fields, end.node);
+  const name = toUniqueName(composite, end !== undefined);
   if (isNamed) checkDuplicate(fields, name, fullKey, firsts);
   const limit = fields.map('rate_limit', describeLimit);
   const listed = limit === undefined ? readLimitList(fields) : undefined;
