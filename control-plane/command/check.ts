@@ -14,9 +14,8 @@ import { formatAsReference, readConfigDirectory } from './check/config-directory
 import { formatGithub } from './check/github-format.ts';
 import { formatHuman } from './check/human-format.ts';
 import { formatJson } from './check/json-format.ts';
-import { findPolicyProblems } from './check/policy-problems.ts';
 import { formatSarif } from './check/sarif-format.ts';
-import { findServedProblems } from './check/served-problems.ts';
+import { findPolicyProblems, findServedProblems } from './check/served-problems.ts';
 import {
   type AddCommand,
   type CommandFrame,
@@ -53,12 +52,14 @@ async function checkRules(
   frame: CommandFrame,
 ): Promise<void> {
   const { io, finish, fail } = frame;
-  const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false, replay } = options;
+  const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false } = options;
+  const { backend, replay } = options;
   const read = await readRuleInput(paths, options, io);
   if (!read.ok) return fail(read.message);
   const envoyRead = await readPathInput(envoy);
   if (!envoyRead.ok) return fail(`--envoy ${envoyRead.message}`);
-  const loaded = loadRules(read.input, mergeDomains, !countsAllAlgorithms(options.backend));
+  const fixedWindowsOnly = backend !== undefined && !countsAllAlgorithms(backend);
+  const loaded = loadRules(read.input, mergeDomains, fixedWindowsOnly);
   const served = findServedProblems(loaded, { mergeDomains, maxResponseBytes });
   const { files, problems } = envoyRead.input;
   // With errors it is unknown what the rules match.

@@ -4,8 +4,8 @@ import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts
 /** The words of BACKEND_TYPE. */
 export const countingBackends: readonly string[] = Object.keys(storeKindNames);
 
-/** Whether limits of every algorithm are counted there, not only fixed windows; true where nothing is said. */
-export function countsAllAlgorithms(backend: string | undefined): boolean {
-  const kind = backend === undefined ? undefined : storeKindNames[backend];
+/** Whether limits of every algorithm are counted there, not only fixed windows; true of a word that is none. */
+export function countsAllAlgorithms(backend: string): boolean {
+  const kind = storeKindNames[backend];
   return kind === undefined || storeKinds[kind].limiters;
 }

@@ -1,7 +1,7 @@
 // Problems as workflow commands of GitHub Actions, which shows them beside the lines of a change.
 import type { Problem } from '../../../shared/rules/problem/problem.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
-import { summarize } from './summary.ts';
+import { summarize } from './human-format.ts';
 
 /** One line for each problem, then the summary. */
 export function formatGithub(rules: LoadedRules): string {

@@ -1,9 +1,9 @@
 // Problems for a person at a terminal.
 import { styleText } from 'node:util';
+import { toCountText } from '../../../shared/count-text.ts';
 import { isError, isWarning, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../../shared/rules/problem/problem-text.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
-import { summarize } from './summary.ts';
 
 export interface HumanFormatOptions {
   readonly withColour: boolean;
@@ -49,4 +49,24 @@ export function formatInColour(problem: Problem): string {
 
 export function styled(style: Colour, text: string): string {
   return styleText(style, text, { validateStream: false });
+}
+
+/** One line: the number of files, and of problems. */
+export function summarize(rules: LoadedRules): string {
+  const { fileCount, ruleSet, problems } = rules;
+  const errors = problems.filter(isError).length;
+  const warnings = problems.filter(isWarning).length;
+  const notes = problems.length - errors - warnings;
+  const seen = [
+    toCountText(fileCount, 'file'),
+    ...(ruleSet
+      ? [toCountText(ruleSet.domains.size, 'domain'), toCountText(ruleSet.limitCount, 'limit')]
+      : []),
+  ];
+  const found = [
+    ...(errors > 0 ? [toCountText(errors, 'error')] : []),
+    ...(warnings > 0 ? [toCountText(warnings, 'warning')] : []),
+    ...(notes > 0 ? [toCountText(notes, 'note')] : []),
+  ];
+  return `${seen.join(', ')}: ${found.length > 0 ? found.join(', ') : 'no problems'}`;
 }

@@ -1,9 +1,11 @@
 // Problems that would keep valid rules from being served to workers: a response that is too large for them
-// (behaviour: response-size), and mistakes in the file of node groups.
+// (behaviour: response-size), mistakes in the file of node groups, and what the policy beside the rules does not allow.
 
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
 import { loadProtos } from '../../../shared/wire/protos.ts';
+import { parsePolicy } from '../../policy/policy-file.ts';
+import { findViolations } from '../../policy/violations.ts';
 import { buildSnapshots } from '../../snapshot/build.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import type { LoadedRules } from '../input/rule-input.ts';
@@ -39,4 +41,16 @@ export function findServedProblems(rules: LoadedRules, options: ServedOptions): 
       ? [problem]
       : [];
   });
+}
+
+/**
+ * Problems of the policy, and the limits that it does not allow. Whether a change is allowed can be told only where the
+ * rules before it are known: a control plane judges that.
+ */
+export function findPolicyProblems({ policy: file, documents, ruleSet }: LoadedRules): Problem[] {
+  if (file === undefined) return [];
+  const { policy, problems } = parsePolicy(file.text, file.path);
+  // With errors it is unknown what the rules are.
+  if (ruleSet === undefined || problems.some(isError)) return [...problems];
+  return [...problems, ...findViolations(policy, documents).map(({ problem }) => problem)];
 }
