@@ -1,7 +1,10 @@
-// TLS with the servers that the worker calls, stores and management servers: what its settings mean.
+// TLS with the servers that the worker calls, stores and management servers: what its settings mean, and when its
+// certificates end.
+import type { Clock } from '../shared/clock.ts';
 import { joinNames, showSetting, type TableReading } from '../shared/settings/parse-settings.ts';
 import type { GroupValues, Setting, SettingsTable } from '../shared/settings/setting.ts';
-import type { TlsFiles } from '../shared/tls.ts';
+import { findExpiryMs, readTlsFiles, type TlsFiles } from '../shared/tls.ts';
+import type { Metrics } from './metrics.ts';
 
 export interface ClientTlsRows {
   readonly certFile: Setting<string>;
@@ -62,4 +65,55 @@ export function warnUnencrypted(
 
 function listGiven(reading: Reading, rows: readonly Setting<string>[]): Setting<string>[] {
   return rows.filter((row) => reading.of(row).value !== '');
+}
+
+/** Which servers see a certificate: its word in the name of the gauge, and for people. */
+const callees = {
+  store: 'the store',
+  per_second_store: 'the store for limits per second',
+  xds: 'management servers',
+} as const;
+
+type Callee = keyof typeof callees;
+
+/** The files are read anew at most this often. */
+const rereadMs = 30_000;
+
+/**
+ * Keeps a gauge of when the certificate in the files ends. Those who connect read the files by themselves, so it is
+ * that of the next connection. Nothing is read while nobody reads the statistics; the first reading after a renewal
+ * may be one behind.
+ */
+export function measureExpiry(
+  callee: Callee,
+  files: TlsFiles,
+  { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
+): void {
+  if (files.cert === undefined) return;
+  const expiry = metrics.gauge(gaugeOf(callee));
+  let readMs = Number.NEGATIVE_INFINITY;
+  async function readAgain(): Promise<void> {
+    const reading = await readTlsFiles(files);
+    if (reading.ok) expiry.set((findExpiryMs(reading.material) ?? 0) / 1000);
+  }
+  metrics.beforeReading(() => {
+    if (clock.monotonicMs() - readMs < rereadMs) return;
+    readMs = clock.monotonicMs();
+    void readAgain();
+  });
+}
+
+/** For people, a line for each. */
+export function describeExpiries(stats: ReadonlyMap<string, number>): readonly string[] {
+  return Object.entries(callees).flatMap(([callee, shown]) => {
+    const seconds = stats.get(gaugeOf(callee as Callee));
+    if (!seconds) return [];
+    return [
+      `client certificate for ${shown}: valid until ${new Date(seconds * 1000).toISOString()}`,
+    ];
+  });
+}
+
+function gaugeOf(callee: Callee): string {
+  return `ratelimit.certificate.${callee}.not_after_timestamp_seconds`;
 }

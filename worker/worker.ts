@@ -15,6 +15,7 @@ import type { StopSignal } from '../shared/stop-signals.ts';
 import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { toAgreement } from './agreement.ts';
+import { describeExpiries, measureExpiry } from './client-tls.ts';
 import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { toDecisionOptions } from './decision-options.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
@@ -172,6 +173,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
           ...serving.describe(),
           ...storeCalls.describe(),
           ...describeCertificates(metrics.snapshot()),
+          ...describeExpiries(metrics.snapshot()),
           `agreement: ${agreement.hash}, the same on all workers that count together`,
           ...agreement.parts.map((part) => `  ${part}`),
         ],
@@ -270,8 +272,11 @@ async function createSource(
     const { toXdsSourceOptions } = await import('./rules-source/xds-source-options.ts');
     const { loadDiscoveryProtos } = await import('../shared/wire/discovery.ts');
     const { loadProtos } = await import('../shared/wire/protos.ts');
+    const options = toXdsSourceOptions(settings, Math.random, readToken);
+    const { tls } = options.servers[0];
+    if (tls !== undefined) measureExpiry('xds', tls, { metrics, clock });
     return createXdsSource({
-      options: toXdsSourceOptions(settings, Math.random, readToken),
+      options,
       instance,
       discovery: loadDiscoveryProtos(),
       protos: loadProtos(),

@@ -127,7 +127,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   gauge('certs.num_values', 'Files of these certificates'),
   ownGauge(
     'ratelimit.certificate.<port>.not_after_timestamp_seconds',
-    'When the first of the certificates in use of a port ends: `grpc`, `http` or `debug`',
+    'When the first of the certificates in use of a port ends, `grpc`, `http` or `debug`; or of those that the `store`, the `per_second_store` or management servers (`xds`) are shown',
   ),
   ownGauge(
     'ratelimit.certificate.<port>.renewal_refused',

@@ -100,11 +100,15 @@ async function hitTwice(t: ExecutionContext, env: Readonly<Record<string, string
     clock: patientClock,
   });
   await worker.decide('once');
-  return (await worker.decide('once')).status;
+  return { worker, status: (await worker.decide('once')).status };
 }
 
 test.serial('with all settings of TLS such a node counts', async (t) => {
-  t.is(await hitTwice(t, tls), 429);
+  const { worker, status } = await hitTwice(t, tls);
+  t.is(status, 429);
+  await eventually('the end of its certificate is told', async () =>
+    /^client certificate for the store: valid until \d/m.test(await worker.page('/status')),
+  );
 });
 
 for (const name of tlsNames) {
@@ -112,7 +116,7 @@ for (const name of tlsNames) {
     `${name}: without it the TLS of that node cannot be had, and nothing is counted`,
     async (t) => {
       const { [name]: _left, ...others } = tls;
-      t.is(await hitTwice(t, others), 200);
+      t.is((await hitTwice(t, others)).status, 200);
     },
   );
 }

@@ -172,6 +172,11 @@ test('rules come over TLS with all settings of it', async (t) => {
   const worker = await launch(t, server.url, { env });
   (await server.stream(0)).send('1', 'a', [limitResource('r', 'd', 1)]);
   await t.notThrowsAsync(worker.started);
+  await eventually('the end of its certificate is told', async () =>
+    /^client certificate for management servers: valid until 2126-/m.test(
+      await worker.page('/status'),
+    ),
+  );
 });
 
 for (const name of tlsNames) {

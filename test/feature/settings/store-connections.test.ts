@@ -62,6 +62,9 @@ test.serial('with all settings of TLS such a store counts', async (t) => {
   const worker = await startWorker(t, { rules, env: { KVSTORE_URL: url, ...env } });
   t.is((await worker.decide('main')).status, 200);
   t.is(await redis.command('DBSIZE'), 1);
+  await eventually('the end of its certificate is told', async () =>
+    /^client certificate for the store: valid until 2126-/m.test(await worker.page('/status')),
+  );
 });
 
 for (const name of tlsNames) {

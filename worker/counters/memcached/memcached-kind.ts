@@ -1,7 +1,7 @@
 // The kind of store that counts in a memory cache: what it can, and how it is made from the settings.
 import { Resolver } from 'node:dns/promises';
 import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
-import { toClientTls } from '../../client-tls.ts';
+import { measureExpiry, toClientTls } from '../../client-tls.ts';
 import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
 import type { StoreKind } from '../store-kinds.ts';
@@ -31,7 +31,9 @@ export const memcachedKind: StoreKind = {
     const { createMemcachedStore } = await import('./memcached-store.ts');
     const { createMemcachedMetrics } = await import('./memcached-metrics.ts');
     const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
-    return createMemcachedStore(toMemcachedOptions(settings), {
+    const options = toMemcachedOptions(settings);
+    if (options.tls !== undefined) measureExpiry('store', options.tls.files, { metrics, clock });
+    return createMemcachedStore(options, {
       clock,
       log,
       metrics: createMemcachedMetrics(metrics),

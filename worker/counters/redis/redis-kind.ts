@@ -1,6 +1,7 @@
 // The kind of store that counts in Redis: what it can, and how it is made from the settings, with a second one for
 // limits per second where that is configured.
 
+import { measureExpiry } from '../../client-tls.ts';
 import { countInParts } from '../count-in-parts.ts';
 import type { AddressSettings, CountingSettings } from '../counting-settings.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
@@ -56,8 +57,11 @@ async function create(
   const { toRedisStoreOptions } = await import('./redis-options.ts');
   const isConnected = { store: true, perSecondStore: true };
   const createOne = (which: 'store' | 'perSecondStore', pool: string): CounterStore => {
-    const prefix = which === 'store' ? 'ratelimit.store' : 'ratelimit.per_second_store';
-    return createRedisStore(toRedisStoreOptions(settings, which, clock), {
+    const options = toRedisStoreOptions(settings, which, clock);
+    const callee = which === 'store' ? 'store' : 'per_second_store';
+    const prefix = `ratelimit.${callee}`;
+    if (options.tls !== undefined) measureExpiry(callee, options.tls.files, { metrics, clock });
+    return createRedisStore(options, {
       clock,
       log,
       outages: addOutages(prefix),
