@@ -57,9 +57,10 @@ export async function startFed(
   t: ExecutionContext,
   { plane }: Place,
   id: string,
+  clock: Clock = fastClock,
 ): Promise<WorkerInProcess> {
   const worker = await startWorker(t, {
-    clock: fastClock,
+    clock,
     env: {
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_SERVER_URL: plane.xdsAddress,

@@ -63,6 +63,25 @@ test('expired counters make room, live ones are never dropped for others', async
   t.is(store.state().detail, '2 counters in this process');
 });
 
+test('a pause of ages takes no longer than one of a second', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  for (const [key, windowSeconds] of [
+    ['a', 1],
+    ['b', 100],
+    ['c', 1e10],
+  ] as const) {
+    await count(store, key, windowSeconds);
+  }
+  // Looked at one by one, these seconds would take minutes.
+  clock.advance(5e12);
+  t.is(await count(store, 'c', 1e10), 2);
+  t.is(store.state().detail, '1 counters in this process');
+  clock.advance(5e12);
+  t.is(await count(store, 'c', 1e10), 1);
+  t.is(store.state().detail, '1 counters in this process');
+});
+
 test('a counter made anew is not dropped with its predecessor', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog() });

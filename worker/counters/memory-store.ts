@@ -240,23 +240,34 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   }
 
   function dropExpired(): void {
+    if (droppedUpToSecond === nowSecond) return;
     let budget = maxDropsPerTick;
-    while (droppedUpToSecond < nowSecond && byExpiry.size > 0) {
-      const counter = byExpiry.get(droppedUpToSecond + 1)?.at(-1);
-      if (counter === undefined) {
-        droppedUpToSecond++;
-        continue;
+    for (const second of readDueSeconds()) {
+      let counter = byExpiry.get(second)?.at(-1);
+      while (counter !== undefined) {
+        if (budget-- === 0) return;
+        if (counter.expiresAtSecond <= nowSecond) {
+          drop(counter);
+        } else {
+          unlist(counter);
+          counter.listedAtSecond = counter.expiresAtSecond;
+          list(counter);
+        }
+        counter = byExpiry.get(second)?.at(-1);
       }
-      if (budget-- === 0) return;
-      if (counter.expiresAtSecond <= nowSecond) {
-        drop(counter);
-      } else {
-        unlist(counter);
-        counter.listedAtSecond = counter.expiresAtSecond;
-        list(counter);
-      }
+      droppedUpToSecond = second;
     }
-    if (byExpiry.size === 0) droppedUpToSecond = nowSecond;
+    droppedUpToSecond = nowSecond;
+  }
+
+  /** Those up to now in which counters expire, the first one first. After a long pause, as between two requests of a
+   * rehearsal, most seconds have none. */
+  function readDueSeconds(): readonly number[] {
+    const passed = nowSecond - droppedUpToSecond;
+    if (passed <= byExpiry.size) {
+      return Array.from({ length: passed }, (_, index) => droppedUpToSecond + 1 + index);
+    }
+    return [...byExpiry.keys()].filter((second) => second <= nowSecond).sort((a, b) => a - b);
   }
 
   function connect(): Promise<void> {
