@@ -38,7 +38,7 @@ export function ActivityPage({ params }: PageProps) {
     }),
   });
   const activity = useResource<{ readonly deeds: readonly DeedJson[] }>(
-    `activity?${query}`,
+    { path: `activity?${query}`, name: `activity of ${JSON.stringify([who, object, span])}` },
     'revisions',
     'state',
     'figures',

@@ -18,8 +18,12 @@ export interface Resource<Value> {
 
 export type Trouble = Extract<Answer<never>, { ok: false }>;
 
-/** A path that is read, or one that takes a body. */
-export type Question = string | { readonly path: string; readonly body: unknown };
+/** A path that is read, or one that takes a body, or one with a time in it: its answer is the answer to the same
+ * question a minute later, which has this name. */
+export type Question =
+  | string
+  | { readonly path: string; readonly body: unknown }
+  | { readonly path: string; readonly name: string };
 
 interface Known {
   readonly key: string;
@@ -48,7 +52,8 @@ export function useResource<Value>(
   question: Question | undefined,
   ...on: readonly LiveEvent[]
 ): Resource<Value> {
-  const key = question === undefined ? undefined : JSON.stringify(question);
+  const asked = JSON.stringify(question);
+  const key = typeof question === 'object' && 'name' in question ? question.name : asked;
   const [answer, setAnswer] = useState<Known | undefined>(undefined);
   const [failure, setFailure] = useState<{ key: string; trouble: Trouble } | undefined>(undefined);
   const asking = useRef<AbortController | undefined>(undefined);
@@ -65,9 +70,7 @@ export function useResource<Value>(
     const { signal } = controller;
     while (isOld.current) {
       isOld.current = false;
-      const next = await (typeof question === 'string'
-        ? ask<Value>(question, { signal })
-        : ask<Value>(question.path, { method: 'POST', body: question.body, signal }));
+      const next = await toAnswer<Value>(question, signal);
       if (signal.aborted) return;
       setFailure(next.ok ? undefined : { key, trouble: next });
       if (!next.ok) continue;
@@ -76,7 +79,7 @@ export function useResource<Value>(
       setAnswer(given);
     }
     asking.current = undefined;
-  }, [key]);
+  }, [asked]);
 
   useEffect(() => {
     void load();
@@ -101,4 +104,12 @@ export function useResource<Value>(
     trouble,
     reload: () => void load(),
   };
+}
+
+function toAnswer<Value>(question: Question, signal: AbortSignal): Promise<Answer<Value>> {
+  if (typeof question === 'string') return ask<Value>(question, { signal });
+  const { path } = question;
+  return 'body' in question
+    ? ask<Value>(path, { method: 'POST', body: question.body, signal })
+    : ask<Value>(path, { signal });
 }
