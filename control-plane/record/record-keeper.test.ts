@@ -5,7 +5,13 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { SharedText } from '../store/shared-text.ts';
-import { parseRecord, type RolloutOnRecord, type RolloutRecord, withEnd } from './record.ts';
+import {
+  noteOutcome,
+  parseRecord,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  withEnd,
+} from './record.ts';
 import {
   createRecordKeeper,
   directoryTiming,
@@ -42,8 +48,12 @@ function createTwo(timing: LeaderTiming) {
     },
   };
   const own = createMemoryText();
+  const told: string[] = [];
   const open = (id: string, of: SharedText = shared) =>
-    createRecordKeeper({ shared: of, timing, own, id, name: id, log, clock });
+    createRecordKeeper({
+      ...{ shared: of, timing, own, id, name: id, log, clock },
+      onOutcome: ([last]) => told.push(`${id}: ${last?.revisions} ${last?.kind}`),
+    });
   const one = open('one');
   const two = open('two', text);
   return {
@@ -53,6 +63,7 @@ function createTwo(timing: LeaderTiming) {
     shared,
     counts,
     own,
+    told,
     one,
     two,
     open,
@@ -348,4 +359,26 @@ test('of what the process before could not write, what was taken back is written
       Array(2).fill(isKept ? 'taken_back' : 'running'),
     );
   }
+});
+
+test('what is kept here is known here and at the next start, and written with the next change', async (t) => {
+  const { one, own, open, text, told } = await startTwo();
+  const outcome = { content: 'a content', atMs: 5, reason: '', by: '' };
+  const note = (record: RolloutRecord) =>
+    noteOutcome(record, { ...outcome, kind: 'in_force', revision: 'a' });
+  one.keepHere(() => undefined);
+  t.is(await own.read(), undefined);
+  const before = one.contentId;
+  one.keepHere(note);
+  t.deepEqual(
+    [text.writes, one.record.outcomes[0]?.revisions, told],
+    [0, ['a'], ['one: a in_force']],
+  );
+  t.not(one.contentId, before);
+  const again = open('again');
+  await again.start();
+  t.deepEqual(again.record.outcomes[0]?.revisions, ['a']);
+  await one.write(begin);
+  const onRecord = parseRecord(text.content ?? '');
+  t.deepEqual(onRecord.ok && onRecord.record.outcomes[0]?.revisions, ['a']);
 });
