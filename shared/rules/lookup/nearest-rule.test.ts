@@ -97,6 +97,22 @@ test('an unknown value is told together with the known ones', (t) => {
   ]);
 });
 
+test('of a level with many rules the first 5,000 are looked at', (t) => {
+  const { rules } = parse(`domain: shop\ndescriptors: [{key: path, value: '*', ${limit}}]\n`);
+  const [rule] = rules;
+  if (rule === undefined) return t.fail();
+  const values = [...Array.from({ length: 4_999 }, () => '0'), 'checkout', 'returning'];
+  const level = values.map((value) => ({
+    ...rule,
+    descriptor: { ...rule.descriptor, value },
+    composite: `path_${value}`,
+    isWildcard: false,
+  }));
+  const hintOf = (value: string) => explainNoMatch('shop', level, [{ key: 'path', value }])?.hint;
+  t.is(hintOf('chekout'), "did you mean 'checkout'?");
+  t.is(hintOf('retruning'), "there is '0', 'checkout'");
+});
+
 test('entries in another order are told with the order that matches', (t) => {
   t.deepEqual(explain('plans=gold,customer=ada'), [
     'rule shop.customer.plans has these entries in another order',

@@ -16,6 +16,7 @@ import {
 import { type DescriptorFlags, descriptorFlags } from '../rule-keys.ts';
 import { units } from '../unit.ts';
 import { fromResource, toResource } from './resource.ts';
+import { toFlowText, toRuleObject } from './rule-object.ts';
 
 const { rateLimitConfig } = loadProtos();
 
@@ -313,4 +314,38 @@ test('the number of problems of one resource is bounded', (t) => {
   const descriptors = Array.from({ length: 1000 }, () => ({ key: '' }));
   const { problems } = fromResource({ domain: 'd', descriptors }, 'r');
   t.true(problems.length <= 202);
+});
+
+test('a rule as it is written has all that was written', (t) => {
+  const written: JsonObject = {
+    ...{ key: 'path', value: '/web*', until: '2099-01-02T03:04:05Z', shadow_mode: true },
+    metadata: { team: 'web' },
+    rate_limit: {
+      ...{ unit: 'hour', requests_per_unit: 10, algorithm: 'token_bucket', burst: 5 },
+      ...{ name: 'web', replaces: [{ name: 'other' }] },
+    },
+    descriptors: [
+      {
+        key: 'user',
+        descriptors: [{ key: 'plan_0-9/a.b', rate_limit: { unlimited: true } }],
+      },
+      {
+        key: 'method',
+        rate_limits: [
+          { unit: 'second', requests_per_unit: 1 },
+          { unit: 'day', requests_per_unit: 100 },
+        ],
+      },
+    ],
+  };
+  const yaml = JSON.stringify({ domain: 'd', descriptors: [written] });
+  const { document, problems } = parseRuleDocument(yaml, 'd.yaml');
+  const [descriptor] = document?.descriptors ?? [];
+  const rule = descriptor && toRuleObject(descriptor);
+  t.deepEqual(rule, written, formatProblems(problems));
+  const on = ['yes', '9', 'plan_0-9/a.b'];
+  t.is(
+    toFlowText({ ...written, on, rate_limit: null, descriptors: [] }),
+    '{key: path, value: "/web*", until: 2099-01-02T03:04:05Z, shadow_mode: true, metadata: {team: web}, rate_limit: null, descriptors: [], "on": ["yes", "9", plan_0-9/a.b]}',
+  );
 });

@@ -32,6 +32,35 @@ test('a value of the wrong kind is told with its place, and a slip with what to 
   ]);
 });
 
+test('a word is one of those that are known, and an empty one is none', (t) => {
+  const { value, told } = read('a: day\nb: ""\nc: week\nd: [day]', (fields) =>
+    ['a', 'b', 'c', 'd', 'e'].map((name) => fields.word(name, ['hour', 'day'])),
+  );
+  t.deepEqual(value, ['day', undefined, undefined, undefined, undefined]);
+  t.deepEqual(told, [
+    ['3:4 c', "c is 'week', not hour or day", undefined],
+    ['4:4 d', 'd is a list, not hour or day', undefined],
+  ]);
+});
+
+test('of a mapping of names to texts those are taken that are texts', (t) => {
+  const { value, told } = read('a: {x: one, y: [2], z: 3}\nb: text', (fields) =>
+    ['a', 'b', 'c'].map((name) => fields.texts(name)),
+  );
+  t.deepEqual(value, [
+    [
+      ['x', 'one'],
+      ['z', '3'],
+    ],
+    [],
+    [],
+  ]);
+  t.deepEqual(told, [
+    ['1:16 a.y', 'y is a list, not text', undefined],
+    ['2:4 b', "b is 'text', not a mapping of names to texts", undefined],
+  ]);
+});
+
 test('an unknown key is told with the one that is meant, which then counts as given', (t) => {
   const { value, told } = read('naem: a\nother: b', (fields) => [
     ...fields.refuseOthers(['name', 'domains']),

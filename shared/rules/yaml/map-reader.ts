@@ -112,7 +112,7 @@ export class MapReader {
   word<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
     const node = this.find(name);
     if (node === undefined) return undefined;
-    const text = 'source' in node ? node.source : '';
+    const text = 'source' in node ? node.source : undefined;
     const word = words.find((one) => one === text);
     return text === '' || word !== undefined ? word : this.refuse(node, name, words.join(' or '));
   }
