@@ -19,7 +19,7 @@ const table = {
         doc: `${'A sentence that is long enough to need more than one line. '.repeat(2)}End`,
       }),
     },
-    size: int({ names: ['SIZE'], default: 10, doc: 'Size', notYet: 'one is enough' }),
+    size: int({ names: ['SIZE'], default: 10, doc: 'Size' }),
     limit: int({
       names: ['LIMIT'],
       default: 0,
@@ -51,7 +51,7 @@ Pool
       to need more than one line. End [unset]
 
   SIZE
-      Size. Not in effect yet: one is enough [10]
+      Size [10]
 
   LIMIT
       Limit. Deprecated: it has no effect [none]
@@ -75,7 +75,7 @@ const markdown = `- [Store](#store)
 | Name | Default | Meaning |
 |---|---|---|
 | \`WAIT\` | unset | A sentence that is long enough to need more than one line. A sentence that is long enough to need more than one line. End |
-| \`SIZE\` | 10 | Size. Not in effect yet: one is enough |
+| \`SIZE\` | 10 | Size |
 | \`LIMIT\` | none | Limit. Deprecated: it has no effect |`;
 
 test('the tables have a row per setting under its heading, and a list leads there', (t) => {

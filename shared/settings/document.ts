@@ -81,10 +81,9 @@ function defaultOf(setting: Setting<unknown>): string {
   return text === '' ? 'unset' : text;
 }
 
-function meaningOf({ kind, doc, accepts, notYet, deprecated }: Setting<unknown>): string {
+function meaningOf({ kind, doc, accepts, deprecated }: Setting<unknown>): string {
   return [
     kind === 'choice' ? `${doc}: ${accepts}` : doc,
-    ...(notYet === undefined ? [] : [`Not in effect yet: ${notYet}`]),
     ...(deprecated === undefined ? [] : [`Deprecated: ${deprecated}`]),
   ].join('. ');
 }

@@ -12,7 +12,6 @@ interface RowOptions {
   readonly doc: string;
   readonly defaultText?: string;
   readonly secret?: 'url' | 'whole';
-  readonly notYet?: string;
   readonly deprecated?: string;
 }
 
@@ -29,14 +28,13 @@ function toSetting<T>(
   rest: Pick<Setting<T>, 'kind' | 'default' | 'accepts' | 'parse' | 'format'> &
     Partial<Pick<Setting<T>, 'words'>>,
 ): Setting<T> {
-  const { names, otherNames = [], doc, defaultText, secret = 'no', notYet, deprecated } = options;
+  const { names, otherNames = [], doc, defaultText, secret = 'no', deprecated } = options;
   return Object.freeze({
     names,
     otherNames,
     doc,
     defaultText,
     secret,
-    notYet,
     deprecated,
     words: undefined,
     ...rest,

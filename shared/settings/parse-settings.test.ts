@@ -23,7 +23,6 @@ const table = {
       names: ['KV_SIZE', 'RE_SIZE'],
       default: 10,
       doc: 'Size',
-      notYet: 'there is one connection',
     }),
     limit: int({ names: ['KV_LIMIT'], default: 0, doc: 'Limit', deprecated: 'it has no effect' }),
     headers: map({ names: ['KV_HEADERS'], example: 'a:b', secret: 'whole', doc: 'Headers' }),
@@ -123,7 +122,6 @@ test('a long value is cut and its control characters are escaped in a message', 
 
 test('a setting without effect is told only when it differs from its default', (t) => {
   t.deepEqual(parseSettings(table, { RE_SIZE: '20', KV_LIMIT: '5' }).warnings, [
-    'RE_SIZE="20" is accepted but not in effect yet: there is one connection',
     'KV_LIMIT="5" is deprecated: it has no effect',
   ]);
   t.deepEqual(parseSettings(table, { RE_SIZE: '10', KV_LIMIT: '0x0' }).warnings, []);

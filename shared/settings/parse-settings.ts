@@ -127,10 +127,7 @@ function mapValues<V>(object: Readonly<Record<string, V>>, turn: (value: V) => u
 
 function warningsOf(setting: Setting<unknown>, { given, value }: SettingReading<unknown>) {
   if (given === undefined || isDeepStrictEqual(value, setting.default)) return [];
-  const shown = showGiven(setting, given.name, given.text);
-  const { notYet, deprecated } = setting;
-  return [
-    ...(notYet === undefined ? [] : [`${shown} is accepted but not in effect yet: ${notYet}`]),
-    ...(deprecated === undefined ? [] : [`${shown} is deprecated: ${deprecated}`]),
-  ];
+  const { deprecated } = setting;
+  if (deprecated === undefined) return [];
+  return [`${showGiven(setting, given.name, given.text)} is deprecated: ${deprecated}`];
 }

@@ -31,8 +31,6 @@ export interface Setting<T> {
   readonly words: readonly string[] | undefined;
   /** `whole`: the value is never shown. `url`: only its credentials are hidden. */
   readonly secret: 'no' | 'url' | 'whole';
-  /** For a setting that is read and checked but has no effect yet: what is missing. */
-  readonly notYet: string | undefined;
   /** Why it should no longer be used. */
   readonly deprecated: string | undefined;
   parse(text: string): ValueResult<T>;

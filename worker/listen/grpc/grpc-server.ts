@@ -3,8 +3,10 @@ import type { Clock } from '../../../shared/clock.ts';
 import { createHttp2Transport } from '../../../shared/grpc/http2/http2-transport.ts';
 import type { LargeRequests } from '../../../shared/grpc/large-requests.ts';
 import type { GrpcMethod } from '../../../shared/grpc/method.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
 import type { GrpcTransport, GrpcTransportOptions } from '../../../shared/grpc/transport.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { maxRequestBytes, type RequestBounds } from '../../decision/request-bounds.ts';
 import type { ShouldRateLimit } from '../../decision/should-rate-limit.ts';
 import type { Health } from '../../health.ts';
@@ -17,10 +19,15 @@ import {
   decisionMethodPath,
   type RpcTracing,
 } from './decision-method.ts';
-import { createFormerMethods } from './former-methods.ts';
 import { createHealthMethods } from './health-methods.ts';
 import { createReflectionMethods } from './reflection-methods.ts';
 import { requestCounterName } from './unary-method.ts';
+
+/** Former versions of the protocol. */
+const formerServices = [
+  'envoy.service.ratelimit.v2.RateLimitService',
+  'pb.lyft.ratelimit.RateLimitService',
+];
 
 export interface GrpcServerDeps {
   readonly shouldRateLimit: ShouldRateLimit;
@@ -66,4 +73,30 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
       return address;
     },
   };
+}
+
+/** Calls to them are refused with the reason and logged, because a proxy without an answer lets everything pass. */
+function createFormerMethods({
+  log,
+  clock,
+}: Pick<GrpcServerDeps, 'log' | 'clock'>): [path: string, method: GrpcMethod][] {
+  const repeatedLog = createRepeatedLog({ clock, write: log.warning, again: 'in-time' });
+  return formerServices.map((service) => {
+    const text = `unknown service ${service}`;
+    return [
+      `/${service}/ShouldRateLimit`,
+      {
+        kind: 'unary',
+        answer(_bytes, _start, _end, call) {
+          repeatedLog.report(
+            `${text}: a caller speaks a former version of the protocol; ` +
+              "set 'transport_api_version: V3' in its rate limit filter",
+            service,
+          );
+          call.fail(grpcStatus.unimplemented, text);
+          return undefined;
+        },
+      },
+    ];
+  });
 }
