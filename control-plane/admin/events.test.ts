@@ -4,7 +4,7 @@ import { type AdminEvent, createEvents } from './events.ts';
 
 function start() {
   const clock = createManualClock();
-  const state = { newest: 'a', error: '', reads: 0 };
+  const state = { newest: 'a', error: '', outcome: 'in_force', reads: 0 };
   const snapshots = {
     state() {
       state.reads++;
@@ -17,7 +17,10 @@ function start() {
   const sources = {
     snapshots: snapshots as never,
     workers: { list: () => [] },
-    rollout: { state: () => undefined },
+    rollout: {
+      state: () => undefined,
+      memory: () => ({ outcomes: [{ kind: state.outcome }] }) as never,
+    },
   };
   const events = createEvents(sources, clock);
   /** Takes whatever comes, as soon as it comes. */
@@ -49,6 +52,8 @@ test('a listener is told at once, when the state changes, and every five seconds
   t.deepEqual(await next(500), ['revisions', 'state']);
   state.error = 'no answer';
   t.deepEqual(await next(500), ['state'], 'the revisions are the same');
+  state.outcome = 'taken_back';
+  t.deepEqual(await next(500), ['revisions', 'state'], 'a list of revisions has it');
 });
 
 test('changes that come while nothing is taken wait as one', async (t) => {

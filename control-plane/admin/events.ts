@@ -6,7 +6,7 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import { countWorkers } from './status-report.ts';
 
-/** `revisions`: the newest revision or the one in force is another; `state`: that, or the rollout, the store or
+/** `revisions`: the newest revision or the one in force is another, or one has a new outcome; `state`: that, or the rollout, the store or
  * the workers' states; `figures`: workers have reported since. */
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
@@ -21,7 +21,7 @@ const figuresMs = 5_000;
 export interface EventSources {
   readonly snapshots: SnapshotCache;
   readonly workers: Pick<ConnectedWorkers, 'list'>;
-  readonly rollout: Pick<Rollout, 'state'>;
+  readonly rollout: Pick<Rollout, 'state' | 'memory'>;
 }
 
 export function createEvents(sources: EventSources, clock: Clock): Events {
@@ -102,6 +102,7 @@ function toFingerprints({ snapshots, workers, rollout }: EventSources) {
   const revisions = JSON.stringify([
     newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
     inForce?.revision.id,
+    rollout.memory().outcomes[0],
   ]);
   const state = JSON.stringify([
     revisions,
