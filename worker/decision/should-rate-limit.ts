@@ -185,7 +185,8 @@ export abstract class Decision implements CountRequest {
   declare hits: readonly RuleHit[];
   declare mode: CountMode;
   declare storeCall: Span | undefined;
-  declare onCounted: ((decision: Decision, error: AppError | undefined) => void) | undefined;
+  /** Set before the store is asked. */
+  declare finish: ((decision: Decision, error: AppError | undefined) => void) | undefined;
   /** Then hits that were not yet sent to the store are not counted. */
   declare cancelled: boolean;
 
@@ -207,7 +208,7 @@ export abstract class Decision implements CountRequest {
     this.hits = noHits;
     this.mode = 'add';
     this.storeCall = undefined;
-    this.onCounted = undefined;
+    this.finish = undefined;
     this.cancelled = false;
   }
 
@@ -221,7 +222,7 @@ export abstract class Decision implements CountRequest {
 
   /** The store has counted, or failed. */
   settle(error: AppError | undefined): void {
-    this.onCounted?.(this, error);
+    this.finish?.(this, error);
   }
 }
 
@@ -478,7 +479,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       const call = describeStoreCall?.(hits);
       decision.storeCall = call && trace.startSpan(call.scope, call.name, call.attributes);
     }
-    decision.onCounted = finish;
+    decision.finish = finish;
     waitingHits += hits.length;
     const refusal = findUncountable(hits, waitingHits);
     if (refusal !== undefined) decision.settle(refusal);

@@ -143,17 +143,22 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
     done: (replies: RawReply[]) => void,
     onAnswer = () => {},
   ): void {
-    const finish = (replies: RawReply[]) => {
-      if (connection === carrier) pending--;
-      done(replies);
-      if (connection === carrier) endWhenOld();
-    };
     pending++;
     carrier.send(commands, (replies) => {
       if (!isLost(replies[0])) onAnswer();
-      if (redirect === undefined) finish(replies);
-      else redirect(commands, replies, finish);
+      if (redirect === undefined) finish(carrier, replies, done);
+      else redirect(commands, replies, (all) => finish(carrier, all, done));
     });
+  }
+
+  function finish(
+    carrier: Connection,
+    replies: RawReply[],
+    done: (replies: RawReply[]) => void,
+  ): void {
+    if (connection === carrier) pending--;
+    done(replies);
+    if (connection === carrier) endWhenOld();
   }
 
   function keepOpen(): void {
@@ -238,13 +243,12 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
       setImmediate(() => done(commands.map(() => new Error('no connection'))));
       return;
     }
-    const finish = (replies: RawReply[]) => {
+    const endIfReadonly = (replies: RawReply[]) => {
       done(replies);
-      if (deps.closeOnReadonlyError && connection === carrier && replies.some(isReadonlyError)) {
-        endReadonly();
-      }
+      if (connection === carrier && replies.some(isReadonlyError)) endReadonly();
     };
-    write(carrier, commands, deps.redirect, finish, onAnswer);
+    const { closeOnReadonlyError, redirect } = deps;
+    write(carrier, commands, redirect, closeOnReadonlyError ? endIfReadonly : done, onAnswer);
   }
 
   function sendCommands(
