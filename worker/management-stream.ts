@@ -51,7 +51,7 @@ export interface ManagementStreamDeps<Request, Response> {
 }
 
 /** Time limit of one attempt, with DNS and TLS. */
-export const connectTimeoutMs = 10_000;
+const connectTimeoutMs = 10_000;
 
 /** Go's servers treat pings more often than every five minutes as an attack by default. */
 export const keepaliveMs = 310_000;

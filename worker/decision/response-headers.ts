@@ -85,9 +85,6 @@ export function toHeaders(
   statuses: readonly DescriptorStatus[],
   isQuota: readonly boolean[],
 ): { readonly response: readonly Header[]; readonly request: readonly Header[] } {
-  if (!options.response && !options.request && !options.perUnit) {
-    return { response: none, request: none };
-  }
   const closest = closestToLimit(statuses, isQuota);
   return {
     response: [

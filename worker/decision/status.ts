@@ -151,7 +151,7 @@ export function judgeKnownOver(hits: number, shadowMode: boolean, stats: RuleSta
 
 /** Hits that the store failed to count, in the failure modes `allow` and `deny`: the counter is unknown, so
  * the rule's statistics stay unchanged. Hits that exceed the limit by themselves are over it. */
-export function judgeUncounted(
+function judgeUncounted(
   hits: number,
   refund: boolean,
   limit: number,

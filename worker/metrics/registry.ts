@@ -80,15 +80,15 @@ const ruleStatNames = {
 
 /** The metric key of hits whose own runtime key does not fit. Shaped like a domain and a key, for receivers
  * that split names. */
-export const foldedMetricKey = '_folded_.runtime_keys';
+const foldedMetricKey = '_folded_.runtime_keys';
 
 /** Servers of the store that are told apart: those of a cluster may get new addresses again and again. */
 export const maxStoreServers = 100;
 /** Stands for all further ones. */
-export const otherServers = 'others';
+const otherServers = 'others';
 
 /** How many times a name was folded. */
-export const foldedCountName = 'ratelimit.service.folded_metric_names';
+const foldedCountName = 'ratelimit.service.folded_metric_names';
 
 /** A value in a metric key can be as long as a request may be; a name longer than this is folded,
  * so that the bound on names is one on memory. */

@@ -1,17 +1,23 @@
-// One memcached server: its lanes, and the log of its failures and recoveries.
+// One memcached server: its lanes, how it is found to answer again, and the log of its failures and recoveries.
 import type { Clock } from '../../../shared/clock.ts';
 import { type HostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
-import { type ConnectionDeps, type ConnectionTls, openConnection } from './connection.ts';
+import {
+  type Connection,
+  type ConnectionDeps,
+  type ConnectionTls,
+  openConnection,
+} from './connection.ts';
 import { createMemcachedLane, type MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
-import { createNodeProbe } from './node-probe.ts';
 
 /** Time limit of connecting and of each answer: the reference's 500 ms. */
 const timeoutMs = 500;
+/** Between two attempts to find that it answers again. */
+const probePauseMs = 250;
 /** How often a lasting failure is logged. */
 const failureIntervalMs = 10_000;
 
@@ -149,4 +155,65 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
     for (const lane of lanes.values()) lost += lane.close();
     return lost;
   }
+}
+
+interface NodeProbeDeps {
+  readonly open: (onEnd: () => void) => Promise<Connection>;
+  readonly clock: Clock;
+  /** It has answered; the probe has ended. */
+  readonly onAnswer: () => void;
+}
+
+interface NodeProbe {
+  /** Starts the probe, unless it is running. */
+  start(): void;
+  /** Ends it for good. Idempotent. */
+  close(): void;
+}
+
+/** Short connections, one after the other, ask for its version. Lanes send nothing meanwhile. */
+function createNodeProbe({ open, clock, onAnswer }: NodeProbeDeps): NodeProbe {
+  let isRunning = false;
+  let closed = false;
+  let connection: Connection | undefined;
+  let cancelNext: (() => void) | undefined;
+
+  function attempt(): void {
+    open(() => {}).then(ask, again);
+  }
+
+  function ask(opened: Connection): void {
+    if (closed) {
+      opened.destroy();
+      return;
+    }
+    connection = opened;
+    opened.send('version\r\n', (answer) => {
+      connection = undefined;
+      if (answer instanceof Error) {
+        again();
+        return;
+      }
+      opened.destroy();
+      isRunning = false;
+      onAnswer();
+    });
+  }
+
+  function again(): void {
+    if (!closed) cancelNext = clock.after(probePauseMs, attempt);
+  }
+
+  return {
+    start() {
+      if (isRunning || closed) return;
+      isRunning = true;
+      attempt();
+    },
+    close() {
+      closed = true;
+      cancelNext?.();
+      connection?.destroy();
+    },
+  };
 }

@@ -1,6 +1,6 @@
 // Parses KVSTORE_URL: into the address of one server, or of the sentinels or cluster nodes that know the
 // others.
-import { parseHostPort } from '../../../shared/host-port.ts';
+import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface TcpAddress {
@@ -157,7 +157,7 @@ export function showStoreAddress(address: StoreAddress | StoreGroup): string {
     case 'unix':
       return address.path;
     case 'tcp':
-      return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+      return showHostPort(address);
     case 'sentinel':
       return `${address.master} of sentinels ${address.addresses.map(showStoreAddress).join(',')}`;
     case 'cluster':
