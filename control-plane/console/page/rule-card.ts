@@ -16,7 +16,8 @@ import { useRefusal } from './session.ts';
 /** `rule`: its name or metric key; undefined: nothing is asked. */
 export function useRuleSource(rule: string | undefined): Resource<RuleSourceJson> {
   const path = rule === undefined ? undefined : `sources?rule=${encodeURIComponent(rule)}`;
-  return useResource<RuleSourceJson>(path, 'revisions', 'state');
+  // Many revisions are read for an answer, and what workers do changes nothing of it.
+  return useResource<RuleSourceJson>(path, 'revisions');
 }
 
 interface RuleCardProps {
