@@ -8,7 +8,7 @@ import type { Log } from '../../shared/log.ts';
 import { checkToken } from '../token-file.ts';
 
 /** `write` includes `read`; `xds` is for workers, and for nothing else. */
-export const scopes = ['read', 'write', 'xds'] as const;
+const scopes = ['read', 'write', 'xds'] as const;
 export type Scope = (typeof scopes)[number];
 
 export interface TokenOwner {

@@ -5,7 +5,7 @@ import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
-import { toLimitJson } from '../explain/limit-json.ts';
+import { toLimitJson } from '../explain/explanation-json.ts';
 import { compareRules, type RuleChange } from '../rule-change.ts';
 import { type AdminOptions, addAdminOptions, givenAdminOption } from './admin/admin-options.ts';
 import { formatChanges } from './change-text.ts';

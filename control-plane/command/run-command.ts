@@ -1,9 +1,9 @@
 // Runs one command, from its arguments to its exit code.
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { errorText } from '../../shared/errors.ts';
+import { nearestWord } from '../../shared/nearest-word.ts';
 import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
-import { rewriteSingleDash } from './single-dash.ts';
 
 /** `args` are those after the program's name. Never rejects. */
 export async function runCommand(args: readonly string[], io: CommandIo): Promise<ExitCode> {
@@ -30,4 +30,26 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
     io.writeError(`unexpected error, a defect of this program: ${text}\n`);
     return exitCodes.trouble;
   }
+}
+
+/**
+ * Flags with one dash, as the reference takes them (behaviour: check-of-the-reference), in the form that commander takes:
+ * `-config_dir x` and `-config_dir=x` get their second dash. Also rewrites near misses of the flags of `program`'s commands, so that the parser suggests the right
+ * one. A switch loses `=true`, and is removed with `=false`. Arguments after `--` are unchanged.
+ */
+function rewriteSingleDash(args: readonly string[], program: Command): string[] {
+  const options = program.commands.flatMap((command) => command.options);
+  const names = ['help', ...new Set(options.map((option) => option.long?.slice(2) ?? ''))];
+  const switches = new Set(options.filter((each) => each.isBoolean()).map((each) => each.long));
+  const end = args.indexOf('--');
+  return args.flatMap((arg, index) => {
+    const [, dashes, name = '', value] = /^(--?)([a-z][a-z_-]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    const isFlag = dashes !== undefined && (end === -1 || index < end);
+    if (!isFlag || nearestWord(name, names) === undefined) return [arg];
+    const flag = `--${name}`;
+    if (switches.has(flag) && value === 'false') return [];
+    return [
+      value === undefined || (switches.has(flag) && value === 'true') ? flag : `${flag}=${value}`,
+    ];
+  });
 }

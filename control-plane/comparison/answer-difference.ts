@@ -6,7 +6,7 @@ import type {
   RateLimitResponseMessage,
 } from '../../shared/wire/rate-limit-messages.ts';
 
-export const differenceKinds = [
+const differenceKinds = [
   'error',
   'code',
   'statuses',

@@ -31,7 +31,7 @@ export function isTrue(map: TreeMap, name: string): boolean {
 }
 
 /** Such as `config.route.v3.RouteConfiguration`: a name of the package `envoy`. */
-export function isOfType(map: TreeMap, type: string): boolean {
+function isOfType(map: TreeMap, type: string): boolean {
   return textOf(map, '@type').endsWith(`/envoy.${type}`);
 }
 

@@ -73,7 +73,7 @@ export function explainRequest(
   });
 }
 
-export function findEnd({ levels }: LookupExplanation): number | undefined {
+function findEnd({ levels }: LookupExplanation): number | undefined {
   const ends = levels.flatMap(({ chosen }) => chosen?.rule.descriptor.untilMs ?? []);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }

@@ -1,9 +1,11 @@
 // An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
 
+import { listShape } from '../../shared/rules/limit-shape.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import type { Limit } from '../../shared/rules/rule.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
+import { toModes } from '../../shared/rules/rule-keys.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
-import { toLimitJson } from './limit-json.ts';
 import type { ExplainedLevel } from './lookup-explanation.ts';
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
@@ -70,5 +72,19 @@ function toPlace({ composite, document, descriptor, path }: PlacedRule) {
     line: descriptor.position?.line ?? null,
     column: descriptor.position?.column ?? null,
     path,
+  };
+}
+
+/** A limit as the commands print it with --json. */
+export function toLimitJson(limit: Limit) {
+  const { requestsPerUnit, unit, unlimited, name, replaces } = limit;
+  return {
+    requestsPerUnit: unlimited ? null : requestsPerUnit,
+    unit: unit ?? null,
+    ...Object.fromEntries(listShape(limit)),
+    unlimited,
+    name: name || null,
+    replaces,
+    ...toModes((mode) => limit[mode]),
   };
 }

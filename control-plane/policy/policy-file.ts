@@ -46,7 +46,7 @@ export interface ParsedPolicy {
   readonly problems: readonly Problem[];
 }
 
-export const noPolicy: Policy = { owners: undefined, policies: [] };
+const noPolicy: Policy = { owners: undefined, policies: [] };
 
 /** `text` is that of the file, undefined when there is none. */
 export function parsePolicy(text: string | undefined, file = policyFile): ParsedPolicy {

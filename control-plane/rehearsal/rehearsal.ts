@@ -2,8 +2,10 @@
 // is turned to each request. Tests of rules and recorded traffic use it.
 //
 // Of a worker's parts only those that wait are missing: ports, servers and leases, which change no answer.
+import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Match } from '../../shared/rules/rule.ts';
+import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { RateLimitRequest } from '../../worker/decision/message.ts';
 import { createOverLimitCache } from '../../worker/decision/over-limit-cache.ts';
@@ -16,15 +18,27 @@ import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.
 import { toDecisionOptions } from '../../worker/decision-options.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import type { WorkerSettings } from '../../worker/settings.ts';
-import { createRuleFinder, type RuleFinder } from './matched-rule.ts';
+import { explainLookup } from '../explain/lookup-explanation.ts';
 import type { RulesInTime, RulesNow } from './rules-in-time.ts';
-import { createTurnedClock } from './turned-clock.ts';
 
 export interface RehearsalDeps {
   readonly rules: RulesInTime;
   readonly settings: WorkerSettings;
   /** Wall time in milliseconds at which it begins, with empty counters. The rules must be good then. */
   readonly startMs: number;
+}
+
+/** The rule of the documents that a decision has matched: its name and its place. */
+export interface MatchedRule {
+  /** The domain, and the rule of each level, joined by dots, as `/rlconfig` has it. */
+  readonly name: string;
+  readonly rule: PlacedRule;
+}
+
+/** Finds each rule once, however many requests it matches. */
+interface RuleFinder {
+  /** Undefined for a limit that came with the request. */
+  find(domain: string, entries: readonly Entry[], match: Match): MatchedRule | undefined;
 }
 
 export interface Rehearsal extends RuleFinder {
@@ -110,5 +124,42 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
     statistics: () => metrics.snapshot(),
     rules: () => now,
     ...createRuleFinder(() => now),
+  };
+}
+
+function createRuleFinder(rules: () => RulesNow): RuleFinder {
+  const known = new WeakMap<Limit, MatchedRule>();
+  return {
+    find(domain, entries, match) {
+      const before = known.get(match.limit);
+      if (before !== undefined) return before;
+      const { levels, rule } = explainLookup(rules().placed.get(domain) ?? [], entries);
+      if (rule === undefined) return undefined;
+      const path = levels.flatMap(({ chosen }) => chosen?.rule.composite ?? []);
+      const found = { name: [domain, ...path].join('.'), rule };
+      known.set(match.limit, found);
+      return found;
+    },
+  };
+}
+
+/** A clock that stands still between two requests, and is turned to the moment of each. */
+interface TurnedClock extends Clock {
+  /** Milliseconds of wall time. Back, too, as a host's clock may be set: the monotonic time then stays. */
+  turnTo(wallMs: number): void;
+}
+
+function createTurnedClock(startMs: number): TurnedClock {
+  let wall = startMs;
+  let monotonic = 0;
+  return {
+    wallMs: () => wall,
+    monotonicMs: () => monotonic,
+    /** Nothing in a rehearsal waits. */
+    after: () => () => {},
+    turnTo(wallMs) {
+      wall = wallMs;
+      monotonic = Math.max(monotonic, wallMs - startMs);
+    },
   };
 }

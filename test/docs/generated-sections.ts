@@ -1,16 +1,31 @@
 // All parts of documents that are made from the code.
 import { createControlPlaneSections } from '../../control-plane/document-sections.ts';
-import { policyKeySection } from '../../control-plane/policy/key-documents.ts';
-import { testKeySection } from '../../control-plane/rehearsal/rule-tests/key-documents.ts';
-import type { GeneratedSection } from '../../shared/generated-section.ts';
+import { policyKeys } from '../../control-plane/policy/policy-keys.ts';
+import { testKeys } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
+import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
 import { adviceSection, ruleKeySection } from '../../shared/rules/schema/key-documents.ts';
 import { workerSections } from '../../worker/document-sections.ts';
+
+function toKeySection(
+  document: string,
+  mark: string,
+  keys: readonly (typeof policyKeys | typeof testKeys)[number][],
+): GeneratedSection {
+  return {
+    document: new URL(`../../control-plane/${document}`, import.meta.url),
+    mark,
+    text: toTable(
+      ['Key', 'Where', 'Meaning'],
+      keys.map(({ name, sections, meaning }) => [`\`${name}\``, sections.join(', '), meaning]),
+    ),
+  };
+}
 
 export const generatedSections: readonly GeneratedSection[] = [
   ruleKeySection,
   adviceSection,
-  testKeySection,
-  policyKeySection,
+  toKeySection('rehearsal/rule-tests/README.md', 'test-keys', testKeys),
+  toKeySection('docs/policies.md', 'policy-keys', policyKeys),
   ...workerSections,
   ...(await createControlPlaneSections()),
 ];

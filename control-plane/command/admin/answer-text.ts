@@ -20,7 +20,7 @@ export function formatRefusal({ status, value }: AdminAnswer): string {
 }
 
 /** The problems of rules in an answer, each with its place; '' when there is none. */
-export function formatRules(value: unknown): string {
+function formatRules(value: unknown): string {
   const { problems } = (value ?? {}) as { problems?: readonly ProblemJson[] };
   if (!Array.isArray(problems) || problems.length === 0) return '';
   return `${formatProblems(problems.map(fromProblemJson))}\n`;
