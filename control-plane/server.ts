@@ -115,7 +115,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     encode,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,
-    rollsOut: settings.rollout !== undefined,
     memory: opened.memory,
     log,
     clock,

@@ -86,11 +86,14 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const log = createRecordedLog();
   const cache = new SnapshotCache({
     store,
-    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+    options: {
+      mergeDomains: false,
+      maxResponseBytes: 4 * 1024 * 1024,
+      rollsOut: given.rollsOut ?? true,
+    },
     encode,
     stateDirectory: folder,
     allowsRemoval: given.allowsRemoval ?? false,
-    rollsOut: given.rollsOut ?? true,
     memory,
     log,
     clock: given.clock ?? createManualClock(),

@@ -37,11 +37,10 @@ import { type NewestRevision, type SnapshotState, toSnapshotState } from './snap
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
-  readonly options: BuildOptions;
+  /** Where revisions reach workers in steps, one that changes something is on trial first, with nobody until `offerTrial`. */
+  readonly options: BuildOptions & { readonly rollsOut: boolean };
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  /** Whether a revision that changes something is on trial first, with nobody until `offerTrial`. */
-  readonly rollsOut: boolean;
   readonly memory: RevisionMemory;
   readonly encode: Encode;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
@@ -87,13 +86,13 @@ export class SnapshotCache implements SnapshotProvider {
    * the log have them.
    */
   async start(): Promise<void> {
-    const { store, memory, rollsOut } = this.#deps;
+    const { store, memory, options } = this.#deps;
     const { revision, trouble } = await readNewest(this.#deps);
     const build = (each: Revision) => this.#build(each);
     const kept = await readKept({ lastGood: this.#lastGood, store, memory, build });
     if (kept?.outcome?.ok) this.#servedBefore = { id: kept.revision.id, built: kept.outcome.built };
     // A revision that has not come through its trial goes on with it: workers keep what they have.
-    if (rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
+    if (options.rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
       this.#restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
     }
     const apply = (each: Revision) => this.#apply(each);
@@ -234,8 +233,8 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   #apply(revision: Revision): void {
-    const { rollsOut, memory } = this.#deps;
-    this.#unexamined = rollsOut && !memory.isKnown ? revision : undefined;
+    const { options, memory } = this.#deps;
+    this.#unexamined = options.rollsOut && !memory.isKnown ? revision : undefined;
     if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) return;
     this.#take(revision);
     for (const listener of [...this.#newestListeners]) listener();
@@ -282,7 +281,7 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   #circumstances(): Circumstances {
-    const { memory, allowsRemoval, rollsOut } = this.#deps;
+    const { memory, allowsRemoval, options } = this.#deps;
     const { inForce } = this.#served.now;
     return {
       serving: this.#served.now,
@@ -290,7 +289,7 @@ export class SnapshotCache implements SnapshotProvider {
       memory,
       served: this.#servedContents,
       allowsRemoval,
-      rollsOut,
+      rollsOut: options.rollsOut,
     };
   }
 
@@ -321,7 +320,7 @@ export class SnapshotCache implements SnapshotProvider {
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     isAnswer = true,
   ): void {
-    const { store, rollsOut, clock } = this.#deps;
+    const { store, options, clock } = this.#deps;
     const before = this.#served.now;
     this.#counts.accepted++;
     const revision = toRevisionInfo(whole);
@@ -329,7 +328,7 @@ export class SnapshotCache implements SnapshotProvider {
     addBounded(this.#servedContents, built.content);
     this.#lastGood.keep(whole);
     // It is kept in the store as well: control planes without a state read it there.
-    if (rollsOut) void store.keepInForce?.(whole);
+    if (options.rollsOut) void store.keepInForce?.(whole);
     const isNews = before.trial !== undefined || before.inForce?.built.content !== built.content;
     this.#say.inForce(revision, built, isNews, isAnswer);
   }

@@ -145,23 +145,15 @@ export function toDelta(
   return { bytes: parts, names };
 }
 
-/** Size of the largest message that serves the snapshot: all of it, as state of the world or delta, with
- * the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
+/** Size of the largest message that serves the snapshot: all of it as a delta, which has more than the state of the world,
+ * with the longest nonce. Clients refuse messages beyond their limit (behaviour: response-size). */
 export function largestResponseBytes(snapshot: Snapshot): number {
-  return (
-    Math.max(
-      byteLength(toWholeBody(snapshot)),
-      byteLength(toSharedDelta(noResources, snapshot).bytes),
-    ) + nonceAllowance
-  );
+  const { bytes } = toDelta(noResources, snapshot, new Set());
+  return bytes.reduce((sum, part) => sum + part.length, 0) + nonceAllowance;
 }
 
 /** A nonce is a decimal number: up to 18 digits, a tag and a length. */
 const nonceAllowance = 20;
-
-function byteLength(body: ResponseBody): number {
-  return body.reduce((sum, part) => sum + part.length, 0);
-}
 
 /** The part of a resource's field before its Any, in either protocol. */
 function toResourceHeads(resource: Resource): { readonly sotw: Buffer; readonly delta: Buffer } {

@@ -64,7 +64,11 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const rules = createRulesFolder(t);
   const stateDirectory = createRulesFolder(t).path;
   for (const [name, text] of Object.entries(api.files)) rules.write(name, text);
-  const options = { mergeDomains: false, maxResponseBytes: api.maxResponseBytes };
+  const options = {
+    mergeDomains: false,
+    maxResponseBytes: api.maxResponseBytes,
+    rollsOut: false,
+  };
   const log = createRecordedLog();
   const clock = api.clock ?? systemClock;
   const store =
@@ -85,7 +89,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     encode,
     stateDirectory,
     allowsRemoval: false,
-    rollsOut: false,
     memory: keeper,
     log,
     clock,

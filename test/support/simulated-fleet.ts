@@ -414,11 +414,14 @@ export async function startSimulatedFleet(
     const ownStore = storeFor(process);
     const cache = new SnapshotCache({
       store: ownStore,
-      options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+      options: {
+        mergeDomains: false,
+        maxResponseBytes: 4 * 1024 * 1024,
+        rollsOut: plan !== undefined,
+      },
       encode,
       stateDirectory: folders.get(name) ?? folder,
       allowsRemoval: options.allowsRemoval ?? false,
-      rollsOut: plan !== undefined,
       memory: keeper,
       log,
       clock: ownClock,

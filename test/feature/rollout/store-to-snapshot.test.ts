@@ -49,11 +49,10 @@ async function start(
   let approved: string | undefined;
   const cache = new SnapshotCache({
     store,
-    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 },
+    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, rollsOut: false },
     encode: rateLimitConfig.serialize,
     stateDirectory,
     allowsRemoval: false,
-    rollsOut: false,
     memory: {
       isKnown: true,
       inForce: undefined,
