@@ -1,6 +1,7 @@
 // `rollout`: the state of a revision's rollout, and the actions of people on it.
 import { Argument } from 'commander';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
+import type { RolloutAnswerJson } from '../admin/controllers/rollouts.ts';
 import {
   type LastWordJson,
   type RolloutJson,
@@ -17,14 +18,6 @@ import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.t
 interface RolloutOptions extends AdminOptions {
   readonly reason?: string;
   readonly json?: boolean;
-}
-
-interface RolloutAnswer {
-  readonly rollout: RolloutJson | null;
-  /** After an action. */
-  readonly outcome?: string;
-  /** Without an action; older control planes do not tell. */
-  readonly last?: LastWordJson | null;
 }
 
 const actions = ['status', 'pause', 'resume', 'promote', 'abort'];
@@ -79,7 +72,7 @@ async function ask(
     finish(status === 409 ? exitCodes.conflict : exitCodes.trouble);
     return;
   }
-  const { rollout, outcome, last } = value as RolloutAnswer;
+  const { rollout, outcome, last } = value as RolloutAnswerJson;
   if (options.json) io.write(`${JSON.stringify(rollout, undefined, 2)}\n`);
   else {
     if (outcome !== undefined) io.write(`${escapeText(outcome)}\n`);

@@ -1,12 +1,14 @@
 // An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
 
-import { listShape } from '../../shared/rules/limit-shape.ts';
+import { type Algorithm, listShape } from '../../shared/rules/limit-shape.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { toModes } from '../../shared/rules/rule-keys.ts';
 import type { ExplainedDescriptor, MatchedRule } from './explained-request.ts';
 import type { ExplainedLevel } from './lookup-explanation.ts';
+
+export type ExplainedDescriptorJson = ReturnType<typeof toExplanationJson>['descriptors'][number];
 
 export function toExplanationJson(domain: string, descriptors: readonly ExplainedDescriptor[]) {
   return {
@@ -75,13 +77,22 @@ function toPlace({ composite, document, descriptor, path }: PlacedRule) {
   };
 }
 
+/** What is not there is as usual. */
+interface ShapeJson {
+  readonly unit_multiplier?: number;
+  readonly algorithm?: Algorithm;
+  readonly burst?: number;
+  readonly count_over_limit?: boolean;
+  readonly lease?: { readonly share: string; readonly for: string };
+}
+
 /** A limit as the commands print it with --json. */
 export function toLimitJson(limit: Limit) {
   const { requestsPerUnit, unit, unlimited, name, replaces } = limit;
   return {
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     unit: unit ?? null,
-    ...Object.fromEntries(listShape(limit)),
+    ...(Object.fromEntries(listShape(limit)) as ShapeJson),
     unlimited,
     name: name || null,
     replaces,

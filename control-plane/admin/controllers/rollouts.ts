@@ -16,18 +16,24 @@ import {
 } from '../rollout-json.ts';
 
 const underWay = { rollout: orNull(rolloutJson) };
+const stateJson = Type.Object({
+  ...underWay,
+  last: orNull(lastWordJson),
+  /** Null where revisions reach all workers at once. */
+  plan: orNull(rolloutPlanJson),
+});
+const doneJson = Type.Object({
+  ...underWay,
+  outcome: Type.String({ description: 'What was done, for people' }),
+});
+/** Of a question or of an action; older control planes do not tell `last`. */
+export type RolloutAnswerJson = Pick<Type.Static<typeof stateJson>, 'rollout'> &
+  Partial<Type.Static<typeof stateJson> & Type.Static<typeof doneJson>>;
 
 export class Default extends AdminController {
   static readonly GET = op({
     summary: 'The rollout that is under way',
-    returns: {
-      200: Type.Object({
-        ...underWay,
-        last: orNull(lastWordJson),
-        /** Null where revisions reach all workers at once. */
-        plan: orNull(rolloutPlanJson),
-      }),
-    },
+    returns: { 200: stateJson },
   });
 
   GET() {
@@ -56,12 +62,7 @@ export class Default extends AdminController {
       ]),
       reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
     }),
-    returns: {
-      200: Type.Object({
-        ...underWay,
-        outcome: Type.String({ description: 'What was done, for people' }),
-      }),
-    },
+    returns: { 200: doneJson },
     failures: { 409: undefined },
   });
 

@@ -7,7 +7,19 @@ import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
 import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
-const listed = Type.Object({ domain: Type.String(), rules: Type.Integer() });
+const domainsJson = Type.Object({
+  revision: Type.String(),
+  total: Type.Integer(),
+  domains: Type.Array(Type.Object({ domain: Type.String(), rules: Type.Integer() })),
+});
+export type DomainsJson = Type.Static<typeof domainsJson>;
+const rulesJson = Type.Object({
+  revision: Type.String(),
+  domain: Type.String(),
+  total: Type.Integer({ description: 'How many the search has found' }),
+  rules: Type.Array(ruleRowJson),
+});
+export type RulesJson = Type.Static<typeof rulesJson>;
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -20,25 +32,12 @@ export class Default extends AdminController {
       offset: Type.Integer({ default: 0, minimum: 0 }),
       limit: Type.Integer({ default: 500, minimum: 1, maximum: 5000, description: 'Of a list' }),
     }),
-    returns: {
-      200: Type.Object({
-        revision: Type.String(),
-        domain: Type.String(),
-        total: Type.Integer({ description: 'How many the search has found' }),
-        rules: Type.Array(ruleRowJson),
-      }),
-    },
+    returns: { 200: rulesJson },
     failures: { 503: undefined },
     shorter: {
       0: {
         summary: 'List the domains in force',
-        returns: {
-          200: Type.Object({
-            revision: Type.String(),
-            total: Type.Integer(),
-            domains: Type.Array(listed),
-          }),
-        },
+        returns: { 200: domainsJson },
       },
     },
   });

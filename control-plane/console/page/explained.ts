@@ -3,25 +3,13 @@
 import { html } from 'htm/preact';
 import type { CountersJson } from '../../admin/counters-json.ts';
 import type { OutcomeJson } from '../../admin/outcome-json.ts';
+import type { ExplainedDescriptorJson } from '../../explain/explanation-json.ts';
 import type { CountersQuestion } from './counters.ts';
-import { type Pair, toPairs, toSentence, toShown, toSpan, toTime } from './format.ts';
+import { toPairs, toSentence, toShown, toSpan, toTime } from './format.ts';
 import { LiftButton } from './lift.ts';
 import { Source } from './names.ts';
 import { Badge, Notice, type Tone } from './parts.ts';
 import { type Resource, useResource } from './resource.ts';
-
-interface Place {
-  readonly composite: string;
-  readonly file: string;
-  readonly line: number | null;
-}
-
-interface LimitJson {
-  readonly requestsPerUnit: number | null;
-  readonly unit: string | null;
-  readonly unlimited: boolean;
-  readonly name: string | null;
-}
 
 /** The answer of `POST /explanations` with `now`. */
 export interface Explanation {
@@ -29,31 +17,7 @@ export interface Explanation {
   readonly outcome: OutcomeJson;
   /** Null where they are not known. */
   readonly counters: CountersJson | null;
-  readonly descriptors: readonly ExplainedDescriptor[];
-}
-
-export interface ExplainedDescriptor {
-  readonly entries: readonly Pair[];
-  readonly verdict: string;
-  /** When a rule that takes part ends by itself. */
-  readonly until: string | null;
-  readonly levels: readonly {
-    readonly entry: Pair;
-    readonly candidates: readonly (Place & { readonly chosen: boolean; readonly reason: string })[];
-    readonly otherRules: number;
-    readonly nearestKey: string | null;
-  }[];
-  readonly match: {
-    readonly rule: Place;
-    readonly limit: LimitJson & {
-      readonly unit_multiplier?: number;
-      readonly algorithm?: string;
-      readonly shadowMode?: boolean;
-    };
-    readonly cacheKey: string | null;
-    readonly replacedBy: readonly number[];
-  } | null;
-  readonly noMatch: { readonly reason: string; readonly hint: string | null } | null;
+  readonly descriptors: readonly ExplainedDescriptorJson[];
 }
 
 /** Asked again whenever there is news. */
@@ -91,7 +55,7 @@ export function Descriptor({
   readonly domain: string;
   /** The revision of the rules. */
   readonly revision: string;
-  readonly of: ExplainedDescriptor;
+  readonly of: ExplainedDescriptorJson;
 }) {
   return html`<section class="tried">
     <h2>${toPairs(entries)}</h2>
@@ -134,7 +98,7 @@ function toLimitText({
   unlimited,
   name,
   ...shape
-}: LimitJson & { readonly unit_multiplier?: number; readonly algorithm?: string }): string {
+}: NonNullable<ExplainedDescriptorJson['match']>['limit']): string {
   if (unlimited) return 'Unlimited';
   const time = shape.unit_multiplier === undefined ? unit : `${shape.unit_multiplier} ${unit}s`;
   const how = shape.algorithm === undefined ? '' : `, ${shape.algorithm.replaceAll('_', ' ')}`;

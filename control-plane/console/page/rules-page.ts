@@ -1,5 +1,6 @@
 // The rules in force, one domain at a time, with what each of them counts now.
 import { html } from 'htm/preact';
+import type { DomainsJson, RulesJson } from '../../admin/controllers/rules.ts';
 import type { RuleRow } from '../../admin/rule-rows.ts';
 import type { RuleSeries } from '../../fleet/rule-rates.ts';
 import { toCount, toLines, toPairs, toRateCell, toShown, toTime } from './format.ts';
@@ -19,17 +20,6 @@ import {
 import { useResource } from './resource.ts';
 import { hrefOf, replaceRoute } from './route.ts';
 import { type Column, Table } from './table.ts';
-
-interface DomainsJson {
-  readonly total: number;
-  readonly domains: readonly { readonly domain: string; readonly rules: number }[];
-}
-
-interface RulesJson {
-  readonly revision: string;
-  readonly total: number;
-  readonly rules: readonly RuleRow[];
-}
 
 const mostRules = 5_000;
 const mostDomains = 500;
