@@ -84,12 +84,13 @@ export class Bookkeeping {
   /** Starts following the snapshots and the record, which have been read. */
   start(): void {
     const { snapshots, keeper, clock } = this.#deps;
-    const look = () => this.#look();
+    const look = () => this.#look(true);
+    const noteRevision = () => this.#look(false);
     keeper.onChange(look);
     this.#stops = [
-      snapshots.onChange(look),
+      snapshots.onChange(noteRevision),
       // Somebody may mend it before the next look that is due.
-      snapshots.onNewest(look),
+      snapshots.onNewest(noteRevision),
       repeatAfter(clock, lookMs, look),
     ];
     look();
@@ -109,7 +110,7 @@ export class Bookkeeping {
     this.#isWriting = true;
     const isWritten = await this.#deps.keeper.write(change);
     this.#isWriting = false;
-    if (isWritten) this.#look();
+    if (isWritten) this.#look(true);
     return isWritten;
   }
 
@@ -169,13 +170,14 @@ export class Bookkeeping {
     if (keeper.alone === undefined && wasOpen) askPeers?.(keeper.contentId);
   }
 
-  #look(): void {
+  /** `mayBeElse`: the record may say something else of the newest revision than when that was judged. */
+  #look(mayBeElse: boolean): void {
     // A look changes the snapshots, which triggers another one.
     if (this.#isLooking || this.#isStopped) return;
     this.#isLooking = true;
     const { snapshots, keeper } = this.#deps;
     this.#steps?.follow();
-    snapshots.reconsider();
+    if (mayBeElse) snapshots.reconsider();
     this.#remembering.remember(!this.#isWriting);
     const { trial, newest } = snapshots.state();
     keeper.tick(trial !== undefined || newest?.isHeldBack === true || this.#isOpen());
