@@ -99,7 +99,6 @@ test('a revision is judged again when a verdict on it is new', (t) => {
   const revision = toRevisionInfo(whole);
   const trial = {
     whole,
-    revision,
     sinceMs: 0,
     built,
     saidBefore: undefined,

@@ -17,7 +17,7 @@ import {
   toLine,
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
-import type { Serving } from './served.ts';
+import type { InForce, Serving } from './served.ts';
 
 /** The verdicts on revisions that outlive a control plane: given by record/record-keeper.ts. */
 export interface RevisionMemory {
@@ -61,7 +61,7 @@ export interface Judged extends Candidate {
 export interface Circumstances {
   readonly serving: Serving;
   /** The rules that the workers have, as far as they are known. */
-  readonly before: RulesBefore | undefined;
+  readonly before: Pick<InForce, 'revision' | 'built'> | undefined;
   readonly memory: RevisionMemory;
   /** Contents that this control plane has had in force. */
   readonly served: ReadonlySet<string>;
@@ -69,12 +69,6 @@ export interface Circumstances {
   readonly allowsRemoval: boolean;
   /** Whether a revision that changes something is on trial first. */
   readonly rollsOut: boolean;
-}
-
-/** The rules that the workers have, as far as they are known. */
-export interface RulesBefore {
-  readonly id: string;
-  readonly built: BuiltSnapshots;
 }
 
 export interface Judgement {
@@ -109,7 +103,7 @@ export function judge(
   const problems = [...outcome.warnings, ...policy.tolerated];
   const goesBack = isBack(whole, built, given);
   if (refused.length > 0) {
-    const isTried = trial?.revision.id === whole.id;
+    const isTried = trial?.whole.id === whole.id;
     return {
       becomes: 'refused',
       problems: [...problems, ...refused],
@@ -137,7 +131,7 @@ export function isOutdated(newest: Judged, given: Circumstances): boolean {
   const { serving, memory, allowsRemoval } = given;
   // A rollout that has begun has no such word on record any more.
   const isHeldNow = !mayRemove(whole, allowsRemoval) && findHeldBack(newest, memory) !== undefined;
-  if (whole.id === serving.trial?.revision.id) return isHeldNow;
+  if (whole.id === serving.trial?.whole.id) return isHeldNow;
   if (isHeldBack) return content !== undefined && isApproved(whole, content, memory);
   if (invalidSinceMs !== undefined) return false;
   const isInForce = whole.id === serving.inForce?.revision.id;
@@ -212,7 +206,7 @@ function findLargeRemoval(
   if (heldBack !== undefined) {
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
-  if (before === undefined || before.id === whole.id) return undefined;
+  if (before === undefined || before.revision.id === whole.id) return undefined;
   return findRemoval(before.built.ruleSet, ruleSet);
 }
 

@@ -17,7 +17,6 @@ import {
   judge,
   mayRemove,
   type RevisionMemory,
-  type RulesBefore,
   toTakenBack,
   wasInForce,
 } from './admission.ts';
@@ -59,7 +58,7 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #say: RevisionLog;
   readonly #nextParse = createRememberingParser();
   /** Served by an earlier process; used until this one serves something. */
-  #servedBefore: RulesBefore | undefined;
+  #servedBefore: Circumstances['before'];
   #newest: NewestRevision | undefined;
   /** The newest one, while it is not known what was said of it. */
   #unexamined: Revision | undefined;
@@ -90,7 +89,9 @@ export class SnapshotCache implements SnapshotProvider {
     const { revision, trouble } = await readNewest(this.#deps);
     const build = (each: Revision) => this.#build(each);
     const kept = await readKept({ lastGood: this.#lastGood, store, memory, build });
-    if (kept?.outcome?.ok) this.#servedBefore = { id: kept.revision.id, built: kept.outcome.built };
+    if (kept?.outcome?.ok) {
+      this.#servedBefore = { revision: kept.revision, built: kept.outcome.built };
+    }
     // A revision that has not come through its trial goes on with it: workers keep what they have.
     if (options.rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
       this.#restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
@@ -213,13 +214,13 @@ export class SnapshotCache implements SnapshotProvider {
   takeBackTrial(reason: string): void {
     const { trial, inForce } = this.#served.now;
     if (trial === undefined) return;
-    const { revision } = trial;
+    const { whole } = trial;
     this.#counts.takenBack++;
     this.#served.change({ trial: undefined });
     const problem = toTakenBack(reason);
-    this.#say.refused(revision, [problem], inForce?.revision.id);
+    this.#say.refused(whole, [problem], inForce?.revision.id);
     const newest = this.#newest;
-    if (newest?.whole.id === revision.id) {
+    if (newest?.whole.id === whole.id) {
       const problems = [...newest.problems, problem];
       this.#newest = { ...newest, problems, invalidSinceMs: this.#deps.clock.wallMs() };
     }
@@ -263,8 +264,8 @@ export class SnapshotCache implements SnapshotProvider {
     if (!isRefused) this.#say.warnings(problems);
     if (judgement.exception !== undefined) this.#say.excused(whole, judgement.exception);
     if (judgement.trial === 'withdrawn' && trial !== undefined) {
-      this.#withdrawn = { revision: trial.revision.id, by: whole.id };
-      this.#say.withdrawn(trial.revision, whole);
+      this.#withdrawn = { revision: trial.whole.id, by: whole.id };
+      this.#say.withdrawn(trial.whole, whole);
     }
     if (isRefused) {
       if (judgement.trial !== 'stays') this.#served.change({ trial: undefined });
@@ -276,16 +277,16 @@ export class SnapshotCache implements SnapshotProvider {
     } else if (becomes === 'on_trial' && trial?.whole.id !== whole.id) {
       this.#beginTrial(whole, outcome.built);
     } else if (becomes === 'waiting' && trial !== undefined) {
-      this.#say.waits(whole, trial.revision);
+      this.#say.waits(whole, trial.whole);
     }
   }
 
   #circumstances(): Circumstances {
     const { memory, allowsRemoval, options } = this.#deps;
-    const { inForce } = this.#served.now;
+    const serving = this.#served.now;
     return {
-      serving: this.#served.now,
-      before: inForce ? { id: inForce.revision.id, built: inForce.built } : this.#servedBefore,
+      serving,
+      before: serving.inForce ?? this.#servedBefore,
       memory,
       served: this.#servedContents,
       allowsRemoval,
@@ -300,7 +301,6 @@ export class SnapshotCache implements SnapshotProvider {
     this.#served.change({
       trial: {
         whole,
-        revision: toRevisionInfo(whole),
         sinceMs: clock.wallMs(),
         built,
         saidBefore:

@@ -17,8 +17,8 @@ export interface InForce {
   readonly isAtOnce: boolean;
 }
 
-export interface Trial extends Omit<InForce, 'isAtOnce'> {
-  /** The revision with its files, to be kept when it has come through. */
+export interface Trial extends Pick<InForce, 'sinceMs' | 'built'> {
+  /** With its files, which are kept when it has come through. */
   readonly whole: Revision;
   /** About an earlier try of it, or of its content. */
   readonly saidBefore: Said | undefined;

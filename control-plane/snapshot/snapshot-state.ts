@@ -133,11 +133,11 @@ function toStaleness(
 }
 
 function toTrialState(
-  { whole, revision, sinceMs, built, saidBefore }: Trial,
+  { whole, sinceMs, built, saidBefore }: Trial,
   mayRemove: boolean,
 ): TrialState {
   return {
-    revision,
+    revision: toRevisionInfo(whole),
     sinceMs,
     content: built.content,
     supersedes: saysTrailer(whole, supersedeTrailer),
