@@ -1,5 +1,6 @@
 import test from 'ava';
-import { type ControlPlaneMetrics, createControlPlaneMetrics, type Overview } from './metrics.ts';
+import { type ControlPlaneMetrics, createControlPlaneMetrics } from './metrics.ts';
+import type { Overview } from './overview.ts';
 
 const served: Overview = {
   revisionInForceAtMs: 1_000,

@@ -3,44 +3,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Delivery } from '../notify/notifier.ts';
 import type { XdsMetrics } from '../xds/discovery-stream.ts';
-
-/** The state at the moment of a scrape. Times in milliseconds since the epoch. */
-export interface Overview {
-  readonly revisionInForceAtMs: number | undefined;
-  readonly isStale: boolean;
-  /** Undefined when the store was not read since the start: its content is unknown. */
-  readonly newest:
-    | {
-        readonly isValid: boolean;
-        readonly isHeldBack: boolean;
-        readonly errors: number;
-        readonly warnings: number;
-      }
-    | undefined;
-  readonly domains: number;
-  readonly isStoreReachable: boolean;
-  readonly storeSuccessAtMs: number | undefined;
-  readonly revisions: Readonly<Record<'accepted' | 'refused' | 'taken_back', number>>;
-  /** Undefined when none is under way. */
-  readonly rollout:
-    | {
-        readonly isPaused: boolean;
-        readonly workers: number;
-        /** Undefined while another control plane leads it. */
-        readonly ledHereSinceMs: number | undefined;
-      }
-    | undefined;
-  /** Whether verdicts (taken back or held back) are on record beside the rules. */
-  readonly isRecordShared: boolean;
-  /** It is not, and nothing was in the state directory at the start. */
-  readonly isForgetful: boolean;
-  /** The TLS files by their purpose. */
-  readonly certificates: Readonly<
-    Record<string, { readonly expiryMs: number | undefined; readonly problem: string | undefined }>
-  >;
-  /** Connected workers by what they have received. */
-  readonly workers: Readonly<Record<'in_force' | 'pending' | 'refused', number>>;
-}
+import type { Overview } from './overview.ts';
 
 export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;

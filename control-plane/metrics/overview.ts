@@ -6,14 +6,21 @@ import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
-import type { Overview } from './metrics.ts';
+
+/** The TLS files by their purpose. */
+type Certificates = Readonly<
+  Record<string, { readonly expiryMs: number | undefined; readonly problem: string | undefined }>
+>;
+
+/** The state at the moment of a scrape. Times in milliseconds since the epoch. */
+export type Overview = ReturnType<typeof toOverview>;
 
 export function toOverview(
   snapshots: Pick<SnapshotCache, 'state' | 'current'>,
   workers: Pick<ConnectedWorkers, 'list'>,
   { state: readRollout, memory }: Pick<Rollout, 'state' | 'memory'>,
-  certificates: Overview['certificates'] = {},
-): Overview {
+  certificates: Certificates = {},
+) {
   const state = snapshots.state();
   const rollout = readRollout();
   const { alone, trouble, isForgetful } = memory();
@@ -25,6 +32,7 @@ export function toOverview(
   return {
     revisionInForceAtMs: inForce?.revision.atMs,
     isStale: findStaleness(state) !== undefined,
+    /** Undefined when the store was not read since the start: its content is unknown. */
     newest: newest && {
       isValid: newest.valid,
       isHeldBack: newest.isHeldBack,
@@ -39,14 +47,19 @@ export function toOverview(
       refused: counts.refused,
       taken_back: counts.takenBack,
     },
+    /** Undefined when none is under way. */
     rollout: rollout && {
       isPaused: rollout.phase === 'paused' || rollout.phase === 'indivisible',
       workers: rollout.workers.chosen,
+      /** Undefined while another control plane leads it. */
       ledHereSinceMs: rollout.ledHereSinceMs,
     },
+    /** Whether verdicts (taken back or held back) are on record beside the rules. */
     isRecordShared: alone === undefined && trouble === undefined,
+    /** It is not, and nothing was in the state directory at the start. */
     isForgetful,
     certificates,
+    /** Connected workers by what they have received. */
     workers: { in_force: having.inForce, pending: having.pending, refused: having.refused },
   };
 }
