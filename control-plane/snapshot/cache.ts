@@ -28,9 +28,9 @@ import {
   createRememberingParser,
   type Encode,
 } from './build.ts';
-import { createLastGood, type Kept, type LastGood, readKept, readNewest } from './last-good.ts';
-import { createRevisionLog, type RevisionLog } from './revision-log.ts';
-import { createServed, type InForce, type Served, type Serving } from './served.ts';
+import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
+import { RevisionLog } from './revision-log.ts';
+import { type InForce, Served, type Serving } from './served.ts';
 import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
 import { type NewestRevision, type SnapshotState, toSnapshotState } from './snapshot-state.ts';
 
@@ -53,7 +53,7 @@ const maxRemembered = 1_000;
 
 export class SnapshotCache implements SnapshotProvider {
   readonly #deps: SnapshotCacheDeps;
-  readonly #served: Served = createServed();
+  readonly #served = new Served();
   readonly #lastGood: LastGood;
   readonly #say: RevisionLog;
   readonly #nextParse = createRememberingParser();
@@ -74,8 +74,8 @@ export class SnapshotCache implements SnapshotProvider {
   constructor(deps: SnapshotCacheDeps) {
     const { store, stateDirectory, log } = deps;
     this.#deps = deps;
-    this.#lastGood = createLastGood({ stateDirectory, store: store.description, log });
-    this.#say = createRevisionLog(store.description, log);
+    this.#lastGood = new LastGood({ stateDirectory, store: store.description, log });
+    this.#say = new RevisionLog(store.description, log);
   }
 
   /**

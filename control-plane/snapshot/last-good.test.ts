@@ -4,7 +4,7 @@ import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import type { Revision } from '../store/revision.ts';
-import { createLastGood } from './last-good.ts';
+import { LastGood } from './last-good.ts';
 
 function revisionOf(id: string): Revision {
   return { id, atMs: 0, author: undefined, message: undefined, files: [], problems: [] };
@@ -23,7 +23,7 @@ test('a revision that comes while an earlier one fails to be written is kept', a
       rmSync(stateDirectory, { force: true });
     },
   };
-  const lastGood = createLastGood({ stateDirectory, store: 'here', log });
+  const lastGood = new LastGood({ stateDirectory, store: 'here', log });
   lastGood.keep(revisionOf('first'));
   // The write begins with this turn, and its failure needs a later one.
   await Promise.resolve();
@@ -39,7 +39,7 @@ test('a revision that could not be written is written when it comes again', asyn
   const stateDirectory = join(folder, 'state');
   writeFileSync(stateDirectory, '');
   const log = createRecordedLog();
-  const lastGood = createLastGood({ stateDirectory, store: 'here', log });
+  const lastGood = new LastGood({ stateDirectory, store: 'here', log });
   lastGood.keep(revisionOf('first'));
   await lastGood.settled();
   t.is(log.lines.length, 1);
@@ -53,10 +53,10 @@ test('a revision that is kept already is not written again, also after a start',
   const stateDirectory = createTemporaryFolder(t);
   const file = join(stateDirectory, 'last-good.revision.json');
   const log = createRecordedLog();
-  const first = createLastGood({ stateDirectory, store: 'here', log });
+  const first = new LastGood({ stateDirectory, store: 'here', log });
   first.keep(revisionOf('first'));
   await first.settled();
-  const second = createLastGood({ stateDirectory, store: 'here', log });
+  const second = new LastGood({ stateDirectory, store: 'here', log });
   await second.read();
   for (const lastGood of [first, second]) {
     rmSync(file, { force: true });

@@ -10,18 +10,6 @@ import type { ConfigStore } from '../store/store.ts';
 import type { RevisionMemory } from './admission.ts';
 import type { BuildOutcome } from './build.ts';
 
-export interface LastGood {
-  /**
-   * Reads the revision of the same store; undefined when there is none. Rejects with an AppError `store` when the
-   * file is damaged.
-   */
-  read(): Promise<Revision | undefined>;
-  /** Returns at once. Failures are logged. */
-  keep(revision: Revision): void;
-  /** Resolves when nothing is being written any more. */
-  settled(): Promise<void>;
-}
-
 export interface LastGoodDeps {
   readonly stateDirectory: string;
   /** The description of the store. */
@@ -29,39 +17,54 @@ export interface LastGoodDeps {
   readonly log: Log;
 }
 
-export function createLastGood({ stateDirectory, store, log }: LastGoodDeps): LastGood {
-  const file = join(stateDirectory, 'last-good.revision.json');
-  let keptId: string | undefined;
-  let writing: Promise<void> = Promise.resolve();
+export class LastGood {
+  readonly #deps: LastGoodDeps;
+  readonly #file: string;
+  #keptId: string | undefined;
+  #writing: Promise<void> = Promise.resolve();
 
-  async function write(revision: Revision): Promise<void> {
+  constructor(deps: LastGoodDeps) {
+    this.#deps = deps;
+    this.#file = join(deps.stateDirectory, 'last-good.revision.json');
+  }
+
+  /**
+   * Reads the revision of the same store; undefined when there is none. Rejects with an AppError `store` when the
+   * file is damaged.
+   */
+  async read(): Promise<Revision | undefined> {
+    const revision = await readRevisionFile(this.#file, this.#deps.store);
+    this.#keptId = revision?.id;
+    return revision;
+  }
+
+  /** Returns at once. Failures are logged. */
+  keep(revision: Revision): void {
+    if (revision.id === this.#keptId) return;
+    this.#keptId = revision.id;
+    this.#writing = this.#writing.then(() => this.#write(revision));
+  }
+
+  /** Resolves when nothing is being written any more. */
+  settled(): Promise<void> {
+    return this.#writing;
+  }
+
+  async #write(revision: Revision): Promise<void> {
+    const { stateDirectory, store, log } = this.#deps;
     // A newer one is waiting.
-    if (keptId !== revision.id) return;
+    if (this.#keptId !== revision.id) return;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeRevisionFile(file, store, revision);
+      await writeRevisionFile(this.#file, store, revision);
     } catch (error) {
       // Unless a newer one is waiting, which is written anyway.
-      if (keptId === revision.id) keptId = undefined;
+      if (this.#keptId === revision.id) this.#keptId = undefined;
       log.warning(
         `Revision ${revision.id} cannot be kept for the next start: ${errorText(error)}; it is served all the same`,
       );
     }
   }
-
-  return {
-    async read() {
-      const revision = await readRevisionFile(file, store);
-      keptId = revision?.id;
-      return revision;
-    },
-    keep(revision) {
-      if (revision.id === keptId) return;
-      keptId = revision.id;
-      writing = writing.then(() => write(revision));
-    },
-    settled: () => writing,
-  };
 }
 
 /** A revision to begin with, or why it cannot be read. */
@@ -82,7 +85,7 @@ export interface KeptSources {
  */
 export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
   const { lastGood, store, memory, build } = sources;
-  const kept = await tryToRead(lastGood.read, 'The last good revision cannot be restored');
+  const kept = await tryToRead(() => lastGood.read(), 'The last good revision cannot be restored');
   const { inForce } = memory;
   const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
   if (inForce === undefined || content === inForce.content) return kept;

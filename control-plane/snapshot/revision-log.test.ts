@@ -3,7 +3,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { buildSnapshots } from './build.ts';
-import { createRevisionLog } from './revision-log.ts';
+import { RevisionLog } from './revision-log.ts';
 
 const outcome = buildSnapshots(
   { files: [{ path: 'a.yaml', text: ruleText('shop', 1) }], problems: [] },
@@ -13,9 +13,9 @@ const outcome = buildSnapshots(
 if (!outcome.ok) throw new Error('the rules of this test are wrong');
 const { built } = outcome;
 
-function linesOf(say: (revisions: ReturnType<typeof createRevisionLog>) => void): string[] {
+function linesOf(say: (revisions: RevisionLog) => void): string[] {
   const log = createRecordedLog();
-  say(createRevisionLog('a store', log));
+  say(new RevisionLog('a store', log));
   return log.lines;
 }
 

@@ -7,74 +7,77 @@ import { formatProblem, logProblems } from '../../shared/rules/problem/problem-t
 import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
 
-export interface RevisionLog {
-  /** `isAnswer`: seen at the default level, because somebody waits for it. */
-  inForce(revision: RevisionInfo, built: BuiltSnapshots, isNews: boolean, isAnswer: boolean): void;
-  /** An earlier one, for the reason `why`. */
-  restored(revision: RevisionInfo, built: BuiltSnapshots, why: string, nowMs: number): void;
-  /** `kept` is the id of the revision that stays in force. */
-  refused(revision: RevisionInfo, problems: readonly Problem[], kept: string | undefined): void;
-  waits(revision: RevisionInfo, trial: RevisionInfo): void;
-  /** The workers that have the revision on trial lose it. */
-  withdrawn(trial: RevisionInfo, by: RevisionInfo): void;
-  /** It does not keep to the policy, for this reason of its author; the warnings say how. */
-  excused(revision: RevisionInfo, reason: string): void;
-  /** Logs the warnings that the revision before did not have. */
-  warnings(warnings: readonly Problem[]): void;
-}
+export class RevisionLog {
+  readonly #store: string;
+  readonly #log: Log;
+  /** Of the revision before. */
+  #saidWarnings: ReadonlySet<string> = new Set();
+  #excusedId: string | undefined;
 
-/** `storeDescription` is that of the store. */
-export function createRevisionLog(storeDescription: string, log: Log): RevisionLog {
-  let saidWarnings: ReadonlySet<string> = new Set();
-  let excusedId: string | undefined;
-  return {
-    inForce(revision, built, isNews, isAnswer) {
-      const text = `Revision ${toTitle(revision)} is in force: ${countsOf(built)}${isNews ? '' : '; nothing changes for the workers'}`;
-      if (isAnswer) log.notice(text);
-      else log.info(text);
-    },
-    restored(revision, built, why, nowMs) {
-      const seconds = Math.max(0, Math.round((nowMs - revision.atMs) / 1000));
-      log.warning(
-        `${why}: the last good revision ${toTitle(revision)}, ${formatDuration(seconds * 1000)} old, is in force: ${countsOf(built)}`,
-      );
-    },
-    refused(revision, problems, kept) {
-      const errors = problems.filter(isError);
-      const consequence =
-        kept === undefined ? 'nothing is in force' : `revision ${toShortId(kept)} stays in force`;
-      logProblems(
-        log.error,
-        errors,
-        `Revision ${toTitle(revision)} of ${storeDescription} is not served`,
-        `${toCountText(errors.length, 'error')}: ${consequence}`,
-      );
-    },
-    waits(revision, trial) {
-      log.notice(
-        `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`,
-      );
-    },
-    withdrawn(trial, by) {
-      log.notice(
-        `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`,
-      );
-    },
-    excused(revision, reason) {
-      if (revision.id === excusedId) return;
-      excusedId = revision.id;
-      log.notice(
-        `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`,
-      );
-    },
-    warnings(warnings) {
-      const texts = warnings.map(formatProblem);
-      const fresh = warnings.filter((_, index) => !saidWarnings.has(texts[index] ?? ''));
-      logProblems(log.warning, fresh.filter(isWarning), 'Configuration');
-      logProblems(log.info, fresh.filter(isNote), 'Configuration');
-      saidWarnings = new Set(texts);
-    },
-  };
+  /** `store`: the description of the store. */
+  constructor(store: string, log: Log) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  /** `isAnswer`: seen at the default level, because somebody waits for it. */
+  inForce(revision: RevisionInfo, built: BuiltSnapshots, isNews: boolean, isAnswer: boolean): void {
+    const text = `Revision ${toTitle(revision)} is in force: ${countsOf(built)}${isNews ? '' : '; nothing changes for the workers'}`;
+    if (isAnswer) this.#log.notice(text);
+    else this.#log.info(text);
+  }
+
+  /** An earlier one, for the reason `why`. */
+  restored(revision: RevisionInfo, built: BuiltSnapshots, why: string, nowMs: number): void {
+    const seconds = Math.max(0, Math.round((nowMs - revision.atMs) / 1000));
+    this.#log.warning(
+      `${why}: the last good revision ${toTitle(revision)}, ${formatDuration(seconds * 1000)} old, is in force: ${countsOf(built)}`,
+    );
+  }
+
+  /** `kept` is the id of the revision that stays in force. */
+  refused(revision: RevisionInfo, problems: readonly Problem[], kept: string | undefined): void {
+    const errors = problems.filter(isError);
+    const consequence =
+      kept === undefined ? 'nothing is in force' : `revision ${toShortId(kept)} stays in force`;
+    logProblems(
+      this.#log.error,
+      errors,
+      `Revision ${toTitle(revision)} of ${this.#store} is not served`,
+      `${toCountText(errors.length, 'error')}: ${consequence}`,
+    );
+  }
+
+  waits(revision: RevisionInfo, trial: RevisionInfo): void {
+    this.#log.notice(
+      `Revision ${toTitle(revision)} waits until ${toShortId(trial.id)}, which is on trial, is in force or taken back`,
+    );
+  }
+
+  /** The workers that have the revision on trial lose it. */
+  withdrawn(trial: RevisionInfo, by: RevisionInfo): void {
+    this.#log.notice(
+      `Revision ${toTitle(trial)} is on trial no more: ${toShortId(by.id)} has taken its place`,
+    );
+  }
+
+  /** It does not keep to the policy, for this reason of its author; the warnings say how. */
+  excused(revision: RevisionInfo, reason: string): void {
+    if (revision.id === this.#excusedId) return;
+    this.#excusedId = revision.id;
+    this.#log.notice(
+      `audit: revision ${toTitle(revision)} breaks the policy, by its own word: ${reason}`,
+    );
+  }
+
+  /** Logs the warnings that the revision before did not have. */
+  warnings(warnings: readonly Problem[]): void {
+    const texts = warnings.map(formatProblem);
+    const fresh = warnings.filter((_, index) => !this.#saidWarnings.has(texts[index] ?? ''));
+    logProblems(this.#log.warning, fresh.filter(isWarning), 'Configuration');
+    logProblems(this.#log.info, fresh.filter(isNote), 'Configuration');
+    this.#saidWarnings = new Set(texts);
+  }
 }
 
 /** `2 domains, 5 limits`. */

@@ -4,7 +4,7 @@ import { loadProtos } from '../../shared/wire/protos.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type BuiltSnapshots, buildSnapshots } from './build.ts';
 import { nodeGroupsFile } from './node-groups.ts';
-import { createServed, type InForce, type Serving, type Trial } from './served.ts';
+import { type InForce, Served, type Serving, type Trial } from './served.ts';
 import type { NodeIdentity, Snapshot } from './snapshot.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
@@ -116,7 +116,7 @@ function expectedOf({ inForce: present, trial }: Serving, of: NodeIdentity): str
 for (const [from, before] of Object.entries(states)) {
   for (const [to, after] of Object.entries(states)) {
     test(`from ${from} to ${to}: each node is told what changes for it, and nothing else`, (t) => {
-      const served = createServed();
+      const served = new Served();
       const [first, second] = [before(), after()];
       // A trial begins beside what is in force.
       served.change({ inForce: first.inForce });
@@ -147,7 +147,7 @@ for (const [from, before] of Object.entries(states)) {
 }
 
 test('a field that is left out of a change stays as it is', (t) => {
-  const served = createServed();
+  const served = new Served();
   const [a, b] = [build(1, 1), build(2, 1)];
   served.change({ inForce: inForce(a) });
   const before = served.now.inForce;
@@ -161,7 +161,7 @@ test('a field that is left out of a change stays as it is', (t) => {
 });
 
 test('nobody is told of a change that changes nothing', (t) => {
-  const served = createServed();
+  const served = new Served();
   served.change({ inForce: inForce(build(1, 1)), trial: trialOf(build(2, 1), some) });
   served.onChange(() => t.fail());
   served.change({});
@@ -170,7 +170,7 @@ test('nobody is told of a change that changes nothing', (t) => {
 });
 
 test('a listener that has gone is told nothing, and others are', (t) => {
-  const served = createServed();
+  const served = new Served();
   const calls: string[] = [];
   const stop = served.onChange(() => calls.push('first'));
   served.onChange(() => {
@@ -183,7 +183,7 @@ test('a listener that has gone is told nothing, and others are', (t) => {
 });
 
 test('a listener that comes during a change is told of the next one', (t) => {
-  const served = createServed();
+  const served = new Served();
   let calls = 0;
   const stop = served.onChange(() => {
     stop();
@@ -196,7 +196,7 @@ test('a listener that comes during a change is told of the next one', (t) => {
 });
 
 test('a node is compared with and without the trial, whether it is chosen or not', (t) => {
-  const served = createServed();
+  const served = new Served();
   const versions = (given: NodeIdentity) => {
     const both = served.compare(given);
     return both && [both.before?.version, both.after?.version];
@@ -216,7 +216,7 @@ test('a node is compared with and without the trial, whether it is chosen or not
 });
 
 test("a node's group is that of what it is served", (t) => {
-  const served = createServed();
+  const served = new Served();
   t.is(served.groupOf(nodes['chosen, of another group']), undefined);
   served.change({ inForce: inForce(build(1, 1)) });
   t.is(served.groupOf(nodes['chosen, of another group']), 'mailers');
@@ -227,7 +227,7 @@ test("a node's group is that of what it is served", (t) => {
 });
 
 test('equal snapshots are the same objects through a trial and its end', (t) => {
-  const served = createServed();
+  const served = new Served();
   served.change({ inForce: inForce(build(1, 1)) });
   const seen = (): (Snapshot | undefined)[] =>
     Object.values(nodes).map((each) => served.current(each));
@@ -246,9 +246,11 @@ test('equal snapshots are the same objects through a trial and its end', (t) => 
 });
 
 test('equal snapshots are the same objects in whichever group they are', (t) => {
-  const served = createServed();
+  const served = new Served();
   served.change({ inForce: inForce(build(1, 1)) });
-  const [all, mail] = [nodes.chosen, nodes['chosen, of another group']].map(served.current);
+  const [all, mail] = [nodes.chosen, nodes['chosen, of another group']].map((node) =>
+    served.current(node),
+  );
   const swapped = groupsText.replace('mail-*', 'shop-*');
   served.change({ inForce: inForce(build(1, 1, swapped)) });
   t.is(served.current(nodes.chosen), mail);

@@ -33,76 +33,71 @@ export interface Serving {
   readonly trial: Trial | undefined;
 }
 
-export interface Served extends SnapshotProvider {
-  readonly now: Serving;
+export class Served implements SnapshotProvider {
+  #now: Serving = { inForce: undefined, trial: undefined };
+  readonly #listeners = new Set<() => void>();
+
+  get now(): Serving {
+    return this.#now;
+  }
+
+  current(node: NodeIdentity): Snapshot | undefined {
+    return select(this.#servedTo(node), node);
+  }
+
+  /** The name of a node's group; undefined while nothing is served to it. */
+  groupOf(node: NodeIdentity): string | undefined {
+    const built = this.#servedTo(node);
+    return built && selectGroup(built.groups, node)?.group.name;
+  }
+
+  /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
+  compare(
+    node: NodeIdentity,
+  ): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined {
+    const { inForce, trial } = this.#now;
+    return trial && { before: select(inForce?.built, node), after: select(trial.built, node) };
+  }
+
+  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
   /**
    * Serves this from now on; fields that are left out stay as they are. Where no node gets anything else nobody
    * is told.
    */
-  change(to: Partial<Serving>): void;
-  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
-  onChange(listener: () => void): () => void;
-  /** The name of a node's group; undefined while nothing is served to it. */
-  groupOf(node: NodeIdentity): string | undefined;
-  /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
-  compare(
-    node: NodeIdentity,
-  ): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined;
-}
-
-export function createServed(): Served {
-  const listeners = new Set<() => void>();
-  let now: Serving = { inForce: undefined, trial: undefined };
-
-  function servedTo(node: NodeIdentity): BuiltSnapshots | undefined {
-    return (now.trial?.isOffered(node) ? now.trial : now.inForce)?.built;
+  change(to: Partial<Serving>): void {
+    const before = this.#now;
+    const { inForce, trial } = { ...before, ...to };
+    if (inForce === before.inForce && trial === before.trial) return;
+    this.#now = { inForce: this.#keepEqualGroups(inForce), trial: this.#keepEqualGroups(trial) };
+    const isTried = before.trial !== undefined || trial !== undefined;
+    if (!isTried && before.inForce?.built.content === inForce?.built.content) return;
+    for (const listener of [...this.#listeners]) listener();
   }
 
-  function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {
-    return built && selectSnapshot(built.groups, node);
+  #servedTo(node: NodeIdentity): BuiltSnapshots | undefined {
+    const { inForce, trial } = this.#now;
+    return (trial?.isOffered(node) ? trial : inForce)?.built;
   }
 
   /** Equal snapshots stay the same objects, so that what is derived from them is kept. */
-  function keepEqualGroups<Part extends Pick<InForce, 'built'>>(
-    part: Part | undefined,
-  ): Part | undefined {
-    const known = [now.inForce, now.trial];
+  #keepEqualGroups<Part extends Pick<InForce, 'built'>>(part: Part | undefined): Part | undefined {
+    const known = [this.#now.inForce, this.#now.trial];
     if (part === undefined || known.some((each) => each?.built === part.built)) return part;
     const before = known.flatMap((each) => each?.built.groups ?? []);
     const { built } = part;
     return { ...part, built: { ...built, groups: keepIdentities(built.groups, before) } };
   }
+}
 
-  return {
-    get now() {
-      return now;
-    },
-    current: (node) => select(servedTo(node), node),
-    groupOf(node) {
-      const built = servedTo(node);
-      return built && selectGroup(built.groups, node)?.group.name;
-    },
-    compare: (node) =>
-      now.trial && {
-        before: select(now.inForce?.built, node),
-        after: select(now.trial.built, node),
-      },
-    change(to) {
-      const { inForce, trial } = { ...now, ...to };
-      if (inForce === now.inForce && trial === now.trial) return;
-      const before = now;
-      now = { inForce: keepEqualGroups(inForce), trial: keepEqualGroups(trial) };
-      const isTried = before.trial !== undefined || now.trial !== undefined;
-      if (!isTried && before.inForce?.built.content === now.inForce?.built.content) return;
-      for (const listener of [...listeners]) listener();
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => {
-        listeners.delete(listener);
-      };
-    },
-  };
+function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {
+  return built && selectSnapshot(built.groups, node);
 }
 
 /** The previous object where the content is equal. */
