@@ -1,7 +1,7 @@
 // `approve`: lets a revision through that waits for somebody.
 import type { RevisionJson } from '../admin/revision-json.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
 import { finishChange } from './admin/change-command.ts';
 import { addWaitOptions, type WaitOptions, waitForChange } from './admin/wait-options.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
@@ -13,7 +13,6 @@ interface ApproveOptions extends AdminOptions, WaitOptions {
 }
 
 export const addApprove: AddCommand = (program, frame) => {
-  const { io, finish, fail } = frame;
   const command = program
     .command('approve')
     .summary('let a revision through that is held back')
@@ -37,19 +36,13 @@ Exit codes:
   5  it is not held back, or not the newest one any more`,
     )
     .action(async (revision: string, options: ApproveOptions) => {
-      const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) return fail(opened.message);
       const body = { revision, reason: options.reason };
-      const result = await opened.client.call({ method: 'POST', path: '/approvals', body });
-      if (!result.ok) return fail(result.message);
-      const { status, value } = result.answer;
-      if (status === 200) {
-        const approved = value as RevisionJson;
-        if (!options.json) io.write(`revision ${approved.id} is approved\n`);
-        return finishChange(frame, opened.client, options, approved, true);
-      }
-      io.writeError(formatRefusal(result.answer));
-      if (status === 409) finish(exitCodes.conflict);
-      else finish(status === 404 ? exitCodes.no : exitCodes.trouble);
+      const call = { method: 'POST', path: '/approvals', body } as const;
+      const codes = { 404: exitCodes.no, 409: exitCodes.conflict };
+      const answer = await askAdmin<RevisionJson>(frame, options, call, codes);
+      if (answer === undefined) return;
+      const { value: approved, client } = answer;
+      if (!options.json) frame.io.write(`revision ${approved.id} is approved\n`);
+      await finishChange(frame, client, options, approved, true);
     });
 };

@@ -2,9 +2,9 @@
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { DeedJson } from '../admin/activity-json.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
-import { type AddCommand, exitCodes } from './command-frame.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
+import type { AddCommand } from './command-frame.ts';
 
 interface AuditOptions extends AdminOptions {
   readonly who?: string;
@@ -14,7 +14,8 @@ interface AuditOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addAudit: AddCommand = (program, { io, finish, fail }) => {
+export const addAudit: AddCommand = (program, frame) => {
+  const { io, fail } = frame;
   const command = program
     .command('audit')
     .summary('list what people and the programs did')
@@ -36,22 +37,16 @@ export const addAudit: AddCommand = (program, { io, finish, fail }) => {
     .action(async ({ who, object, since, limit, ...options }: AuditOptions) => {
       const span = since === undefined ? undefined : parseDuration(since);
       if (span?.ok === false) return fail(`--since ${escapeText(since ?? '')}: ${span.reason}`);
-      const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) return fail(opened.message);
       const query = new URLSearchParams({
         limit,
         ...(who !== undefined && { who }),
         ...(object !== undefined && { object }),
         ...(span !== undefined && { since: new Date(io.clock.wallMs() - span.ms).toISOString() }),
       });
-      const result = await opened.client.call({ method: 'GET', path: `/activity?${query}` });
-      if (!result.ok) return fail(result.message);
-      if (result.answer.status !== 200) {
-        io.writeError(formatRefusal(result.answer));
-        finish(exitCodes.trouble);
-        return;
-      }
-      const { deeds } = result.answer.value as { readonly deeds: readonly DeedJson[] };
+      const call = { method: 'GET', path: `/activity?${query}` } as const;
+      const answer = await askAdmin<{ readonly deeds: readonly DeedJson[] }>(frame, options, call);
+      if (answer === undefined) return;
+      const { deeds } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ deeds }, undefined, 2)}\n`);
       else if (deeds.length === 0) io.write('nothing was done that is known\n');
       else io.write(deeds.map(formatDeed).join(''));

@@ -9,8 +9,8 @@ import type { CountersJson } from '../admin/counters-json.ts';
 import type { StatusJson } from '../admin/status-report.ts';
 import type { AdminClient } from '../admin-client.ts';
 import { toShortId } from '../store/revision.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
 import { finishChange } from './admin/change-command.ts';
 import { addWaitOptions, type WaitOptions, waitForChange } from './admin/wait-options.ts';
 import { toColumns } from './columns.ts';
@@ -75,47 +75,37 @@ Exit codes:
       }
       const misuse = checkLiftOptions(action, options);
       if (misuse !== undefined) return fail(misuse);
-      const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) return fail(opened.message);
-      if (action === 'lift') return lift(opened.client, options);
+      if (action === 'lift') return lift(options);
       const asked = { domain, descriptors, worker };
-      const result = await opened.client.call({
+      const call = {
         method: 'POST',
         path: action === 'reset' ? '/resets' : '/counters',
         body: action === 'reset' ? { ...asked, reason } : asked,
-      });
-      if (!result.ok) return fail(result.message);
-      const { status, value } = result.answer;
-      if (status !== 200) {
-        io.writeError(formatRefusal(result.answer));
-        finish(status === 409 ? exitCodes.no : exitCodes.trouble);
-        return;
-      }
-      const counters = value as CountersJson;
+      } as const;
+      const codes = { 409: exitCodes.no };
+      const answer = await askAdmin<CountersJson>(frame, options, call, codes);
+      if (answer === undefined) return;
+      const { value: counters, client } = answer;
       const nowMs = io.clock.wallMs();
       const { text, problems } = formatCounters(counters, descriptors, nowMs);
-      const lost = await describeLost(opened.client, action, counters);
+      const lost = await describeLost(client, action, counters);
       if (json) io.write(`${JSON.stringify(counters, undefined, 2)}\n`);
       else {
         io.write(text);
-        if (action === 'get') io.write(await describeRules(opened.client, counters));
+        if (action === 'get') io.write(await describeRules(client, counters));
         io.writeError(problems + lost.text);
       }
       if (problems !== '' || lost.isMissed) finish(exitCodes.no);
     });
 
-  async function lift(client: AdminClient, options: CountersOptions): Promise<void> {
+  async function lift(options: CountersOptions): Promise<void> {
     const { domain, descriptor: descriptors, reason, for: span, until, end, json } = options;
     const body = { domain, descriptors, for: span, until, end, reason };
-    const result = await client.call({ method: 'POST', path: '/lifts', body });
-    if (!result.ok) return fail(result.message);
-    const { status, value } = result.answer;
-    if (status !== 200) {
-      io.writeError(formatRefusal(result.answer));
-      finish([404, 409, 422].includes(status) ? exitCodes.no : exitCodes.trouble);
-      return;
-    }
-    const lifted = value as LiftJson;
+    const call = { method: 'POST', path: '/lifts', body } as const;
+    const codes = { 404: exitCodes.no, 409: exitCodes.no, 422: exitCodes.no };
+    const answer = await askAdmin<LiftJson>(frame, options, call, codes);
+    if (answer === undefined) return;
+    const { value: lifted, client } = answer;
     const rules = escapeText(lifted.rules);
     const text =
       lifted.until === null

@@ -4,9 +4,9 @@ import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import type { RevisionJson } from '../admin/revision-json.ts';
 import type { RevisionOutcomeJson } from '../admin/revision-outcome.ts';
 import { toShortId } from '../store/revision.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
-import { type AddCommand, exitCodes } from './command-frame.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
+import type { AddCommand } from './command-frame.ts';
 
 interface HistoryOptions extends AdminOptions {
   readonly limit: string;
@@ -20,7 +20,8 @@ interface ListedRevision extends RevisionJson {
   readonly outcome?: RevisionOutcomeJson | null;
 }
 
-export const addHistory: AddCommand = (program, { io, finish, fail }) => {
+export const addHistory: AddCommand = (program, frame) => {
+  const { io } = frame;
   const command = program
     .command('history')
     .summary('list the last revisions')
@@ -34,17 +35,14 @@ export const addHistory: AddCommand = (program, { io, finish, fail }) => {
       '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
     )
     .action(async (options: HistoryOptions) => {
-      const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) return fail(opened.message);
       const path = `/revisions?limit=${encodeURIComponent(options.limit)}`;
-      const result = await opened.client.call({ method: 'GET', path });
-      if (!result.ok) return fail(result.message);
-      if (result.answer.status !== 200) {
-        io.writeError(formatRefusal(result.answer));
-        finish(exitCodes.trouble);
-        return;
-      }
-      const { revisions } = result.answer.value as { revisions: readonly ListedRevision[] };
+      const answer = await askAdmin<{ readonly revisions: readonly ListedRevision[] }>(
+        frame,
+        options,
+        { method: 'GET', path },
+      );
+      if (answer === undefined) return;
+      const { revisions } = answer.value;
       if (options.json) io.write(`${JSON.stringify({ revisions }, undefined, 2)}\n`);
       else io.write(revisions.map(formatRevision).join(''));
     });

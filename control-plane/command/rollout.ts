@@ -11,8 +11,8 @@ import {
 import type { StatusJson } from '../admin/status-report.ts';
 import type { AdminCall, AdminClient } from '../admin-client.ts';
 import { toShortId } from '../store/revision.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
 
 interface RolloutOptions extends AdminOptions {
@@ -57,27 +57,17 @@ Exit codes:
     });
 };
 
-async function ask(
-  { io, finish, fail }: CommandFrame,
-  options: RolloutOptions,
-  call: AdminCall,
-): Promise<void> {
-  const opened = await openAdminClient(options, io.environment);
-  if (!opened.ok) return fail(opened.message);
-  const result = await opened.client.call(call);
-  if (!result.ok) return fail(result.message);
-  const { status, value } = result.answer;
-  if (status !== 200) {
-    io.writeError(formatRefusal(result.answer));
-    finish(status === 409 ? exitCodes.conflict : exitCodes.trouble);
-    return;
-  }
-  const { rollout, outcome, last } = value as RolloutAnswerJson;
+async function ask(frame: CommandFrame, options: RolloutOptions, call: AdminCall): Promise<void> {
+  const { io, finish } = frame;
+  const codes = { 409: exitCodes.conflict };
+  const answer = await askAdmin<RolloutAnswerJson>(frame, options, call, codes);
+  if (answer === undefined) return;
+  const { rollout, outcome, last } = answer.value;
   if (options.json) io.write(`${JSON.stringify(rollout, undefined, 2)}\n`);
   else {
     if (outcome !== undefined) io.write(`${escapeText(outcome)}\n`);
     if (rollout !== null) {
-      io.write(`${escapeText(toText(await findLeading(opened.client, rollout)))}\n`);
+      io.write(`${escapeText(toText(await findLeading(answer.client, rollout)))}\n`);
     } else if (outcome === undefined) io.write(`no rollout is under way${toLastText(last)}\n`);
   }
   if (call.method === 'GET' && rollout === null) finish(exitCodes.no);

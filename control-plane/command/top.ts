@@ -2,8 +2,8 @@
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { describeEnd } from '../../shared/rules/rule-end.ts';
 import type { TopJson } from '../admin/top-json.ts';
-import { type AdminOptions, addAdminOptions, openAdminClient } from './admin/admin-options.ts';
-import { formatRefusal } from './admin/answer-text.ts';
+import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
+import { askAdmin } from './admin/ask-admin.ts';
 import { toColumns } from './columns.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 
@@ -13,7 +13,8 @@ interface TopOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-export const addTop: AddCommand = (program, { io, finish, fail }) => {
+export const addTop: AddCommand = (program, frame) => {
+  const { io, finish } = frame;
   const command = program
     .command('top')
     .summary('show the values that are limited most')
@@ -35,17 +36,11 @@ Exit codes:
   3  no worker reports, or a peer gives no answer`,
     )
     .action(async ({ domain, limit, ...options }: TopOptions) => {
-      const opened = await openAdminClient(options, io.environment);
-      if (!opened.ok) return fail(opened.message);
       const query = new URLSearchParams({ limit, ...(domain !== undefined && { domain }) });
-      const result = await opened.client.call({ method: 'GET', path: `/top?${query}` });
-      if (!result.ok) return fail(result.message);
-      if (result.answer.status !== 200) {
-        io.writeError(formatRefusal(result.answer));
-        finish(exitCodes.trouble);
-        return;
-      }
-      const top = result.answer.value as TopJson;
+      const call = { method: 'GET', path: `/top?${query}` } as const;
+      const answer = await askAdmin<TopJson>(frame, options, call);
+      if (answer === undefined) return;
+      const top = answer.value;
       if (options.json) io.write(`${JSON.stringify(top, undefined, 2)}\n`);
       else io.write(formatTop(top, io.clock.wallMs()));
       for (const { url, error } of top.missing) {

@@ -1,0 +1,32 @@
+// One question to the admin API, as the commands ask it that need the answer and nothing else.
+import type { AdminCall, AdminClient } from '../../admin-client.ts';
+import { type CommandFrame, type ExitCode, exitCodes } from '../command-frame.ts';
+import { type AdminOptions, openAdminClient } from './admin-options.ts';
+import { formatRefusal } from './answer-text.ts';
+
+/**
+ * Undefined where there is no answer, or a refusal: that has been told. `codes`: the exit codes of statuses that are no
+ * trouble.
+ */
+export async function askAdmin<Value>(
+  { io, finish, fail }: CommandFrame,
+  options: AdminOptions,
+  call: AdminCall,
+  codes: Readonly<Record<number, ExitCode>> = {},
+): Promise<{ readonly value: Value; readonly client: AdminClient } | undefined> {
+  const opened = await openAdminClient(options, io.environment);
+  if (!opened.ok) {
+    fail(opened.message);
+    return undefined;
+  }
+  const result = await opened.client.call(call);
+  if (!result.ok) {
+    fail(result.message);
+    return undefined;
+  }
+  const { answer } = result;
+  if (answer.status === 200) return { value: answer.value as Value, client: opened.client };
+  io.writeError(formatRefusal(answer));
+  finish(codes[answer.status] ?? exitCodes.trouble);
+  return undefined;
+}
