@@ -71,8 +71,13 @@ export interface Circumstances {
   readonly rollsOut: boolean;
 }
 
-export interface Judgement {
-  readonly becomes: 'in_force' | 'on_trial' | 'waiting' | 'refused';
+export type Judgement = Findings &
+  (
+    | { readonly becomes: 'refused' }
+    | { readonly becomes: 'in_force' | 'on_trial' | 'waiting'; readonly built: BuiltSnapshots }
+  );
+
+interface Findings {
   /** Of one that is refused with its errors, else warnings and notes. */
   readonly problems: readonly Problem[];
   /** Whether an approval is all that it lacks. */
@@ -115,11 +120,11 @@ export function judge(
   }
   const { exception } = policy;
   if (goesBack || !needsTrial(whole, built, given)) {
-    return { ...plain, becomes: 'in_force', problems, exception, trial: 'withdrawn' };
+    return { ...plain, becomes: 'in_force', built, problems, exception, trial: 'withdrawn' };
   }
   const isFree =
     trial === undefined || trial.whole.id === whole.id || saysTrailer(whole, supersedeTrailer);
-  return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', problems, exception };
+  return { ...plain, becomes: isFree ? 'on_trial' : 'waiting', built, problems, exception };
 }
 
 /**

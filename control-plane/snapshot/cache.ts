@@ -252,7 +252,7 @@ export class SnapshotCache implements SnapshotProvider {
     const candidate = { whole, content, saidBefore };
     const judgement = judge(candidate, outcome, this.#circumstances());
     const { becomes, problems, isHeldBack } = judgement;
-    const isRefused = becomes === 'refused' || !outcome.ok;
+    const isRefused = becomes === 'refused';
     this.#newest = {
       ...candidate,
       problems,
@@ -267,17 +267,22 @@ export class SnapshotCache implements SnapshotProvider {
       this.#withdrawn = { revision: trial.whole.id, by: whole.id };
       this.#say.withdrawn(trial.whole, whole);
     }
-    if (isRefused) {
-      if (judgement.trial !== 'stays') this.#served.change({ trial: undefined });
-      this.#counts.refused++;
-      this.#say.refused(whole, problems, inForce?.revision.id);
-    } else if (becomes === 'in_force') {
-      const isAnswer = before?.invalidSinceMs !== undefined || inForce === undefined;
-      this.#serve(whole, outcome.built, { isAtOnce: true, trial: undefined }, isAnswer);
-    } else if (becomes === 'on_trial' && trial?.whole.id !== whole.id) {
-      this.#beginTrial(whole, outcome.built);
-    } else if (becomes === 'waiting' && trial !== undefined) {
-      this.#say.waits(whole, trial.whole);
+    switch (judgement.becomes) {
+      case 'refused':
+        if (judgement.trial !== 'stays') this.#served.change({ trial: undefined });
+        this.#counts.refused++;
+        this.#say.refused(whole, problems, inForce?.revision.id);
+        break;
+      case 'in_force': {
+        const isAnswer = before?.invalidSinceMs !== undefined || inForce === undefined;
+        this.#serve(whole, judgement.built, { isAtOnce: true, trial: undefined }, isAnswer);
+        break;
+      }
+      case 'on_trial':
+        if (trial?.whole.id !== whole.id) this.#beginTrial(whole, judgement.built);
+        break;
+      case 'waiting':
+        if (trial !== undefined) this.#say.waits(whole, trial.whole);
     }
   }
 

@@ -48,7 +48,7 @@ export async function readRevisionOf(
   if (tree === undefined) {
     throw new AppError('store', `revision ${commit} has no folder '${folder}'`);
   }
-  const other = await findOtherThanFolder(git, commit, options);
+  const other = folder === '' ? undefined : await findOtherThanFolder(git, commit, options);
   if (other !== undefined) {
     const text = `revision ${commit} has ${other} at '${folder}', where --git-path needs a folder`;
     throw new AppError('store', text);
@@ -67,7 +67,6 @@ async function findOtherThanFolder(
   commit: string,
   { folder, signal }: TreeOptions,
 ): Promise<string | undefined> {
-  if (folder === '') return undefined;
   const args = ['ls-tree', '-z', '--full-tree', commit, '--', folder];
   const mode = (await git.run(args, { timeoutMs, signal })).toString().split(' ', 1)[0];
   if (mode === modes.folder) return undefined;
