@@ -1,4 +1,5 @@
-// The series of pulled metrics, and the families that they form: values read on demand, and no longer shown when unchanged for long.
+// The series of pulled metrics, and the families that they form: values read on demand, and no longer shown when
+// unchanged for long.
 // pull-series.ts makes their families.
 import type { ObserverOptions } from './metric-mapping.ts';
 import type { TimerSeries } from './timer-series.ts';

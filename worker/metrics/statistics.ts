@@ -173,7 +173,8 @@ function createSinks(
   return sinks;
 }
 
-/** Writes to an output of the process, where statistics have no receiver. It stays open; buffered lines are written when the process ends. */
+/** Writes to an output of the process, where statistics have no receiver. It stays open; buffered lines are written
+ * when the process ends. */
 function createOutputLines(output: LineOutput): LineTransport {
   return {
     get ready() {

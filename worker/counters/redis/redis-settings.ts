@@ -1,5 +1,6 @@
-// The settings of the key-value stores: their rows, and their values as redis-options.ts takes them. The second store, for limits per second, has the same rows under
-// names of its own and nothing falls back from one to the other (behaviour: per-second-store).
+// The settings of the key-value stores: their rows, and their values as redis-options.ts takes them. The second store,
+// for limits per second, has the same rows under names of its own, and nothing falls back from one to the other
+// (behaviour: per-second-store).
 import { bool, choice, duration, int, text } from '../../../shared/settings/kind.ts';
 import type { Environment, GroupValues } from '../../../shared/settings/setting.ts';
 import { bothNames, mixedNames } from '../../setting-names.ts';
@@ -185,8 +186,8 @@ export function bothStoresSettings() {
 /** The settings of one store, with address and credentials parsed. */
 export type StoreSettings = StoreValues & {
   /**
-   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else AUTH; those in a
-   * file are read at each attempt to connect.
+   * Undefined without a good address, which a store that is used has. The credentials are from the address, or else
+   * AUTH; those in a file are read at each attempt to connect.
    */
   readonly target: StoreTarget | undefined;
 };
