@@ -238,6 +238,18 @@ function dropReplaced(matches: (Match | undefined)[], trail: DecisionTrail | und
   }
 }
 
+/** Named as in the reference (behaviour: spans). */
+function startSpan(trace: SpanParent, request: RateLimitRequest): Span {
+  return trace.startSpan('ratelimit', 'ShouldRateLimit Execution', {
+    domain: request.domain,
+    'request string': toRequestText(request),
+  });
+}
+
+function startStoreSpan(trace: SpanParent, call: StoreCall | undefined): Span | undefined {
+  return call && trace.startSpan(call.scope, call.name, call.attributes);
+}
+
 function isStoreError({ code }: AppError): boolean {
   return code === 'store' || code === 'overloaded';
 }
@@ -476,8 +488,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     trail?.counting(hits);
     decision.deadlineMs = Math.min(receivedMs + options.storeTimeoutMs, decision.deadlineMs);
     if (trace !== undefined) {
-      const call = describeStoreCall?.(hits);
-      decision.storeCall = call && trace.startSpan(call.scope, call.name, call.attributes);
+      decision.storeCall = startStoreSpan(trace, describeStoreCall?.(hits));
     }
     decision.finish = finish;
     waitingHits += hits.length;
@@ -519,12 +530,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   return (decision) => {
     const { request, trace } = decision;
     trail?.asked(request);
-    if (trace !== undefined) {
-      decision.span = trace.startSpan('ratelimit', 'ShouldRateLimit Execution', {
-        domain: request.domain,
-        'request string': toRequestText(request),
-      });
-    }
+    if (trace !== undefined) decision.span = startSpan(trace, request);
     decide(decision);
   };
 }
