@@ -101,12 +101,15 @@ test('when one of two workers with an id leaves, a bad revision is still bad', a
 });
 
 test('when one of two workers with an id leaves, a good revision is still good', async (t) => {
-  const { push, having, workers } = await start(t, 'canary=10%,hold=8s', {
+  const { controlPlane, push, having, workers } = await start(t, 'canary=10%,hold=8s', {
     idOf: (index) => `w-${index >> 1}`,
     // Each has failed often, long ago.
     worker: () => ({ figuresOf: (rules) => (rules.includes('second') ? {} : { errors: 5 }) }),
   });
-  await eventually('they have counted', async () => true);
+  await eventually('all have reported', async () => {
+    const { body } = await controlPlane.fetch('/workers');
+    return body.workers.every(({ figures }: { figures: unknown }) => figures !== null);
+  });
   push('second');
   await eventually('some have it', () => having('second').length > 0);
   const [one] = having('second');
