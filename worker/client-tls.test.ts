@@ -5,6 +5,7 @@ import {
   clientCertificate,
   secondClientCertificate,
 } from '../test/contract/grpc-transport-certificates.ts';
+import { readTlsFiles } from '../shared/tls.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { createRecordedLog } from '../test/support/recorded-log.ts';
@@ -36,6 +37,33 @@ test('when a client certificate ends is told, also of a renewed one within a min
     return status()[0] !== first[0];
   });
   t.deepEqual(status(), second);
+});
+
+test('the files of a client certificate are read every 30 seconds at most, and nothing is told of missing ones', async (t) => {
+  const clock = createManualClock();
+  const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
+  let reads = 0;
+  const key = join(createTemporaryFolder(t), 'missing.pem');
+  const files = {
+    ca: undefined,
+    key,
+    get cert() {
+      reads++;
+      return key;
+    },
+  };
+  measureExpiry('store', files, { metrics, clock });
+  const readsOf = (ms: number) => {
+    clock.advance(ms);
+    const before = reads;
+    metrics.snapshot();
+    return reads - before;
+  };
+  const once = readsOf(0);
+  t.true(once > 0);
+  t.deepEqual([readsOf(0), readsOf(29_999), readsOf(1), readsOf(1)], [0, 0, once, 0]);
+  t.false((await readTlsFiles(files)).ok);
+  t.deepEqual(describeExpiries(metrics.snapshot()), []);
 });
 
 test('without a client certificate there is no gauge of it', (t) => {

@@ -174,5 +174,6 @@ test('an end is told with what is left, and with the date where it is far', (t) 
   t.is(describeEnd(sixMs, sixMs - 42 * 60_000), 'until 18:00:00Z (in 42 min)');
   t.is(describeEnd(sixMs, sixMs - 90_000), 'until 18:00:00Z (in 90 s)');
   t.is(describeEnd(sixMs, sixMs - 3 * 3_600_000), 'until 18:00:00Z (in 3 h)');
+  t.is(describeEnd(sixMs, sixMs - 48 * 3_600_000), 'until 2026-11-24T18:00:00Z (in 2 days)');
   t.is(describeEnd(sixMs, sixMs - 72 * 3_600_000), 'until 2026-11-24T18:00:00Z (in 3 days)');
 });

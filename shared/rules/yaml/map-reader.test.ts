@@ -43,6 +43,17 @@ test('a word is one of those that are known, and an empty one is none', (t) => {
   ]);
 });
 
+test('a duration may be nothing, and is never less', (t) => {
+  const { value, told } = read('a: 0s\nb: 90s\nc: -1s\nd: [1s]', (fields) =>
+    ['a', 'b', 'c', 'd', 'e'].map((name) => fields.duration(name)),
+  );
+  t.deepEqual(value, [0, 90_000, undefined, undefined, undefined]);
+  t.deepEqual(told, [
+    ['3:4 c', "c is '-1s', not a duration such as 90s or 10m", undefined],
+    ['4:4 d', 'd is a list, not a duration such as 90s or 10m', undefined],
+  ]);
+});
+
 test('of a mapping of names to texts those are taken that are texts', (t) => {
   const { value, told } = read('a: {x: one, y: [2], z: 3}\nb: text', (fields) =>
     ['a', 'b', 'c'].map((name) => fields.texts(name)),
