@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
+import { readTlsFiles } from '../shared/tls.ts';
 import {
   clientCertificate,
   secondClientCertificate,
 } from '../test/contract/grpc-transport-certificates.ts';
-import { readTlsFiles } from '../shared/tls.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { createManualClock } from '../test/support/manual-clock.ts';
 import { createRecordedLog } from '../test/support/recorded-log.ts';

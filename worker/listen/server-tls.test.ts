@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import {
   renewedCertificate,
+  secondClientCertificate,
   serverCertificate,
 } from '../../test/contract/grpc-transport-certificates.ts';
 import { eventually } from '../../test/support/eventually.ts';
@@ -66,4 +67,9 @@ test('loads of certificates are counted, and until when they are valid and wheth
   await changeInto(4);
   t.is(counts()['certs.load_failures'], 2, 'one that the server cannot use');
   t.deepEqual(status(), [refused]);
+  await replaceFile(files.certFile, secondClientCertificate.cert);
+  await changeInto(5);
+  await replaceFile(files.keyFile, secondClientCertificate.key);
+  await changeInto(6);
+  t.deepEqual(status(), ['certificates of the gRPC port: valid until 2126-10-05T21:34:09.000Z']);
 });

@@ -77,7 +77,6 @@ export async function readServerTls(
     );
   }
   expiry.set((findExpiryMs(reading.material) ?? 0) / 1000);
-  isRefused.set(0);
   return {
     certificates: toCertificates(reading.material),
     watch(replace) {
