@@ -1,6 +1,7 @@
 // Numbers that pages tell, held against the code: each sentence is made from the constants that it speaks of.
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
+import { parse } from 'yaml';
 import {
   maxEntries as maxActivity,
   maxTextLength as maxActivityText,
@@ -22,6 +23,7 @@ import { maxOutcomes } from '../../control-plane/record/outcomes.ts';
 import { directoryTiming, gitTiming } from '../../control-plane/record/record-keeper.ts';
 import * as recordings from '../../control-plane/rehearsal/effect/recordings.ts';
 import * as controlPlane from '../../control-plane/server.ts';
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
 import * as attribution from '../../control-plane/store/directory-attribution.ts';
 import { staleMs as staleLockMs } from '../../control-plane/store/directory-lock.ts';
 import { fetchTimeoutMs } from '../../control-plane/store/git-command.ts';
@@ -61,6 +63,7 @@ import { flushIntervalMs } from '../../worker/recording/record-file.ts';
 import { maxLineLength } from '../../worker/recording/recorder.ts';
 import { closeGraceMs } from '../../worker/run-worker.ts';
 import { leaveLimitMs } from '../../worker/serving.ts';
+import { workerTable } from '../../worker/settings/table.ts';
 import { stopGraceMs } from '../../worker/worker.ts';
 
 const count = (value: number) => value.toLocaleString('en-US');
@@ -87,6 +90,14 @@ function toLastTryMs(): number {
 }
 
 const plainConnections = [http, debug, pull].map((port) => count(port.maxConnections)).join(', ');
+
+const read = (page: string) => readFile(new URL(`../../${page}`, import.meta.url), 'utf8');
+
+const chart = parse(await read('compose/helm/ratelane/values.yaml'));
+const { min, max, cpuPercent } = chart.worker.autoscaling;
+/** `512Mi` as a page has it. */
+const memoryOf = ({ limits }: { readonly limits: { readonly memory: string } }) =>
+  limits.memory.replace(/(?=[GM]i$)/, ' ').replace(/$/, 'B');
 
 const sentences: Readonly<Record<string, readonly string[]>> = {
   'SECURITY.md': [
@@ -151,6 +162,13 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'worker/docs/recording.md': [
     `kept in a buffer of ${mib(maxBufferedBytes)}, and written ${1000 / flushIntervalMs} times a second`,
     `a line of more than ${maxLineLength} characters`,
+    `\`RECORD_DECISIONS_RATE\` (${workerTable.recording.settings.rate.default})`,
+  ],
+  'control-plane/docs/production.md': [
+    `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
+    `${memoryOf(chart.worker.resources)} is enough for all that a worker lets in`,
+    `| ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,
+    `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu} and ${memoryOf(chart.controlPlane.resources)} |`,
   ],
   'shared/rules/README.md': [`is at most ${mostDaysAhead} days ahead`],
   'control-plane/docs/admin-api.md': [
@@ -193,8 +211,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
 
 for (const [page, expected] of Object.entries(sentences)) {
   test(`numbers of ${page} are those of the code`, async (t) => {
-    const text = await readFile(new URL(`../../${page}`, import.meta.url), 'utf8');
-    const words = text.replace(/\s+/g, ' ');
+    const words = (await read(page)).replace(/\s+/g, ' ');
     t.deepEqual(
       expected.filter((sentence) => !words.includes(sentence)),
       [],
@@ -211,4 +228,17 @@ test('what pages call a second is one', (t) => {
   t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, worker/docs/behaviour.md');
   t.is(directoryTiming.poll, 1000, 'control-plane/docs/operating.md: each second (directory)');
   t.is(gitTiming.poll, 5000, 'control-plane/docs/operating.md: every five (Git)');
+});
+
+test('sizes of the production page are those that were measured', async (t) => {
+  const [, sizes = ''] = (await read('control-plane/docs/production.md')).split('\n## Sizes\n');
+  const [ofWorkers, ofMemory, , ofRedis] = sizes.match(/^\| (?!What).*\|$/gm) ?? [];
+  const figures =
+    `${ofWorkers} ${ofMemory} ${ofRedis}`.match(/\d+(?:,\d+| (?:MB|kB|bytes))+/g) ?? [];
+  t.is(figures.length, 8);
+  const measured = await read('worker/docs/operating.md');
+  t.deepEqual(
+    figures.filter((figure) => !measured.includes(figure)),
+    [],
+  );
 });

@@ -16,7 +16,7 @@ import type { TreeEntry, TreeMap, TreeNode } from '../../../shared/rules/yaml/ya
 import { parseYamlTree } from '../../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { parseWorkerSettings, type WorkerSettings } from '../../../worker/settings.ts';
-import { settingNames, statisticNames, testKeysAt } from './test-keys.ts';
+import { defaultClock, settingNames, statisticNames, testKeysAt } from './test-keys.ts';
 import { type Ask, type Expectation, readAsks, toExpectation } from './test-request.ts';
 
 export interface TestFile {
@@ -50,9 +50,6 @@ export interface StatisticExpectation extends Expectation {
 export type TestFileResult =
   | { readonly ok: true; readonly testFile: TestFile }
   | { readonly ok: false; readonly problems: readonly Problem[] };
-
-/** When the weeks, days and hours of the default settings begin. */
-const defaultClock = '2026-01-01T00:00:00Z';
 
 export function parseTestFile(text: string, file: string): TestFileResult {
   const { root, reporter } = parseYamlTree(text, file);

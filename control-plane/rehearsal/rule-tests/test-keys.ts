@@ -9,6 +9,8 @@ import { workerTable } from '../../../worker/settings/table.ts';
 
 export type TestSection = 'file' | 'test' | 'request' | 'status';
 
+/** When the weeks, days and hours of the default settings begin. */
+export const defaultClock = '2026-01-01T00:00:00Z';
 /** How often one row of a test may ask. */
 export const mostTimes = 100_000;
 
@@ -96,7 +98,7 @@ export const testKeys = [
     name: 'clock',
     sections: ['test'],
     type: 'text',
-    meaning: 'when the test begins, such as `2026-11-24T18:00:00Z`; default `2026-01-01T00:00:00Z`',
+    meaning: `when the test begins, such as \`2026-11-24T18:00:00Z\`; default \`${defaultClock}\``,
   },
   {
     name: 'requests',
