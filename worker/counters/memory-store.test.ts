@@ -105,6 +105,18 @@ test('long keys take the room of short ones', async (t) => {
   t.is(store.state().detail, '600 counters in this process');
 });
 
+test('beside a bucket that has no room nothing is counted, where that is wanted', async (t) => {
+  const store = createMemoryStore({ clock: createManualClock(), log: createRecordedLog() });
+  t.is(await countHit(store, { ...ofBucket, hits: 10 }), 10);
+  const { request, result } = startCounting(
+    [createHit(ofBucket), createHit({ key: 'window', descriptorIndex: 1 })],
+    { mode: 'add-unless-over', deadlineMs: Number.POSITIVE_INFINITY },
+  );
+  store.count(request);
+  await result;
+  t.is(await count(store, 'window', 60), 1);
+});
+
 test('a bucket that is full again leaves nothing behind', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 2 });

@@ -76,6 +76,17 @@ test('each limit of a request is a policy, and what it has left a service limit'
   t.is(fields['ratelimit'], '"user-minute";r=2;t=45, "an \\"hour\\" \\\\";r=49;t=3585');
 });
 
+test('each field is there where it is wanted', async (t) => {
+  const none = { retryAfter: false, rateLimit: false, policy: false };
+  const namesWith = async (options: Partial<typeof all>) => {
+    const asked = createAsked({ ...none, ...options });
+    return Object.keys(await asked(ask('user=ada'))).join(' ');
+  };
+  t.is(await namesWith({}), '');
+  t.is(await namesWith({ rateLimit: true }), 'ratelimit');
+  t.is(await namesWith({ policy: true }), 'ratelimit-policy');
+});
+
 test('a refused request is told when to come again: when the last limit that refuses it lets pass', async (t) => {
   const asked = createAsked();
   t.is((await asked(ask({ of: 'user=ada', hitsAddend: 9 })))['retry-after'], '45');

@@ -152,6 +152,7 @@ test('a descriptor of another depth is told what is missing, or too much', (t) =
 });
 
 test('where nothing resembles the descriptor, the keys that there are are told', (t) => {
+  t.is(explain('customer_x')?.[0], "no rule has the key 'customer_x'");
   t.deepEqual(explain('zzz=1'), [
     "no rule has the key 'zzz'",
     "the keys there are 'customer', 'generic_key', 'path', 'tenant', 'exempt'",

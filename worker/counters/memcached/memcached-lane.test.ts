@@ -51,13 +51,19 @@ test('hits that cannot be added are over with the refusal, and said', async (t) 
     command.startsWith('incr') ? 'NOT_FOUND' : 'SERVER_ERROR out of memory',
   );
   lane.change('add', 'k', 1, 60);
+  lane.change('add', 'other', 1, 60);
   lane.flush();
   await idle;
-  t.true(lane.isIdle);
-  t.deepEqual(refusals, ['hits on "k" are not counted: it said "SERVER_ERROR out of memory"']);
+  t.true(lane.isIdle, 'told once all are over');
+  t.deepEqual(
+    refusals,
+    ['k', 'other'].map(
+      (key) => `hits on "${key}" are not counted: it said "SERVER_ERROR out of memory"`,
+    ),
+  );
   t.deepEqual(stats(), {
-    'ratelimit.memcache.increment.__code=miss': 1,
-    'ratelimit.memcache.add.__code=error': 1,
+    'ratelimit.memcache.increment.__code=miss': 2,
+    'ratelimit.memcache.add.__code=error': 2,
   });
 });
 

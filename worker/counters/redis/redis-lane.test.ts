@@ -112,6 +112,7 @@ test('a lane that is closed in such a pause opens nothing more', async (t) => {
   await tick();
   await count();
   lane.close();
+  lane.keepOpen();
   clock.advance(10_000);
   t.is(attempts(), 1);
   t.is(clock.pending, 0);

@@ -14,6 +14,7 @@ import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool, type RedisPoolDeps } from './redis-pool.ts';
 
 function createPool(open: RedisPoolDeps['open'], clock: Clock) {
+  const log = createRecordedLog();
   const metrics = createStubMetrics();
   const outages = createOutages({ metricPrefix: 'p', metrics, clock, onOver: () => {} });
   const breakers: ServerBreaker[] = [];
@@ -51,11 +52,13 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
         },
       },
       clock,
-      log: createRecordedLog(),
+      log,
     },
   );
-  return { pool, totals, breaker: breakers[0] as ServerBreaker };
+  return { pool, log, totals, breaker: breakers[0] as ServerBreaker };
 }
+
+const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 test('commands that another server sent here are answered before the pool ends', async (t) => {
   const redis = await startRedisServer(t);
@@ -100,7 +103,6 @@ test('a server that falls silent is tried at once, and after a trial that failed
     };
   };
   const { pool, totals, breaker } = createPool(open, clock);
-  const tick = () => new Promise((resolve) => setImmediate(resolve));
   clock.advance(1_000);
   pool.keepOpen();
   await tick();
@@ -115,5 +117,22 @@ test('a server that falls silent is tried at once, and after a trial that failed
   clock.advance(1);
   await tick();
   t.deepEqual([attempts, pool.active, totals.since.getTime()], [3, 1, 1_250]);
+  pool.close();
+});
+
+test('that a server cannot be reached is said at once, and then every 30 seconds', async (t) => {
+  const clock = createManualClock(0);
+  const open = () => Promise.reject(new Error('connect ECONNREFUSED'));
+  const { pool, log } = createPool(open, clock);
+  const linesAfter = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      clock.advance(1_000);
+      await tick();
+    }
+    return log.lines.filter((line) => line.includes('ECONNREFUSED')).length;
+  };
+  pool.keepOpen();
+  await tick();
+  t.deepEqual([await linesAfter(0), await linesAfter(28), await linesAfter(30)], [1, 1, 2]);
   pool.close();
 });
