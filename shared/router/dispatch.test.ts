@@ -296,6 +296,29 @@ test('problems with several keywords are named at once', async (t) => {
   ]);
 });
 
+test('a problem within a value is named by its place, whether it is converted or checked', async (t) => {
+  class Lists extends Controller {
+    static readonly POST = op({
+      body: Type.Object({
+        ids: Type.Array(Type.Integer({ minimum: 1 })),
+        owner: Type.Object({ name: Type.String() }),
+      }),
+    });
+    POST() {}
+  }
+  const { send } = await createTestClient({ '': { Lists } });
+  const problems = async (body: object) =>
+    ((await send('POST', '/lists', { body })).json as { errors: object[] }).errors;
+  t.deepEqual(await problems({ ids: [1, 'x'], owner: { name: 7 } }), [
+    { in: 'body', name: 'ids/1', reason: 'must be an integer' },
+    { in: 'body', name: 'owner/name', reason: 'must be string' },
+  ]);
+  t.deepEqual(await problems({ ids: [1, 0], owner: { name: 'a', admin: true } }), [
+    { in: 'body', name: 'ids/1', reason: 'must be >= 1' },
+    { in: 'body', name: 'owner/admin', reason: 'is unknown' },
+  ]);
+});
+
 test('of a list with many wrong items twenty are named, however many there are', async (t) => {
   class Files extends Controller {
     static readonly POST = op({

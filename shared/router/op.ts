@@ -1,6 +1,7 @@
 // Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
 // type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
+import { closeParts } from './arguments/closed-schema.ts';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
@@ -67,7 +68,7 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly [brand]: true;
   readonly spec: Spec;
   readonly path: readonly PathPart[];
-  /** The same as plain JSON Schema. */
+  /** The same as plain JSON Schema, whose objects are closed where they say nothing else. */
   readonly fields: { readonly query?: Type.TObject; readonly body?: Type.TObject };
   /** Fields whose schemas check by themselves. */
   readonly standard: readonly StandardFields[];
@@ -118,9 +119,12 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   for (const where of ['query', 'body'] as const) {
     const schema = spec[where];
     if (schema === undefined) continue;
-    const plain = isStandard(schema) ? toJsonSchema(schema) : schema;
+    if (!isStandard(schema)) {
+      fields[where] = closeParts(schema);
+      continue;
+    }
+    const plain = toJsonSchema(schema);
     fields[where] = plain;
-    if (!isStandard(schema)) continue;
     standard.push({ in: where, names: Object.keys(plain.properties ?? {}), schema });
   }
   return Object.freeze({ [brand]: true as const, spec, path, fields, standard, method });

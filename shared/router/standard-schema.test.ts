@@ -82,6 +82,21 @@ test('what another library makes of a body reaches the method, and its formats a
   });
 });
 
+test('what cannot be converted and what the library refuses is told at once, each field once', async (t) => {
+  class Join extends Controller {
+    static readonly POST = op(
+      { body: z.object({ age: z.int(), name: z.string().min(3), mail: z.email() }) },
+      ({ name }) => name,
+    );
+  }
+  const { send } = await createTestClient({ '': { Join } });
+  const { json } = await send('POST', '/join', { body: { age: 'old', name: 'a' } });
+  const { errors } = json as { errors: { name: string; reason: string }[] };
+  t.deepEqual(errors.map(({ name }) => name).sort(), ['age', 'mail', 'name']);
+  t.is(errors.find(({ name }) => name === 'age')?.reason, 'must be an integer');
+  t.is(errors.find(({ name }) => name === 'mail')?.reason, 'is missing');
+});
+
 test('a schema without a JSON Schema is refused where it is declared', (t) => {
   const query = {
     '~standard': { version: 1, vendor: 'tea', validate: () => ({ value: 1 }) },

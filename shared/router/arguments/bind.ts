@@ -9,6 +9,7 @@ import type { BodyStream } from '../request/body-stream.ts';
 import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
 import { validateFields } from '../standard-schema.ts';
 import type { CastOptions, Origin } from './cast.ts';
+import { close } from './closed-schema.ts';
 import { toDefault } from './declared-schema.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
@@ -71,7 +72,7 @@ export function compileBinder(
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
-  const rest = restSchema && toParameter(restSchema, compiler);
+  const rest = restSchema && toParameter(close(restSchema), compiler);
   const { byName, others, aliases } = toKeywords(declared, compiler);
   const keywords = [...byName.values()].map((keyword) => ({
     ...keyword,
@@ -197,13 +198,18 @@ export function compileBinder(
     return fields;
   }
 
-  /** By the schemas of other libraries, which may convert as well. */
+  /** By the schemas of other libraries, which may convert as well. What is wrong with a field already is not said twice. */
   function checkStandard(fields: Keywords, problems: FieldProblem[]): void {
+    const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     for (const { in: where, names, schema } of standard) {
       const own = names.filter((name) => name in fields).map((name) => [name, fields[name]]);
       const result = validateFields(schema, Object.fromEntries(own));
       if ('value' in result) Object.assign(fields, result.value);
-      else for (const { name, reason } of result.issues) problems.push({ in: where, name, reason });
+      else {
+        for (const { name, reason } of result.issues) {
+          if (!wrong.has(fieldOf(name))) problems.push({ in: where, name, reason });
+        }
+      }
     }
   }
 
@@ -226,7 +232,7 @@ export function compileBinder(
       bindPath(args, parts, given, problems);
       bindRest(args, { parts, values: body.positionals, ofBody }, problems);
       const fields = bindKeywords(given, problems);
-      if (standard.length > 0 && problems.length === 0) checkStandard(fields, problems);
+      if (standard.length > 0) checkStandard(fields, problems);
       if (problems.length > 0) {
         throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
       }
@@ -245,13 +251,19 @@ function readValue(
 ): unknown {
   const result = cast(value, options);
   if (!result.ok) {
-    problems.push({ ...place, reason: result.reason });
+    const { at = '', reason } = result;
+    problems.push({ in: place.in, name: `${place.name}${at}`, reason });
     return undefined;
   }
   for (const { at, reason } of check(result.value)) {
     problems.push({ in: place.in, name: `${place.name}${at}`, reason });
   }
   return result.value;
+}
+
+/** The keyword that a problem is about. */
+function fieldOf(name: string): string {
+  return name.split('/', 1)[0] ?? '';
 }
 
 /** Names of a JSON body stand beside those that every object inherits. */

@@ -66,7 +66,8 @@ test('lists combine repetition and commas in text, and stay as they are in JSON'
   t.deepEqual(json(list, ['a,b']), { ok: true, value: ['a,b'] });
   t.deepEqual(text(Type.Array(Type.Integer()), '1,x'), {
     ok: false,
-    reason: 'item 1 must be an integer',
+    at: '/1',
+    reason: 'must be an integer',
   });
 });
 
@@ -80,7 +81,11 @@ test('a list is bounded however it is written, and its schema may set another bo
   t.deepEqual(json(list, [1, 2, 3, 4]), refused);
   const lists = Type.Array(list, { maxItems: 5 });
   t.deepEqual(json(lists, [[1], [1, 2], [], [], []]).ok, true);
-  t.deepEqual(json(lists, [[1, 2, 3, 4]]), { ok: false, reason: 'item 0 has more than 3 items' });
+  t.deepEqual(json(lists, [[1, 2, 3, 4]]), {
+    ok: false,
+    at: '/0',
+    reason: 'has more than 3 items',
+  });
   t.deepEqual(json(lists, [[], [], [], [], [], []]), {
     ok: false,
     reason: 'has more than 5 items',

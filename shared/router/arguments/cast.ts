@@ -5,7 +5,10 @@ import { isUpload } from '../upload.ts';
 
 export type Cast =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly reason: string };
+  /** `at`: inside the value, as a SchemaProblem has it. */
+  | { readonly ok: false; readonly reason: string; readonly at?: string };
+
+type Refusal = Extract<Cast, { readonly ok: false }>;
 
 type PlainSchema = Readonly<Record<string, unknown>>;
 
@@ -76,7 +79,7 @@ function castText(type: string, text: string): Cast {
     const word = text.toLowerCase();
     if (truths.has(word)) return { ok: true, value: true };
     if (falsehoods.has(word)) return { ok: true, value: false };
-    return refuse('must be true or false (1, yes, t, 0, no, f)');
+    return refuse('must be true or false (1, yes, t, 0, no, f, or empty for false)');
   }
   const value = Number(text);
   if (type === 'integer') {
@@ -106,7 +109,7 @@ function compileList(schema: PlainSchema): CastValue {
     if (castItem === undefined) return castWhole(schemas, items, options);
     for (let at = 0; at < items.length; at += 1) {
       const result = castItem(items[at], options);
-      if (!result.ok) return refuse(`item ${at} ${result.reason}`);
+      if (!result.ok) return refuseAt(at, result);
       items[at] = result.value;
     }
     return { ok: true, value: items };
@@ -127,7 +130,7 @@ function castFields(schema: PlainSchema, value: unknown, options: CastOptions): 
       continue;
     }
     const result = compile(declared)(field, options);
-    if (!result.ok) return refuse(`has a field ${name} that ${result.reason}`);
+    if (!result.ok) return refuseAt(name, result);
     fields.set(name, result.value);
   }
   return castWhole([schema], Object.fromEntries(fields), options);
@@ -238,4 +241,8 @@ function article(type: string): string {
 
 function refuse(reason: string): Cast {
   return { ok: false, reason };
+}
+
+function refuseAt(key: string | number, { at = '', reason }: Refusal): Cast {
+  return { ok: false, at: `/${key}${at}`, reason };
 }

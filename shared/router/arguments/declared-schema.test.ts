@@ -21,6 +21,32 @@ for (const [format, right, wrong] of [
   });
 }
 
+test('a date is one of the calendar, and a time one of the day', (t) => {
+  const date = compile(Type.String({ format: 'date' }));
+  for (const text of ['2024-99-99', '2023-02-29', '2024-04-31', '2024-00-10']) {
+    t.is(date(text).length, 1, text);
+  }
+  t.deepEqual(date('2024-02-29'), []);
+  const time = compile(Type.String({ format: 'date-time' }));
+  const wrong = ['2024-02-30T10:00:00Z', '2024-02-20T25:00:00Z', '2024-02-20T10:00:00+99:00'];
+  for (const text of [...wrong, '2024-02-20T10:00:00', '2024-02-20T10:00:00Z[Europe/Paris]']) {
+    t.is(time(text).length, 1, text);
+  }
+  for (const text of ['2024-02-29T10:00:00.5+02:00', '2016-12-31t23:59:60z']) {
+    t.deepEqual(time(text), [], text);
+  }
+});
+
+test('a function that refines a schema is asked', (t) => {
+  const even = Type.Refine(
+    Type.Integer(),
+    (value) => value % 2 === 0,
+    () => 'must be even',
+  );
+  t.deepEqual(compile(even)(2), []);
+  t.deepEqual(compile(Type.Array(even))([2, 3]), [{ at: '/1', reason: 'must be even' }]);
+});
+
 test('defaults inside lists and objects are filled in, each time anew', (t) => {
   const tags = Type.Array(Type.String(), { default: [] });
   const check = compile(Type.Array(Type.Object({ place: Type.Object({ tags }) })));

@@ -17,12 +17,12 @@ export interface DeclaredSchema {
 
 type Fill = (value: unknown) => void;
 
-const date = /^\d{4}-\d\d-\d\d$/;
+/** RFC 3339 alone: TypeBox takes suffixes such as `[Europe/Paris]` too. */
 const dateTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
 export const knownFormats: Readonly<Record<string, FormatCheck>> = {
-  date: (text) => date.test(text),
-  'date-time': (text) => dateTime.test(text),
+  date: Format.IsDate,
+  'date-time': (text) => dateTime.test(text) && Format.IsDateTime(text),
   email: Format.IsEmail,
   ipv4: Format.IsIPv4,
   ipv6: Format.IsIPv6,
@@ -49,7 +49,7 @@ const values = [
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minLength', 'maxLength'],
   ...['minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
   ...['title', 'description', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$comment'],
-  ...['$id', '$schema', 'contentEncoding', 'contentMediaType', '~refine'],
+  ...['$id', '$schema', 'contentEncoding', 'contentMediaType'],
 ];
 const taken: ReadonlySet<string> = new Set(values);
 
@@ -69,7 +69,8 @@ function readSchema(
 ): DeclaredSchema {
   const schema: Record<string, unknown> = {};
   const fills: Fill[] = [];
-  const refine: unknown[] = [];
+  // Those of `Type.Refine`, which are no keyword to be found among the others.
+  const refine: unknown[] = [...((declared['~refine'] as unknown[] | undefined) ?? [])];
   const read = (inner: unknown, certain: boolean): DeclaredSchema =>
     isPlain(inner)
       ? readSchema(inner, formats, certain)
@@ -136,8 +137,7 @@ function readSchema(
     return inner.schema;
   }
 
-  if (refine.length > 0)
-    schema['~refine'] = [...((schema['~refine'] as unknown[]) ?? []), ...refine];
+  if (refine.length > 0) schema['~refine'] = refine;
   const fill =
     fills.length === 0
       ? undefined

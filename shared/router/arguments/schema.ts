@@ -20,6 +20,8 @@ export interface SchemaCompiler {
 }
 
 const maxProblems = 20;
+/** What these say is said of each part, too. */
+const summaries: ReadonlySet<string> = new Set(['boolean', 'additionalProperties']);
 const noProblems: readonly SchemaProblem[] = [];
 
 /** `formats`: those of the application, beside the known ones. */
@@ -40,16 +42,21 @@ export function createSchemaCompiler(
   };
 }
 
+/** A field that is in a closed object: its schema is false. */
+function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: string }): boolean {
+  return keyword === 'boolean' && schemaPath.endsWith('/additionalProperties');
+}
+
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
   // The bound is TypeBox's for everybody: it is given back before anybody else can see it.
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: maxProblems });
   try {
     const [, errors] = Schema.Errors(schema, value);
-    const telling = errors.filter(({ keyword }) => keyword !== 'boolean');
-    return (telling.length > 0 ? telling : errors).map(({ instancePath, message }) => ({
-      at: instancePath,
-      reason: message,
+    const telling = errors.filter((error) => isUndeclared(error) || !summaries.has(error.keyword));
+    return (telling.length > 0 ? telling : errors).map((error) => ({
+      at: error.instancePath,
+      reason: isUndeclared(error) ? 'is unknown' : error.message,
     }));
   } finally {
     Settings.Set({ maxErrors });

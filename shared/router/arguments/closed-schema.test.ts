@@ -1,0 +1,44 @@
+import test from 'ava';
+import Type from 'typebox';
+import { close } from './closed-schema.ts';
+import { createSchemaCompiler } from './schema.ts';
+
+const { compile } = createSchemaCompiler();
+const name = Type.Object({ name: Type.String() });
+const unknown = (at: string) => [{ at, reason: 'is unknown' }];
+
+test('an object takes no field that it does not declare, however deep it is', (t) => {
+  const check = compile(
+    close(
+      Type.Object({
+        one: name,
+        many: Type.Array(name),
+        named: Type.Record(Type.String(), name),
+        either: Type.Union([name, Type.Null()]),
+      }),
+    ),
+  );
+  const right = { one: { name: 'a' }, many: [{ name: 'b' }], named: { x: { name: 'c' } } };
+  t.deepEqual(check({ ...right, either: null }), []);
+  t.deepEqual(check({ ...right, either: { name: 'd' } }), []);
+  const more = { name: 'a', admin: true };
+  t.deepEqual(check({ ...right, either: null, one: more }), unknown('/one/admin'));
+  t.deepEqual(check({ ...right, either: null, many: [more] }), unknown('/many/0/admin'));
+  t.deepEqual(check({ ...right, either: null, named: { x: more } }), unknown('/named/x/admin'));
+  t.is(check({ ...right, either: more })[0]?.at, '/either/admin');
+});
+
+test('a schema that says which further fields there may be is left as it is', (t) => {
+  const open = Type.Object({ name: Type.String() }, { additionalProperties: true });
+  t.deepEqual(compile(close(open))({ name: 'a', more: 1 }), []);
+  const numbers = Type.Object({}, { additionalProperties: Type.Integer() });
+  t.deepEqual(compile(close(numbers))({ more: 1 }), []);
+  t.is(compile(close(numbers))({ more: 'x' }).length, 1);
+});
+
+test('schemas that say together what an object has do not close it', (t) => {
+  const both = Type.Intersect([name, Type.Object({ age: Type.Integer() })]);
+  t.deepEqual(compile(close(Type.Object({ both })))({ both: { name: 'a', age: 1 } }), []);
+  const either = { ...name, anyOf: [{ required: ['age'], properties: { age: {} } }] };
+  t.deepEqual(compile(close(either as Type.TSchema))({ name: 'a', age: 1 }), []);
+});
