@@ -3,8 +3,9 @@
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
 import type { FormatCheck } from './arguments/declared-schema.ts';
 import { createSchemaCompiler } from './arguments/schema.ts';
-import type { Cors } from './cors.ts';
+import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
+import { StartError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { createLiveConnections } from './live/live-connections.ts';
@@ -13,6 +14,7 @@ import { createListener, type Listener } from './mounts/node-http.ts';
 import { loadUpgrade, type Upgrade } from './mounts/upgrade.ts';
 import { type OpenApiDocument, type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
 import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
+import { refuseUnknownNames } from './table/misspelt.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { choosePrefixes, type Environment } from './table/prefix.ts';
 import { listRoutes, type RouteEntry } from './table/route-list.ts';
@@ -79,6 +81,7 @@ export interface App {
 /** Rejects with a StartError that names every reason why it cannot serve. */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const limits: Limits = { ...defaultLimits, ...options.limits };
+  refuseWrongOptions(options);
   const load = options.loadModules ?? readModuleTree;
   const trees: ModuleTree[] = [];
   for (const prefix of choosePrefixes(options.controllerPrefix, options.env ?? {})) {
@@ -135,6 +138,16 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     upgrade: hasSockets ? await loadUpgrade(dispatch, limits) : undefined,
     endLive: live.endAll,
   };
+}
+
+function refuseWrongOptions({ limits = {}, cors }: AppOptions): void {
+  const wrong = corsProblem(cors);
+  if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
+  try {
+    refuseUnknownNames('limits of the application', limits, defaultLimits);
+  } catch (cause) {
+    throw new StartError([String((cause as Error).message)], { cause });
+  }
 }
 
 function writeWarning(text: string): void {

@@ -10,6 +10,18 @@ export type Cors = true | { readonly origins: readonly string[] };
 const preflightMaxAgeSeconds = 3600;
 const headerList = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*$/;
 
+/** What is wrong with a declaration, which would otherwise fail at the first request with an origin. */
+export function corsProblem(cors: unknown): string | undefined {
+  if (cors === undefined || cors === true) return undefined;
+  const isList =
+    typeof cors === 'object' &&
+    cors !== null &&
+    'origins' in cors &&
+    Array.isArray(cors.origins) &&
+    cors.origins.every((origin) => typeof origin === 'string');
+  return isList ? undefined : "cors is true, or a list: { origins: ['https://shop.example'] }";
+}
+
 /** The headers that every answer of such a class carries. Throws 403 for a refused origin. */
 export function corsHeaders(cors: Cors, request: RequestHeaders): HeaderList {
   const vary = ['vary', 'Origin'];

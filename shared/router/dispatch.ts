@@ -26,7 +26,12 @@ import {
 } from './errors.ts';
 import { runAfter, runBefore, runOnError } from './folder.ts';
 import type { Limits } from './limits.ts';
-import { eventStream, isEventGenerator, openEventStream } from './live/event-stream.ts';
+import {
+  eventStream,
+  isEventGenerator,
+  openEventStream,
+  refuseNoEvents,
+} from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket, type SocketClass } from './live/open-socket.ts';
 import type { OpenApiDocument } from './openapi/openapi.ts';
@@ -214,8 +219,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
     const { route, given, request, response } = call;
     const spec = route.op?.spec;
-    if (spec?.produces === eventStream && isEventGenerator(value)) {
-      return sendEvents(value, request, response);
+    if (spec?.produces === eventStream) {
+      if (isEventGenerator(value)) return sendEvents(value, request, response);
+      refuseNoEvents(value);
     }
     const encoded = encodeResult(value, response, request.id, writingOf(call));
     if (spec?.etag !== true) return encoded;

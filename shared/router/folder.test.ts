@@ -188,6 +188,15 @@ test('a method that takes too long is told so, and its caller is answered 503', 
   t.regex(String((report?.error as HttpError | undefined)?.cause), /no answer within 20 ms/);
 });
 
+test('a folder has no names but those that mean something, so that no guard is lost', (t) => {
+  t.throws(() => defineFolder({ gaurd: [] } as object), {
+    message: 'defineFolder: gaurd means nothing; did you mean guard?',
+  });
+  t.throws(() => defineFolder({ limits: { methodTimeoutMS: 1 } as object }), {
+    message: 'defineFolder: limits: methodTimeoutMS means nothing; did you mean methodTimeoutMs?',
+  });
+});
+
 test('_folder.ts of a folder on disk is found, and one without a folder keeps the application from starting', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'folder-'));
   t.teardown(() => rm(root, { recursive: true, force: true }));

@@ -2,8 +2,10 @@
 // what is done before and after a method (behaviour: folders).
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
-import type { Limits } from './limits.ts';
+import { defaultLimits, type Limits } from './limits.ts';
 import type { HeaderList, ResponseLike, RoutedRequest } from './request/request.ts';
+
+import { refuseUnknownNames } from './table/misspelt.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
 
@@ -26,7 +28,8 @@ export interface FolderSpec<State extends object> {
   before?(request: RoutedRequest): MaybePromise<State | undefined>;
   /** Runs for every answer of a method below, also for refusals and errors, the innermost folder's first. */
   after?(answer: Answer, request: RoutedRequest): MaybePromise<void>;
-  /** Gets what a guard, a hook or a method has thrown, but no `Stop` and `Redirect`; what it returns is taken for
+  /** Gets what a guard, a hook or a method has thrown, and refusals of the router itself, such as the 400 for wrong
+   * arguments (`BadRequest`), but no `Stop` and `Redirect`; what it returns is taken for
    * thrown instead, if it returns something. */
   onError?(error: unknown, request: RoutedRequest): MaybePromise<unknown>;
 }
@@ -37,10 +40,22 @@ export interface Folder<State extends object = object> extends FolderSpec<State>
   readonly [brand]: true;
 }
 
-/** `export const folder = defineFolder({ guard, before: ... })` in a module `_folder`. */
+/** By name: a misspelt guard would be one that nobody asks. */
+const specNames: Readonly<Record<keyof FolderSpec<object>, true>> = {
+  guard: true,
+  cors: true,
+  limits: true,
+  before: true,
+  after: true,
+  onError: true,
+};
+
+/** Throws a TypeError for a name that it does not have. `export const folder = defineFolder({ guard, before: ... })` in a module `_folder`. */
 export function defineFolder<State extends object = object>(
   spec: FolderSpec<State>,
 ): Folder<State> {
+  refuseUnknownNames('defineFolder', spec, specNames);
+  refuseUnknownNames('defineFolder: limits', spec.limits ?? {}, defaultLimits);
   return Object.freeze({ ...spec, [brand]: true as const });
 }
 

@@ -1,5 +1,6 @@
 import test from 'ava';
 import Type from 'typebox';
+import { z } from 'zod';
 import { Controller } from './controller.ts';
 import { type Args, type Fields, isOp, op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
@@ -42,6 +43,20 @@ test('a declaration has no names but those that mean something, so that no guard
     message: 'op: publik means nothing; did you mean public?',
   });
   t.throws(() => op({ colour: 1 } as object), { message: 'op: colour means nothing' });
+  t.throws(() => op({ limits: { bodyByte: 5 } as object }), {
+    message: 'op: limits: bodyByte means nothing; did you mean bodyBytes?',
+  });
+});
+
+test('a position is a schema of TypeBox', (t) => {
+  t.throws(() => op({ path: [z.int() as never] }), {
+    message: 'op: a position is a schema of TypeBox; zod is for query and body',
+  });
+  t.throws(() => op({ path: [optional(z.int() as never)] }), { message: /zod is for query/ });
+  t.throws(() => op({ rest: z.int() as never }), { message: /zod is for query/ });
+  t.throws(() => op({ path: ['id' as never] }), {
+    message: "op: a position is a schema, as part('id', Type.String()), not id",
+  });
 });
 
 test('a declaration is told from what looks like one', (t) => {
@@ -90,8 +105,16 @@ function declareWrongly(): void {
   op({ returns: { 200: Type.Object({ id: ID }) } }, () => ({ name: 'ann' }));
   // @ts-expect-error a declaration does not know this member
   op({ querry: Type.Object({}) }, () => 1);
+  // @ts-expect-error a position is a schema of TypeBox
+  op({ path: [z.int()] }, () => 1);
+  // @ts-expect-error so is one with a name
+  op({ path: [part('id', z.int())] }, () => 1);
+  // @ts-expect-error and no name alone
+  op({ path: ['id'] }, () => 1);
+  // @ts-expect-error events come from a generator
+  op({ produces: 'text/event-stream' }, () => 5);
 }
 
 test('a method that contradicts its declaration does not compile', (t) => {
-  t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 7);
+  t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 11);
 });

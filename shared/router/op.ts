@@ -4,19 +4,19 @@ import type Type from 'typebox';
 import { closeParts } from './arguments/closed-schema.ts';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
-import type { Limits } from './limits.ts';
-import { type PathPart, toPathPart } from './path-part.ts';
+import { defaultLimits, type Limits } from './limits.ts';
+import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
-import { nearestName } from './table/misspelt.ts';
+import { refuseUnknownNames } from './table/misspelt.ts';
 
-type PathEntry = Type.TSchema | PathPart;
+type PathEntry = PositionSchema | PathPart;
 
 export interface OpSpec {
   /** Positional parameters in order; optional ones last. */
   readonly path?: readonly PathEntry[];
   /** Schema of each further path part, and of each item of a JSON array as body. */
-  readonly rest?: Type.TSchema;
+  readonly rest?: PositionSchema;
   /** Keyword arguments, described as query parameters. */
   readonly query?: Type.TObject | StandardObject;
   /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
@@ -102,8 +102,10 @@ export function op<
   Returned extends Result<Spec>,
 >(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
-  refuseUnknownKeys(spec);
+  refuseUnknownNames('op', spec, specKeys);
+  refuseUnknownNames('op: limits', spec.limits ?? {}, defaultLimits);
   const path = (spec.path ?? []).map((entry) => toPathPart(entry));
+  refuseOtherSchemas([...path.map(({ schema }) => schema), spec.rest]);
   const firstOptional = path.findIndex((entry) => entry.optional);
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
@@ -153,12 +155,18 @@ const specKeys: Readonly<Record<keyof OpSpec, true>> = {
   description: true,
 };
 
-function refuseUnknownKeys(spec: object): void {
-  for (const key of Object.keys(spec)) {
-    if (Object.hasOwn(specKeys, key)) continue;
-    const meant = nearestName(key, Object.keys(specKeys));
-    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    throw new TypeError(`op: ${key} means nothing${hint}`);
+/** Of positions: the compiler does not know all of them. */
+function refuseOtherSchemas(schemas: readonly unknown[]): void {
+  for (const schema of schemas) {
+    if (schema === undefined) continue;
+    if (typeof schema !== 'object' || schema === null) {
+      throw new TypeError(
+        `op: a position is a schema, as part('id', Type.String()), not ${schema}`,
+      );
+    }
+    if (!isStandard(schema)) continue;
+    const { vendor } = schema['~standard'];
+    throw new TypeError(`op: a position is a schema of TypeBox; ${vendor} is for query and body`);
   }
 }
 
@@ -205,10 +213,12 @@ type SpecArgs<Spec extends OpSpec> = [
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];
 
-/** A method that declares its successes returns one of them, or a `Response`. */
-type Result<Spec> = Spec extends { returns: infer Returns }
-  ? MaybePromise<Success<Returns> | Response>
-  : unknown;
+/** A method that declares its successes returns one of them, or a `Response`; one of events a generator of them. */
+type Result<Spec> = Spec extends { produces: 'text/event-stream' }
+  ? MaybePromise<AsyncGenerator | Response | undefined>
+  : Spec extends { returns: infer Returns }
+    ? MaybePromise<Success<Returns> | Response>
+    : unknown;
 
 type MaybePromise<Value> = Value | Promise<Value>;
 

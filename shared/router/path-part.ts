@@ -1,6 +1,13 @@
 // Positional parameters: what an entry of `op({ path: [...] })` may be.
 import Type from 'typebox';
 
+/** A schema of TypeBox: neither a name nor a schema of another library, for which there are `query` and `body`. */
+export interface PositionSchema extends Type.TSchema {
+  readonly '~kind'?: unknown;
+  readonly '~unsafe'?: unknown;
+  readonly '~standard'?: never;
+}
+
 /** One positional parameter; `Optional` decides its type, `byKeyword` whether it may come as a keyword. */
 export interface PathPart<
   Schema extends Type.TSchema = Type.TSchema,
@@ -15,7 +22,7 @@ export interface PathPart<
 }
 
 /** A positional parameter with a name for descriptions; it comes from the path alone. */
-export function part<Schema extends Type.TSchema>(
+export function part<Schema extends PositionSchema>(
   name: string,
   schema: Schema,
 ): PathPart<Schema, false> {
@@ -24,7 +31,7 @@ export function part<Schema extends Type.TSchema>(
 
 /** A parameter that comes from the path or as the keyword `name`, never from both. */
 export function named(name: string): PathPart<Type.TString, false>;
-export function named<Schema extends Type.TSchema>(
+export function named<Schema extends PositionSchema>(
   name: string,
   schema: Schema,
 ): PathPart<Schema, false>;
@@ -36,7 +43,7 @@ export function named(
 }
 
 /** Optional: when absent, the method gets the schema's default unchanged, or undefined. */
-export function optional<Schema extends Type.TSchema>(
+export function optional<Schema extends PositionSchema>(
   entry: Schema | PathPart<Schema, false>,
 ): PathPart<Schema, true> {
   return { ...toPathPart(entry), optional: true };
@@ -53,5 +60,5 @@ export function toPathPart<Schema extends Type.TSchema, Optional extends boolean
 function isPathPart<Schema extends Type.TSchema, Optional extends boolean>(
   entry: Schema | PathPart<Schema, Optional>,
 ): entry is PathPart<Schema, Optional> {
-  return 'kind' in entry && entry.kind === 'path-part';
+  return typeof entry === 'object' && 'kind' in entry && entry.kind === 'path-part';
 }

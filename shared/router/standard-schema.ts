@@ -25,6 +25,12 @@ export interface StandardObject<Input = unknown, Output = Input> {
   };
 }
 
+/** By the library's own name. */
+const remedies: Readonly<Record<string, string>> = {
+  valibot: 'give it to toStandardJsonSchema() of @valibot/to-json-schema',
+  zod: 'take zod 4.2 or newer',
+};
+
 export interface FieldIssue {
   /** The field, with `/` before what is inside it. */
   readonly name: string;
@@ -40,13 +46,30 @@ export function isStandard(value: unknown): value is StandardObject {
 }
 
 /** Throws a TypeError where the library gives none. */
-export function toJsonSchema(schema: StandardObject): Type.TObject {
-  const { vendor, jsonSchema } = schema['~standard'];
-  if (jsonSchema === undefined) {
-    throw new TypeError(`op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)`);
-  }
-  const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });
+export function toJsonSchema({ '~standard': standard }: StandardObject): Type.TObject {
+  const { $schema: _draft, ...described } = describeInput(standard);
   return described as unknown as Type.TObject;
+}
+
+function describeInput({
+  vendor,
+  jsonSchema,
+}: StandardObject['~standard']): Record<string, unknown> {
+  if (jsonSchema === undefined) {
+    const remedy = remedies[vendor] === undefined ? '' : `; ${remedies[vendor]}`;
+    throw new TypeError(
+      `op: this schema of ${vendor} has no JSON Schema (~standard.jsonSchema)${remedy}`,
+    );
+  }
+  try {
+    return jsonSchema.input({ target: 'draft-2020-12' });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : cause;
+    throw new TypeError(
+      `op: a schema of ${vendor} has no JSON Schema: ${reason}; declare the text that is sent and let the schema convert it, as z.iso.date().transform((text) => new Date(text))`,
+      { cause },
+    );
+  }
 }
 
 /** The converted fields, or what is wrong with them. Throws a TypeError for a schema that waits for something. */

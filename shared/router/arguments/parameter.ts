@@ -93,8 +93,11 @@ function toAliases(
 }
 
 function refuseUnderstoodByNobody(object: Type.TObject, where: 'query' | 'body'): void {
+  if (object.type !== 'object') {
+    throw new Error(`${where} must be one object of named fields, as Type.Object({ ... })`);
+  }
   const unknown = Object.keys(object).filter((key) => !understood.has(key));
-  if (object.type !== 'object' || unknown.length > 0) {
+  if (unknown.length > 0) {
     throw new Error(`${where} must be a plain object schema; remove ${unknown.join(', ')}`);
   }
 }

@@ -1,5 +1,6 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is taken when its reader has room
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
+import { isNodeStream } from '../answer/stream.ts';
 import { ServerEvent } from './server-event.ts';
 
 export interface EventStreamOptions {
@@ -21,6 +22,18 @@ export function isEventGenerator(value: unknown): value is AsyncGenerator {
   return (
     typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
   );
+}
+
+/** Throws for what would be JSON to a reader of events. Nothing ends them, and a stream is of events already. */
+export function refuseNoEvents(value: unknown): void {
+  const isSent =
+    value === undefined ||
+    value === null ||
+    value instanceof Response ||
+    value instanceof ReadableStream ||
+    ArrayBuffer.isView(value) ||
+    isNodeStream(value);
+  if (!isSent) throw new TypeError(`a method that produces ${eventStream} is an async generator`);
 }
 
 type Outcome =

@@ -14,6 +14,7 @@ import { bearer } from '../guard.ts';
 import { fastifyPlugin } from '../mounts/fastify.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 import { type Fields, op } from '../op.ts';
+import { createTestClient } from '../test-client.ts';
 import { openEventStream } from './event-stream.ts';
 import { ServerEvent } from './server-event.ts';
 
@@ -205,6 +206,22 @@ onEach('a reader who goes away ends a generator that sends', async (t, server) =
   const response = await get(server.port, `${server.prefix}/ticks?kind=endless`);
   response.once('readable', () => response.destroy());
   t.is(await ended.promise, 'endless');
+});
+
+test('what is no event is not sent to a reader of events', async (t) => {
+  class News extends Controller {
+    static readonly GET = op({ produces: 'text/event-stream' });
+    static readonly POST = op({ produces: 'text/event-stream' });
+    GET(): unknown {
+      return 5;
+    }
+    // Ends what a browser would ask for again.
+    POST() {}
+  }
+  const { send, reports } = await createTestClient({ '': { News } });
+  t.is((await send('GET', '/news')).status, 500);
+  t.regex(String(reports[0]?.error), /a method that produces text\/event-stream is an async/);
+  t.is((await send('POST', '/news')).status, 204);
 });
 
 test('a generator makes no event before there is room for it', async (t) => {

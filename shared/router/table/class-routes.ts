@@ -3,7 +3,7 @@
 // their places.
 import Type from 'typebox';
 import { compileBinder } from '../arguments/bind.ts';
-import type { Cors } from '../cors.ts';
+import { type Cors, corsProblem } from '../cors.ts';
 import type { Folder } from '../folder.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
@@ -71,6 +71,8 @@ function buildClass(
     );
     return undefined;
   }
+  const wrong = corsProblem(controller.cors);
+  if (wrong !== undefined) report.mistake(`${fullName}: ${wrong}`);
   const cors = controller.cors ?? folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
   const node = createClassNode(fullName, file, cors);
   addNested(node, name, controller, building);

@@ -21,6 +21,10 @@ export function reportMisspelt(
     else report.mistake(text);
   }
   for (const name of statics) {
+    if (name === 'limits') {
+      const text = 'the static limits means nothing; they stand in op({ limits }) or in _folder';
+      report.mistake(`${owner}: ${text}`);
+    }
     const meant = meantStatic(name);
     if (meant === undefined) continue;
     report.mistake(`${owner}: the static ${name} means nothing; did you mean ${meant}?`);
@@ -44,9 +48,24 @@ function meantStatic(name: string): string | undefined {
   return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
 }
 
+/** Throws a TypeError for a member that means nothing: it would be lost without a word. */
+export function refuseUnknownNames(what: string, given: object, known: object): void {
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(known, name)) continue;
+    const meant = nearestName(name, Object.keys(known));
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+    throw new TypeError(`${what}: ${name} means nothing${hint}`);
+  }
+}
+
 /** The name that was meant, which may be the same; undefined where none is near. */
 export function nearestName(given: string, known: readonly string[]): string | undefined {
   return known.find((name) => name.length > 3 && isNear(given, name));
+}
+
+/** Whether a private module was to be `_folder`: its guard would be missing. */
+export function isNearlyFolder(module: string): boolean {
+  return module.startsWith('_') && isNear(module, '_folder');
 }
 
 /** Whether one letter is missing, too many or another one, or two neighbours have changed places. */

@@ -62,7 +62,27 @@ test('two files for one module, unusable names and broken modules are named toge
     t.regex(error?.message ?? '', /a.b.ts cannot be a module/);
   });
   await withFolder({ 'bad.ts': "throw new Error('no key');" }, async (folder) => {
-    await t.throwsAsync(readModuleTree(folder), { message: /cannot import .*bad.ts: no key/ });
+    await t.throwsAsync(readModuleTree(folder), { message: /cannot import .*bad.ts:1: no key/ });
+  });
+  const nearly = { '_folders.ts': '', '_forms.ts': '', '_folder.md': '' };
+  await withFolder(nearly, async (folder) => {
+    const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
+    t.is(message, `${join(folder, '_folders.ts')} is not read; did you mean _folder?`);
+  });
+});
+
+test('what a declaration refuses is told with the line of its class', async (t) => {
+  const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
+  const source = `import { Controller, op } from ${entry};
+
+export class Notes extends Controller {
+  static readonly GET = op({ gaurd: [] } as object);
+}
+`;
+  await withFolder({ 'notes.ts': source }, async (folder) => {
+    const { message } = (await t.throwsAsync(readModuleTree(folder))) as Error;
+    const told = 'op: gaurd means nothing; did you mean guard?';
+    t.is(message, `cannot import ${join(folder, 'notes.ts')}:4: ${told}`);
   });
 });
 

@@ -6,6 +6,7 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, extname, join, relative, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { StartError } from '../errors.ts';
+import { isNearlyFolder } from './misspelt.ts';
 
 /** Module path (dots between parts, empty for the root module) to the module's exports. */
 export type ModuleTree = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
@@ -45,7 +46,7 @@ export async function readModuleTree(prefix: string): Promise<ModuleTree> {
       tree.set(name, (await import(pathToFileURL(file).href)) as Record<string, unknown>);
     } catch (error) {
       if (isWithoutTypeScript(error)) throw new StartError([withoutTypeScript(file)]);
-      problems.push(`cannot import ${file}: ${toReason(error)}`);
+      problems.push(`cannot import ${file}${toPlace(error, file)}: ${toReason(error)}`);
     }
   }
   if (problems.length > 0) throw new StartError(problems);
@@ -90,6 +91,14 @@ function withoutTypeScript(file: string): string {
   return `cannot import ${file}: Node.js ${process.version} does not run TypeScript as it is started; take 22.18 or newer, or compile the controllers to JavaScript`;
 }
 
+/** The line of the module that has thrown, or has called what did. */
+function toPlace(error: unknown, file: string): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const [, behind = ''] = stack.split(`${pathToFileURL(file).href}:`, 2);
+  const line = stack.includes('\n    at ') ? /^\d+(?=:\d+\)?$)/m.exec(behind) : null;
+  return line === null ? '' : `:${line[0]}`;
+}
+
 /** For syntax errors Node puts the place before the stack: file and line, source, a mark. It has none for
  * imported plain JavaScript. */
 function toReason(error: unknown): string {
@@ -122,7 +131,12 @@ interface Collecting {
 async function collect({ root, folder, path, seen, files, problems }: Collecting): Promise<void> {
   const names = (await readdir(folder)).sort();
   for (const name of names) {
-    if (name.startsWith('.') || (name.startsWith('_') && !folderFile.test(name))) continue;
+    if (name.startsWith('.')) continue;
+    if (name.startsWith('_') && !folderFile.test(name)) {
+      const isMeant = isNearlyFolder(toModuleName(name) ?? '');
+      if (isMeant) problems.push(`${join(folder, name)} is not read; did you mean _folder?`);
+      continue;
+    }
     const real = await realpath(join(folder, name)).catch(() => undefined);
     if (real === undefined || !real.startsWith(root + sep)) continue;
     const kind = await stat(real);

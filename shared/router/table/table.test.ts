@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import Type from 'typebox';
+import { z } from 'zod';
 import { type AppOptions, createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
 import { StartError } from '../errors.ts';
+import { defineFolder } from '../folder.ts';
 import { op } from '../op.ts';
 import { named, optional } from '../path-part.ts';
 import { createTestClient } from '../test-client.ts';
@@ -101,6 +103,7 @@ test('a declaration that cannot be understood stops the start, saying what is wr
   t.regex(await field(Type.String({ pattern: '(a+)+$' })), /:Odd.GET: the pattern .* linear time/);
   t.regex(await field(Type.String({ format: 'mail' })), /unknown format "mail"; known are date/);
   t.regex(await start({ query: Type.Object({}, { minProperties: 1 }) }), /remove minProperties/);
+  t.regex(await start({ query: z.string() }), /query must be one object of named fields/);
   const a = Type.Object({ a: Type.String() });
   t.regex(await start({ query: a, body: a }), /keyword a .* declared twice/);
   t.regex(await start({ path: [named('a')], body: a }), /keyword a .* declared twice/);
@@ -297,6 +300,37 @@ test('a verb with a wrong letter, and a static that is nearly one, keep the appl
     ':Notes: the static guards means nothing; did you mean guard?',
     ':Notes: the static publik means nothing; did you mean guard = open()?',
   ]);
+});
+
+test('limits and wrong origins on a class keep the application from starting, as do its own', async (t) => {
+  class Notes extends Controller {
+    static override readonly cors = { origin: ['https://a.example'] } as never;
+    static readonly limits = { bodyBytes: 5 };
+    GET() {}
+  }
+  const error = await t.throwsAsync(createTestClient({ '': { Notes } }));
+  t.deepEqual(error.message.split('\n'), [
+    ":Notes: cors is true, or a list: { origins: ['https://shop.example'] }",
+    ':Notes: the static limits means nothing; they stand in op({ limits }) or in _folder',
+  ]);
+  const cors = { origins: 'https://a.example' } as never;
+  const folder = { folder: defineFolder({ cors }) };
+  t.regex(await whyNotStart({ _folder: folder, '': { Quota } }), /^_folder: cors is true/);
+  const start = (options: AppOptions) => createTestClient({ '': { Quota } }, options);
+  await t.throwsAsync(start({ cors }), { instanceOf: StartError, message: /application: cors is/ });
+  await t.throwsAsync(start({ limits: { bodyByte: 5 } as object }), {
+    instanceOf: StartError,
+    message: 'limits of the application: bodyByte means nothing; did you mean bodyBytes?',
+  });
+});
+
+test('a module that is nearly _folder is told, since its guard would be missing', async (t) => {
+  const folder = { folder: defineFolder({}) };
+  t.is(
+    await whyNotStart({ 'notes._folders': folder, notes: { Default } }),
+    'notes._folders is not read; did you mean _folder?',
+  );
+  t.is(await whyNotStart({ 'notes._forms': folder, notes: { Default } }), 'it starts');
 });
 
 test('a verb in small letters is told, and is no handler', async (t) => {

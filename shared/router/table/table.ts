@@ -4,7 +4,7 @@
 // its path.
 import type { Binder } from '../arguments/bind.ts';
 import type { SchemaCompiler } from '../arguments/schema.ts';
-import type { Cors } from '../cors.ts';
+import { type Cors, corsProblem } from '../cors.ts';
 import { StartError } from '../errors.ts';
 import { type Folder, isFolder } from '../folder.ts';
 import type { Guard } from '../guard.ts';
@@ -13,6 +13,7 @@ import type { SocketClass } from '../live/open-socket.ts';
 import type { Op } from '../op.ts';
 import { addClass } from './class-routes.ts';
 import { type ControllerClass, classNameOf, type Handler } from './controller-class.ts';
+import { isNearlyFolder } from './misspelt.ts';
 import { fileOf, type ModuleTree, withPlace } from './module-tree.ts';
 import { isParameter, toPathName } from './names.ts';
 import { areGuards, authenticates, type RouteGuards } from './route-guards.ts';
@@ -167,13 +168,19 @@ function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, 
   const folders = new Map<string, Folder>();
   for (const [name, exports] of tree) {
     const parts = name.split('.');
-    if (parts.pop() !== '_folder') continue;
+    const last = parts.pop() ?? '';
     const { mistake } = reportOf(fileOf(tree, name));
+    if (last !== '_folder') {
+      if (isNearlyFolder(last)) mistake(`${name} is not read; did you mean _folder?`);
+      continue;
+    }
     const [folder, ...others] = Object.values(exports).filter(isFolder);
     if (folder === undefined || others.length > 0) {
       mistake(`${name} must export one folder, made by defineFolder()`);
     } else if (!areGuards(folder.guard)) {
       mistake(`the guard of ${name} is not made by bearer(), basic() or the like`);
+    } else if (corsProblem(folder.cors) !== undefined) {
+      mistake(`${name}: ${corsProblem(folder.cors)}`);
     } else {
       folders.set(parts.join('.'), folder);
     }
