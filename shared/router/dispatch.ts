@@ -223,8 +223,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       if (isEventGenerator(value)) return sendEvents(value, request, response);
       refuseNoEvents(value);
     }
-    const encoded = encodeResult(value, response, request.id, writingOf(call));
-    if (spec?.etag !== true) return encoded;
+    const writing = writingOf(call);
+    if (spec?.etag !== true) return encodeResult(value, response, request.id, writing);
+    // Nobody asks with the tag of what must not be kept.
+    if (response.setHeaders?.has('cache-control') !== true) {
+      response.headers.set('cache-control', 'private, no-cache');
+    }
+    const encoded = encodeResult(value, response, request.id, writing);
     return tagEntity(encoded, given.headers.get('if-none-match'));
   }
 

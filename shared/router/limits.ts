@@ -2,32 +2,48 @@
 
 /** Each can be set per application; counts and bytes are inclusive. */
 export interface Limits {
-  /** Bytes of the request target without scheme and host; more is 414. */
+  /** Bytes of the request target without scheme and host; more is 414.
+   * @default 8 KiB */
   readonly targetBytes: number;
+  /** More is 400.
+   * @default 32 */
   readonly pathParts: number;
-  /** Names in a query or a form; those of a JSON object are bounded by its bytes. */
+  /** Names in a query or a form; those of a JSON object are bounded by its bytes.
+   * @default 100 */
   readonly keys: number;
-  /** Values of one name, and items of any list whose schema has no `maxItems`. */
+  /** Values of one name, and items of any list whose schema has no `maxItems`.
+   * @default 1,000 */
   readonly listItems: number;
-  /** Nesting of objects and lists in JSON, and of elements in XML. */
+  /** Nesting of objects and lists in JSON, and of elements in XML.
+   * @default 32 */
   readonly jsonDepth: number;
-  /** Elements and attributes of an XML body, with its comments and the like. */
+  /** Elements and attributes of an XML body, with its comments and the like.
+   * @default 10,000 */
   readonly xmlNodes: number;
-  /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit. */
+  /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit.
+   * @default 1 MiB */
   readonly bodyBytes: number;
+  /** Fields and files of a form; more are 400.
+   * @default 20 */
   readonly multipartParts: number;
-  /** Open at a time: events and WebSockets together; more are 503. */
+  /** Open at a time: events and WebSockets together; more are 503.
+   * @default 1,000 */
   readonly liveConnections: number;
-  /** Bytes of one message of a WebSocket; more closes it with 1009. */
+  /** Bytes of one message of a WebSocket; more closes it with 1009.
+   * @default 64 KiB */
   readonly messageBytes: number;
-  /** That may wait for the reader of a WebSocket; one who is slower is cut off. */
+  /** That may wait for the reader of a WebSocket; one who is slower is cut off.
+   * @default 1 MiB */
   readonly queuedBytes: number;
-  /** After this silence events send a comment, and WebSockets a ping; who does not answer until the next is cut off. */
+  /** After this silence events send a comment, and WebSockets a ping; who does not answer until the next is cut off.
+   * @default 15 s */
   readonly heartbeatMs: number;
-  /** From the first wait for the body to its end; more is 408. */
+  /** From the first wait for the body to its end; more is 408.
+   * @default 30 s */
   readonly bodyTimeoutMs: number;
-  /** From the call of a method to what it returns; then its `request.signal` is aborted, and the answer is 503.
-   * Infinity: no bound. */
+  /** From the call of a method to what it returns, with what it waits for; then its `request.signal` is aborted, and the
+   * answer is 503. Infinity: no bound.
+   * @default Infinity */
   readonly methodTimeoutMs: number;
 }
 

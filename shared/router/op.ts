@@ -49,7 +49,8 @@ export interface OpSpec {
   /** Open to everybody: authenticating guards of the class, its bases and the application do not run. A subclass
    * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
-  /** The answer carries a weak `ETag` of its body, and who has it already is answered 304. */
+  /** The answer carries a weak `ETag` of its body, and who has it already is answered 304. Its `Cache-Control` is
+   * `private, no-cache` where the method sets none. */
   readonly etag?: boolean;
   /** For this method alone; they go before those of folders and the application. */
   readonly limits?: Partial<Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs' | 'methodTimeoutMs'>>;

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
@@ -45,6 +46,20 @@ test('forms, blobs, bytes and texts are sent as they are, with the type that say
 
   const fields = await send('POST', '/form', { body: new URLSearchParams({ a: '1' }) });
   t.deepEqual(fields.json, { a: '1' });
+});
+
+test('a form that is left early fails nowhere', async (t) => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => void unhandled.push(error);
+  process.on('unhandledRejection', note);
+  t.teardown(() => process.off('unhandledRejection', note));
+  const { send } = await createTestClient({ '': { Photo } }, { limits: { bodyBytes: 1024 } });
+  const body = new FormData();
+  body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
+  t.is((await send('POST', '/photo', { body })).status, 413);
+  // Rejections are told when nothing else is left to do.
+  await setImmediate();
+  t.deepEqual(unhandled, []);
 });
 
 test('a folder is read as it is for a server, with what its _folder says', async (t) => {

@@ -5,6 +5,11 @@ import { createTestClient } from '../test-client.ts';
 
 let text = 'tea';
 
+class Plain extends Controller {
+  static readonly GET = op({ etag: true }, () => ({ text }));
+  static readonly POST = op({}, () => ({ text }));
+}
+
 class Notes extends Controller {
   static readonly GET = op({ etag: true });
   GET() {
@@ -15,6 +20,13 @@ class Notes extends Controller {
     return { text };
   }
 }
+
+test('a browser may keep what has a tag, if it asks again each time; nothing else is kept', async (t) => {
+  const { send } = await createTestClient({ '': { Plain } });
+  t.is((await send('GET', '/plain')).headers.get('cache-control'), 'private, no-cache');
+  t.is((await send('POST', '/plain')).headers.get('cache-control'), 'no-store');
+  t.is((await send('GET', '/plain?no=1')).headers.get('cache-control'), 'no-store');
+});
 
 test('who has an answer already is told so without it, until it changes', async (t) => {
   const { send } = await createTestClient({ '': { Notes } });

@@ -5,7 +5,7 @@ import type { Answer, Client, Problem } from './client-type.ts';
 import { readEvents } from './events.ts';
 
 export interface ClientOptions {
-  /** Headers of each request, such as the caller's token; asked anew each time. */
+  /** Headers of each request, such as the caller's token; asked anew each time. A page cannot set those of a WebSocket. */
   readonly headers?: () => Readonly<Record<string, string>>;
   /** Sends a request; default: the global `fetch`. An application's own `fetch` needs no server. */
   readonly fetch?: (request: Request) => Promise<Response>;
@@ -16,6 +16,8 @@ export interface ClientOptions {
 }
 
 const defaultTimeoutMs = 30_000;
+/** Those whose WebSocket takes headers. */
+const isProgram = /^(?:Node\.js|Bun|Deno)\//.test(globalThis.navigator?.userAgent ?? '');
 const verb = /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)(?:_(.+))?|CONNECT)$/;
 /** Their fields are in the query, all others' in the body. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -53,7 +55,7 @@ function toNode(place: Place): object {
         if (isCall === undefined) return toNode({ ...place, parts: [...parts, toPart(name)] });
         if (method === undefined) {
           return (fields: object = {}, ...given: readonly unknown[]) =>
-            openSocket(base + fillPath(parts, given), fields);
+            openSocket(base + fillPath(parts, given), fields, options);
         }
         const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
         return async (fields: object = {}, ...given: readonly unknown[]) => {
@@ -98,14 +100,17 @@ function encodePosition(value: unknown): string {
   return encodeURIComponent(text);
 }
 
-/** Without the headers of the options: a page cannot set those of a WebSocket. */
-function openSocket(path: string, fields: object): WebSocket {
+/** With the headers of the options in a program; a page cannot set those of a WebSocket. */
+function openSocket(path: string, fields: object, { headers }: ClientOptions): WebSocket {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
   // A path alone is of the page's own server, as for the other calls.
   const url = new URL(new Request(path).url);
   url.protocol = url.protocol.replace('http', 'ws');
   url.search = toQuery(given).toString();
-  return new WebSocket(url);
+  // What Node takes in the place of the protocols is not in the types of pages.
+  return headers !== undefined && isProgram
+    ? new WebSocket(url, { headers: headers() } as never)
+    : new WebSocket(url);
 }
 
 async function call(

@@ -10,7 +10,7 @@ test('host and port may each be left out, IPv6 is in brackets', (t) => {
 });
 
 test('what is no address is refused', (t) => {
-  for (const text of ['', 'a:b', 'a:65536', '::1', 'http://a:80', 'a:80/x', 'a b:80']) {
+  for (const text of ['', 'a:b', 'a:65536', '::1', 'http://a:80', 'a:80/x', 'a b:80', '8000']) {
     t.is(parseListenAddress(text), undefined, text);
   }
 });

@@ -159,6 +159,14 @@ test('openapi prints the document', async (t) => {
   t.like(JSON.parse(out), { openapi: '3.1.1', info: { title: 'Sample', version: '1.0.0' } });
 });
 
+test('a misspelt command and a port without a colon are told with what was meant', async (t) => {
+  const { code, err } = await run(['srve']);
+  t.deepEqual([code, err], [2, "error: unknown command 'srve'\n(Did you mean serve?)\n"]);
+  const port = await run(['serve', '--host', '8000']);
+  t.is(port.code, 2);
+  t.regex(port.err, /It is not host:port\. For a port alone write :8000\./);
+});
+
 test('what keeps it from starting is said in one line, with exit code 1', async (t) => {
   t.deepEqual(await run(['serve', '--prefix', './none']), {
     code: 1,

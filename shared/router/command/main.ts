@@ -6,6 +6,7 @@ import { listenForStopSignals } from '../../stop-signals.ts';
 import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
+import { nearestName } from '../table/misspelt.ts';
 import { choosePrefixes } from '../table/prefix.ts';
 import { toPathText } from '../table/route-list.ts';
 import { createDevelopment } from './development.ts';
@@ -37,7 +38,10 @@ listenForStopSignals(
 
 endWhenOutputIsClosed();
 
-const program = new Command('router')
+/** As it was called: by the package's name, or in the repository by `npm run router`. */
+const name = import.meta.filename.endsWith('.js') ? 'ratelane-router' : 'router';
+
+const program = new Command(name)
   .version(readVersion(), '--version', 'print the version')
   .exitOverride()
   .description('Serves controllers by convention: METHOD /module/class/positionals?keywords')
@@ -109,6 +113,8 @@ withPrefix(program.command('openapi').description('print the OpenAPI 3.1 documen
     },
   );
 
+refuseUnknownCommand(process.argv[2]);
+
 try {
   await program.parseAsync();
 } catch (error) {
@@ -121,6 +127,16 @@ try {
   } else {
     throw error;
   }
+}
+
+/** What is no command would be told as one argument too many of `serve`. */
+function refuseUnknownCommand(given: string | undefined): void {
+  const names = [...program.commands.map((command) => command.name()), 'help'];
+  if (given === undefined || given.startsWith('-') || names.includes(given)) return;
+  const meant = nearestName(given, names);
+  const hint = meant === undefined ? '' : `\n(Did you mean ${meant}?)`;
+  process.stderr.write(`error: unknown command '${given}'${hint}\n`);
+  process.exit(2);
 }
 
 function withPrefix(command: Command): Command {
@@ -148,7 +164,10 @@ function placesOf(prefix: readonly string[]): string {
 
 function toAddress(text: string): ListenAddress {
   const address = parseListenAddress(text);
-  if (address === undefined) throw new InvalidArgumentError('It is not host:port.');
+  if (address === undefined) {
+    const hint = /^\d+$/.test(text) ? ` For a port alone write :${text}.` : '';
+    throw new InvalidArgumentError(`It is not host:port.${hint}`);
+  }
   return address;
 }
 

@@ -26,12 +26,19 @@ export type Listener = RequestListener;
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
 
-export function createListener(dispatch: Dispatch): Listener {
+/** `asksForBodies`: for the event `checkContinue`, where Node leaves it to the listener to say that a body may come. */
+export function createListener(
+  dispatch: Dispatch,
+  { asksForBodies }: { readonly asksForBodies: boolean } = { asksForBodies: false },
+): Listener {
   return (request, response) => {
     // Dispatching never fails; a connection or a stream in the middle of an answer can.
     const fail = () => response.destroy();
     try {
-      const given = toRequestLike(request, response);
+      const whole = toRequestLike(request, response);
+      const given = asksForBodies
+        ? { ...whole, askForBody: () => response.headersSent || response.writeContinue() }
+        : whole;
       const answer = dispatch(given);
       if (answer instanceof Promise) {
         answer.then((waited) => send(waited, given, request, response)).catch(fail);
@@ -60,6 +67,8 @@ export function createNodeServer(
     },
     createListener(app.dispatch),
   );
+  // A body that is refused by its length, or by a guard, is not asked for.
+  server.on('checkContinue', createListener(app.dispatch, { asksForBodies: true }));
   server.on('clientError', answerUnreadable);
   if (app.upgrade !== undefined) server.on('upgrade', app.upgrade);
   server.on('connect', (request: IncomingMessage, socket) => {

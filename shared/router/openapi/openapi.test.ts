@@ -58,6 +58,34 @@ test('a raw body is described by the types that are declared for it, else as any
   t.deepEqual([statuses.includes('413'), statuses.includes('415')], [true, false]);
 });
 
+test('other names of a keyword are described beside its own, and events without a schema by their type', async (t) => {
+  class News extends Controller {
+    static readonly GET = op({
+      query: Type.Object({ since: Type.Integer(), kind: Type.Optional(Type.String()) }),
+      aliases: { since: ['last-id'] },
+      produces: 'text/event-stream',
+    });
+    async *GET() {}
+  }
+  const { app } = await createTestClient({ '': { News } });
+  const { paths } = app.describe() as unknown as {
+    paths: Record<string, Record<string, Operation>>;
+  };
+  const { get } = paths['/news'] as Record<'get', Operation>;
+  t.deepEqual(get.parameters, [
+    { name: 'since', in: 'query', required: false, schema: { type: 'integer' } },
+    { name: 'kind', in: 'query', required: false, schema: { type: 'string' } },
+    {
+      name: 'last-id',
+      in: 'query',
+      required: false,
+      schema: { type: 'integer', description: 'As since' },
+    },
+  ]);
+  const { 200: answer } = get['responses'] as Record<number, object>;
+  t.deepEqual(answer, { description: 'OK', content: { 'text/event-stream': {} } });
+});
+
 test('optional, shared, rest and file parameters are described, and ANY stands for what is missing', async (t) => {
   const client = await createTestClient({ '': { Files, Openapi_json } });
   const { json } = await client.send('GET', '/openapi.json');

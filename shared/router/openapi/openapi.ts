@@ -110,8 +110,11 @@ function toOperation(
   const { route, parameters } = entry;
   const { path = [], spec: whole = {} } = route.op ?? {};
   const spec: OpSpec = { ...whole, ...whole.shorter?.[count] };
-  const { body: taken } = route.op?.fields ?? {};
-  const shownQuery = whole.shorter?.[count]?.query ?? route.op?.fields.query;
+  const taken = withAliases(route.op?.fields.body, spec.aliases);
+  const shownQuery = withAliases(
+    whole.shorter?.[count]?.query ?? route.op?.fields.query,
+    spec.aliases,
+  );
   const takesBody = withBody.has(verb);
   const positional = parameters.slice(0, count).map((name, index) => ({
     name,
@@ -160,10 +163,29 @@ function toOperation(
     responses: {
       ...Object.fromEntries(failures.map((status) => [status, problemRef])),
       ...toFailures(spec.failures),
-      ...toResponses(spec.returns, answerTypes(spec.produces, route.negotiated)),
+      ...toResponses(spec, route.negotiated),
     },
     ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
   };
+}
+
+/** The other names stand beside a keyword's own, which need not be given then. */
+function withAliases(
+  object: Type.TObject | undefined,
+  aliases: OpSpec['aliases'] = {},
+): Type.TObject | undefined {
+  if (object === undefined || Object.keys(aliases).length === 0) return object;
+  const properties: Record<string, Type.TSchema> = { ...object.properties };
+  for (const [name, others] of Object.entries(aliases)) {
+    const schema = object.properties[name];
+    if (schema === undefined) continue;
+    const { default: _own, ...described } = { ...schema } as Json;
+    for (const other of others) properties[other] = { ...described, description: `As ${name}` };
+  }
+  const required = [...new Set<string>(object.required)].filter(
+    (name) => !Object.hasOwn(aliases, name),
+  );
+  return { ...object, properties, required } as Type.TObject;
 }
 
 function toParameters(object: Type.TObject | undefined, place: 'query' | 'header') {
@@ -237,8 +259,12 @@ function answerTypes(produces: string | undefined, negotiated: boolean): readonl
   return negotiated ? ['application/json', 'application/xml'] : ['application/json'];
 }
 
-function toResponses(returns: OpSpec['returns'], mediaTypes: readonly string[]): Json {
-  if (returns === undefined) return { 200: { description: statusTitle(200) } };
+function toResponses({ returns, produces }: OpSpec, negotiated: boolean): Json {
+  if (returns === undefined) {
+    const content = produces === undefined ? {} : { content: { [produces]: {} } };
+    return { 200: { description: statusTitle(200), ...content } };
+  }
+  const mediaTypes = answerTypes(produces, negotiated);
   const responses: Json = {};
   for (const [status, schema] of Object.entries(returns)) {
     const described = toDescribedSchema(schema);

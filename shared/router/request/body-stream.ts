@@ -5,6 +5,7 @@ import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { MediaType } from './media-type.ts';
 import { type BodyPart, readParts } from './multipart.ts';
+import type { RequestLike } from './request.ts';
 
 export type { BodyPart } from './multipart.ts';
 
@@ -12,6 +13,7 @@ interface BodyStreamOptions {
   /** Undefined where the request has no Content-Type, or none that can be read. */
   readonly type: MediaType | undefined;
   readonly limits: Limits;
+  readonly askForBody?: RequestLike['askForBody'];
 }
 
 /**
@@ -37,7 +39,9 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     if (this.#isTaken) throw new TypeError('a streamed body is read once');
     this.#isTaken = true;
     if (this.#body === undefined) return;
-    const { bodyBytes, bodyTimeoutMs } = this.#options.limits;
+    const { limits, askForBody } = this.#options;
+    const { bodyBytes, bodyTimeoutMs } = limits;
+    askForBody?.();
     const iterator = iterate(this.#body);
     let bytes = 0;
     let leftMs = bodyTimeoutMs;

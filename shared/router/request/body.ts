@@ -39,16 +39,17 @@ const maxUntakenBytes = 8 * 1024;
 export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
   const withXml = [...accepted, 'xml'];
   return {
-    async readBody({ headers, body }, { taken, unparsed, xml, limits }) {
+    async readBody({ headers, body, askForBody }, { taken, unparsed, xml, limits }) {
       const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw bodyTooLarge(maxBytes);
       const type = parseMediaType(headers.get('content-type') ?? '');
       if (unparsed === 'stream') {
-        return { ...noBody, unparsed: new BodyStream(body, { type, limits }) };
+        return { ...noBody, unparsed: new BodyStream(body, { type, limits, askForBody }) };
       }
       if (body === undefined) return unparsed === 'raw' ? rawOf(new Uint8Array()) : noBody;
+      askForBody?.();
       const bytes =
         (await takeArrived(body, maxBytes)) ?? (await readBytes(body, { maxBytes, timeoutMs }));
       if (unparsed === 'raw') return rawOf(bytes);

@@ -16,6 +16,8 @@ export interface RequestLike {
   /** Read at most once; undefined where the request has none. The mount drains or cuts what is unread at
    * the answer; returning the iterator cuts nothing. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
+  /** Set where the client waits to be asked for its body; called before it is read. */
+  readonly askForBody?: (() => void) | undefined;
   /** The socket's peer; a forwarding header is never believed. */
   readonly remoteAddress: string | undefined;
   /** Aborted when the client has gone before the end of its answer. Absent where the server does not tell. */
