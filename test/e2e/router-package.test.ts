@@ -209,6 +209,12 @@ test.serial('where Node does not run TypeScript, the command says once what to d
   );
 });
 
+test.serial('its command goes by its name', async (t) => {
+  const command = join(folder, 'node_modules', '.bin', 'ratelane-router');
+  const { stdout } = await execute(process.execPath, [command, '--help'], { cwd: folder });
+  t.regex(stdout, /^Usage: ratelane-router /);
+});
+
 for (const runtime of runtimes) {
   test.serial(`${runtime.name} runs an application on it`, async (t) => {
     t.timeout(installMs + startMs);

@@ -1,8 +1,8 @@
 // `npm run package:router -- [flags of npm pack]`: the router as a package of its own.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { createManifest } from './manifest.mjs';
 
 const here = import.meta.dirname;
@@ -16,6 +16,7 @@ try {
   // Comments are for who reads the types.
   run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
   run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
+  dropUnusedTypes(join(folder, 'dist', 'shared', 'router'));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   for (const name of ['README.md', 'docs']) {
     cpSync(join(root, 'shared', 'router', name), join(folder, name), {
@@ -29,6 +30,26 @@ try {
   run(npm[0], [...npm.slice(1), 'pack', folder, ...process.argv.slice(2)], process.env.INIT_CWD);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** The declarations of what neither entry speaks of: nobody could name them. */
+function dropUnusedTypes(router) {
+  const used = new Set();
+  const add = (file) => {
+    if (used.has(file)) return;
+    used.add(file);
+    for (const [, path] of readFileSync(file, 'utf8').matchAll(
+      /['"](\.{1,2}\/[^'"]+)\.[jt]s['"]/g,
+    )) {
+      add(join(dirname(file), `${path}.d.ts`));
+    }
+  };
+  for (const entry of ['index', 'client/client']) add(join(router, `${entry}.d.ts`));
+  const dist = join(router, '..', '..');
+  for (const name of readdirSync(dist, { recursive: true })) {
+    const file = join(dist, name);
+    if (name.endsWith('.d.ts') && !used.has(file)) rmSync(file);
+  }
 }
 
 /** Two pages are about the sources and their tests, which are in the repository alone. */
