@@ -32,6 +32,14 @@ test('hits are over the limit all or none, and what is over is not counted', asy
   t.deepEqual(statsOf(worker, 'd.k'), [6, 2, 1, 4, 0]);
 });
 
+test('where what is over is counted as well, nothing is left after it', async (t) => {
+  const counting = sliding.replace('sliding_window', 'sliding_window, count_over_limit: true');
+  const worker = createWorker(counting);
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 3 }))), 'OK [OK 1]');
+  t.is(summarize(await worker.decide(ask({ of: 'k=x', hitsAddend: 2 }))), 'OVER [OVER 0]');
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OVER [OVER 0]');
+});
+
 test('a rule in shadow mode counts what is over, and refuses nobody', async (t) => {
   const worker = createWorker(bucket.replace('key: k', 'key: k\n    shadow_mode: true'));
   await worker.decide(ask({ of: 'k=x', hitsAddend: 10 }));

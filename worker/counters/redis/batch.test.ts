@@ -6,14 +6,31 @@ import { Batch } from './batch.ts';
 import { createKnownExpiries } from './known-expiries.ts';
 import { createScriptSupport } from './script-support.ts';
 
-test('a lifetime is sent again after an increment whose answer was lost', (t) => {
-  const deps = {
-    name: 'store',
-    knownExpiries: createKnownExpiries(),
-    scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
-    clock: createManualClock(),
-    jitterMaxSeconds: 0,
+const createDeps = () => ({
+  name: 'store',
+  knownExpiries: createKnownExpiries(),
+  scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
+  clock: createManualClock(),
+  jitterMaxSeconds: 0,
+});
+
+test('requests that follow each other with as many hits on a limiter are one run of its script', (t) => {
+  const limiter = {
+    ...({ algorithm: 'token_bucket', limit: 10, capacity: 10, countsOver: false } as const),
+    ...{ windowStart: 0, windowSeconds: 10, isEven: true },
   };
+  const sizeOf = (...hits: readonly number[]) => {
+    const batch = new Batch(createDeps(), undefined);
+    for (const each of hits)
+      batch.add(startCounting([createHit({ key: 'k', hits: each, limiter })]).request);
+    return batch.toCommands().join('').length;
+  };
+  t.is(sizeOf(1, 1, 1), sizeOf(1, 1));
+  t.true(sizeOf(1, 2) > sizeOf(1, 1));
+});
+
+test('a lifetime is sent again after an increment whose answer was lost', (t) => {
+  const deps = createDeps();
   const createBatch = () => {
     const batch = new Batch(deps, undefined);
     batch.add(startCounting([createHit({ key: 'k' })]).request);

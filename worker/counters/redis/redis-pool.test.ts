@@ -18,6 +18,7 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
   const metrics = createStubMetrics();
   const outages = createOutages({ metricPrefix: 'p', metrics, clock, onOver: () => {} });
   const breakers: ServerBreaker[] = [];
+  const healths: boolean[] = [];
   const totals = createConnectionTotals({
     clock,
     connections: {
@@ -25,7 +26,7 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
       total: metrics.counter('total'),
       localClose: metrics.counter('localClose'),
     },
-    onHealthChange: () => {},
+    onHealthChange: (isHealthy) => healths.push(isHealthy),
   });
   const pool = createRedisPool(
     {
@@ -55,7 +56,9 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
       log,
     },
   );
-  return { pool, log, totals, breaker: breakers[0] as ServerBreaker };
+  const counts = () =>
+    ['active', 'total', 'localClose'].map((name) => metrics.snapshot().get(name));
+  return { pool, log, totals, counts, healths, breaker: breakers[0] as ServerBreaker };
 }
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
@@ -102,22 +105,29 @@ test('a server that falls silent is tried at once, and after a trial that failed
       ended: new Promise<string>(() => {}),
     };
   };
-  const { pool, totals, breaker } = createPool(open, clock);
+  const { pool, totals, counts, healths, breaker } = createPool(open, clock);
   clock.advance(1_000);
   pool.keepOpen();
   await tick();
   t.deepEqual([attempts, totals.since.getTime()], [1, 1_000]);
+  t.deepEqual(counts(), [1, 1, undefined]);
   breaker.openOnTimeout('silent');
   await tick();
   t.deepEqual([attempts, breaker.state], [2, 'half-open']);
+  t.deepEqual(counts(), [1, 2, 1]);
   breaker.open('silent again');
   clock.advance(249);
   await tick();
   t.deepEqual([attempts, pool.active, totals.since.getTime()], [2, 0, 1_000]);
+  t.deepEqual(counts(), [0, 2, 2]);
   clock.advance(1);
   await tick();
   t.deepEqual([attempts, pool.active, totals.since.getTime()], [3, 1, 1_250]);
+  t.deepEqual(healths, [true, false, true, false, true]);
+  totals.close();
   pool.close();
+  t.deepEqual(counts(), [0, 3, 3]);
+  t.is(healths.length, 5, 'what ends with the worker is no outage');
 });
 
 test('that a server cannot be reached is said at once, and then every 30 seconds', async (t) => {
