@@ -1,4 +1,5 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import type { CountersJson } from './counters-json.ts';
@@ -28,7 +29,7 @@ function explain(...keys: readonly string[]) {
   const [rules, domainRules] = [placedRules(documents).get('d'), ruleSet?.domains.get('d')];
   if (rules === undefined || domainRules === undefined) throw new Error('the rules are wrong');
   const descriptors = keys.map((key) => [{ key, value: 'ada' }]);
-  return explainRequest(rules, domainRules, descriptors, 0);
+  return runAtOnce(explainRequest(rules, domainRules, descriptors, 0));
 }
 
 type Answer = CountersJson['answers'][number];

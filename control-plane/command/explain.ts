@@ -1,5 +1,6 @@
 // `explain`: which rule a request matches and why, and under which keys its hits are counted.
 
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
@@ -80,7 +81,7 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         finish(exitCodes.no);
         return;
       }
-      const explained = explainRequest(rules, domainRules, options.descriptor, nowMs);
+      const explained = runAtOnce(explainRequest(rules, domainRules, options.descriptor, nowMs));
       io.write(
         json
           ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`

@@ -87,9 +87,10 @@ function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLeve
     tried.push({ rule, kind: as, isChosen, reason });
   }
   const isListed = new Set(tried.map(({ rule }) => rule));
+  const sought = toSought(entry);
   for (const rule of level) {
     if (isListed.has(rule) || tried.length >= isListed.size + maxOtherValues) continue;
-    const reason = otherReason(rule, entry);
+    const reason = otherReason(rule, sought);
     if (reason !== undefined) tried.push({ rule, kind: undefined, isChosen: false, reason });
   }
   return {
@@ -124,17 +125,29 @@ function exactReason({ descriptor, composite, isWildcard }: PlacedRule, entry: E
   return `key and value, joined by '_', are equal: '${composite}'`;
 }
 
+/** An entry beside its texts in lower case, which are compared with those of each rule. */
+interface Sought {
+  readonly entry: Entry;
+  readonly key: string;
+  readonly value: string;
+  readonly composite: string;
+}
+
+function toSought(entry: Entry): Sought {
+  const [key, value] = [entry.key.toLowerCase(), entry.value.toLowerCase()];
+  return { entry, key, value, composite: `${key}_${value}` };
+}
+
 /** Why a rule does not match the entry; undefined when they have nothing in common. */
-function otherReason(rule: PlacedRule, entry: Entry): string | undefined {
+function otherReason(rule: PlacedRule, sought: Sought): string | undefined {
   const { key, value } = rule.descriptor;
-  const text = `${entry.key}_${entry.value}`;
-  if (key === entry.key) {
-    if (value.toLowerCase() === entry.value.toLowerCase()) return 'differs in letter case';
+  if (key === sought.entry.key) {
+    if (value.toLowerCase() === sought.value) return 'differs in letter case';
     return rule.isWildcard ? 'the value does not fit the pattern' : 'for another value';
   }
   if (rule.isWildcard && key.includes('*')) return 'key and value do not fit the pattern';
-  if (key.toLowerCase() === entry.key.toLowerCase()) return 'the key differs in letter case';
-  return rule.composite.toLowerCase() === text.toLowerCase() ? 'differs in letter case' : undefined;
+  if (key.toLowerCase() === sought.key) return 'the key differs in letter case';
+  return rule.composite.toLowerCase() === sought.composite ? 'differs in letter case' : undefined;
 }
 
 function ignoredLimit(rule: PlacedRule, depth: number): string {

@@ -1,5 +1,6 @@
 // `/explanations`: which limits apply to a request under the rules in force, and why.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, Stop } from '../../../shared/router/index.ts';
 import { explainRequest } from '../../explain/explained-request.ts';
@@ -53,7 +54,9 @@ export class Default extends AdminController {
       const known = documents.map((document) => document.domain);
       throw new HttpError(404, { detail: toUnknownDomainText(domain, known) });
     }
-    const explained = explainRequest(found.placed, found.rules, descriptors, nowMs);
+    const explained = await runInSlices(
+      explainRequest(found.placed, found.rules, descriptors, nowMs),
+    );
     const explanation = { revision: id, ...toExplanationJson(domain, explained) };
     if (!now) return { ...explanation, outcome: null, counters: null };
     const counters = await this.readCounters(domain, descriptors);
