@@ -111,6 +111,14 @@ test('a commit gets its status, with the beginning of the reason and a link', as
   });
 });
 
+test('the status of a commit that is held back says so once', async (t) => {
+  const { calls, create, ends } = await start(t);
+  const reason = 'held back: no domain would be left';
+  create('status').tell({ ...notificationOf('abc'), event: 'held-back', reason });
+  await eventually('it arrives', () => ends.length === 1);
+  t.like(JSON.parse(calls[0]?.body ?? ''), { state: 'pending', description: reason });
+});
+
 test('a target that is away is tried again, said to be away once, and once that it is back', async (t) => {
   const { calls, create, ends, said } = await start(t, 503, 429, 500);
   create('url').tell(notificationOf('abc'));

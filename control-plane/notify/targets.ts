@@ -93,7 +93,11 @@ function createStatusTarget({ url, tokenFile }: { url: URL; tokenFile: string })
     async toRequest(notification) {
       const token = await readToken(tokenFile);
       const { event, revision, reason, link } = notification;
-      const text = [event.replace('-', ' '), reason].filter(Boolean).join(': ');
+      const word = event.replace('-', ' ');
+      // The reason of one that is held back begins so.
+      const text = reason?.startsWith(`${word}: `)
+        ? reason
+        : [word, reason].filter(Boolean).join(': ');
       const description =
         text.length <= maxDescription ? text : `${text.slice(0, maxDescription - 1)}…`;
       const status = {
