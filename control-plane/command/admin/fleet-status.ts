@@ -132,7 +132,9 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   const foreseen = known.flatMap(({ rolloutWarning }) =>
     rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
   );
-  for (const warning of new Set([...warnings, ...unenforced, ...away, ...memory, ...foreseen])) {
+  const unseen = known.flatMap(toUnseenTexts);
+  const all = [...unseen, ...warnings, ...unenforced, ...away, ...memory, ...foreseen];
+  for (const warning of new Set(all)) {
     io.writeError(warning);
   }
   if (outcome === 'refused') {
@@ -167,6 +169,15 @@ function toWarning({ group, count, agreements }: AgreementsJson): string {
   const where = group === null ? '' : ` of node group '${group}'`;
   const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
   return `warning: ${escapeText(text)}\n`;
+}
+
+/** A store that is not reached, where the verdict is about the last revision that was seen. */
+function toUnseenTexts({ verdict, store }: StatusJson): string[] {
+  if (store.reachable || !['invalid', 'held_back', 'taken_back'].includes(verdict)) return [];
+  const { description, failingSince, error } = store;
+  const since = failingSince === null ? '' : ` since ${failingSince}`;
+  const text = `${description} has not been reached${since} (${error ?? 'no reason is known'}): whether there is a newer revision is not known`;
+  return [`warning: ${escapeText(text)}\n`];
 }
 
 /** Peers without an answer, where the verdict does not say so. */

@@ -1,0 +1,39 @@
+import test from 'ava';
+import type { StatusJson } from '../../admin/status-report.ts';
+import type { CommandIo } from '../command-frame.ts';
+import { writeFleetStatus } from './fleet-status.ts';
+
+function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
+  let errors = '';
+  const status = {
+    ...{ verdict, text: '', traffic: null, newest: null, rolloutWarning: null },
+    ...{ disagreements: [], unenforced: [], controlPlanes: [] },
+    memory: { place: 'beside the rules', problem: null },
+    store: {
+      description: 'the repository',
+      reachable,
+      lastSuccess: null,
+      failingSince: reachable ? null : '2026-11-24T10:00:00.000Z',
+      error: reachable ? null : 'connection refused',
+    },
+  } as unknown as StatusJson;
+  const io = { write() {}, writeError: (text: string) => (errors += text) };
+  writeFleetStatus(
+    {
+      answers: [{ url: 'http://a', status }],
+      verdict: { verdict, outcome: 'pending', text: '' } as never,
+    },
+    io as unknown as CommandIo,
+  );
+  return errors;
+}
+
+test('a verdict about the last revision that was seen says that the store is away', (t) => {
+  const warning =
+    'warning: the repository has not been reached since 2026-11-24T10:00:00.000Z (connection refused): whether there is a newer revision is not known\n';
+  t.is(errorsOf('invalid', false), warning);
+  t.is(errorsOf('held_back', false), warning);
+  t.is(errorsOf('taken_back', false), warning);
+  t.is(errorsOf('invalid', true), '');
+  t.is(errorsOf('pending', false), '', 'its text says so');
+});
