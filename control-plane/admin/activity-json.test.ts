@@ -1,4 +1,7 @@
 import test from 'ava';
+import { startAdminApi } from '../../test/support/admin-api.ts';
+import { runInProcess } from '../../test/support/command-run.ts';
+import { freePort } from '../../test/support/free-port.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { findDeeds, toDeeds } from './activity-json.ts';
 
@@ -54,4 +57,23 @@ test('a deed is found by who did it, by what it is about, and by its time', (t) 
 test('an outcome that two control planes have on record is listed once', (t) => {
   const deeds = toDeeds([], [outcome('in_force', 2_000)], history);
   t.is(findDeeds([...deeds, ...deeds], all).length, 1);
+});
+
+test('a control plane whose actions are not known is named', async (t) => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { port } = await startAdminApi(t, {
+    files: {},
+    maxResponseBytes: 1_000_000,
+    verifyWebhook: async () => ({ ok: true }),
+    peers: [{ kind: 'url', url: new URL(url) }],
+  });
+  const api = `http://127.0.0.1:${port}`;
+  const { missing } = JSON.parse(await (await fetch(`${api}/activity`)).text());
+  t.like(missing, [{ url }]);
+  const { code, err } = await runInProcess(['audit', '--admin-url', api]);
+  t.is(code, 0);
+  t.true(
+    err.startsWith(`warning: what was done at ${url} is not listed: it gives no answer (`),
+    err,
+  );
 });

@@ -6,6 +6,7 @@ import type { ActivityEntry } from '../activity/activity.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { toShortId } from '../store/revision.ts';
+import { missingJson } from './peer-json.ts';
 import { toTime } from './revision-json.ts';
 
 const deedJson = Type.Object(
@@ -25,10 +26,11 @@ const deedJson = Type.Object(
 );
 export type DeedJson = Type.Static<typeof deedJson>;
 
-export const activityJson = Type.Object(
-  { deeds: Type.Array(deedJson, { description: 'The newest first' }) },
-  { title: 'Activity' },
-);
+const deeds = { deeds: Type.Array(deedJson, { description: 'The newest first' }) };
+/** Of one control plane: an older one tells no more. */
+export const deedsJson = Type.Object(deeds);
+export const activityJson = Type.Object({ ...deeds, missing: missingJson }, { title: 'Activity' });
+export type ActivityJson = Type.Static<typeof activityJson>;
 
 export interface ActivityQuestion {
   /** Part of a name, in any case. */

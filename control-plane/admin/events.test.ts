@@ -1,15 +1,29 @@
 import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { type AdminEvent, createEvents } from './events.ts';
 
 function start() {
   const clock = createManualClock();
-  const state = { newest: 'a', error: '', outcome: 'in_force', reads: 0 };
+  const state = {
+    newest: 'a',
+    trial: undefined as string | undefined,
+    error: '',
+    outcomes: ['in_force'],
+    documents: [] as readonly RuleDocument[],
+    reads: 0,
+  };
   const snapshots = {
+    get documents() {
+      return state.documents;
+    },
     state() {
       state.reads++;
       return {
         newest: { revision: { id: state.newest } },
+        trial: state.trial && { revision: { id: state.trial } },
         store: { reachable: true, lastError: state.error, lastSuccessMs: clock.wallMs() },
       };
     },
@@ -19,7 +33,7 @@ function start() {
     workers: { list: () => [] },
     rollout: {
       state: () => undefined,
-      memory: () => ({ outcomes: [{ kind: state.outcome }] }) as never,
+      memory: () => ({ outcomes: state.outcomes.map((kind) => ({ kind })) }) as never,
     },
   };
   const events = createEvents(sources, clock);
@@ -52,8 +66,30 @@ test('a listener is told at once, when the state changes, and every five seconds
   t.deepEqual(await next(500), ['revisions', 'state']);
   state.error = 'no answer';
   t.deepEqual(await next(500), ['state'], 'the revisions are the same');
-  state.outcome = 'taken_back';
+  state.outcomes.unshift('taken_back');
   t.deepEqual(await next(500), ['revisions', 'state'], 'a list of revisions has it');
+});
+
+test('all that a list of revisions or of rules shows is news of the revisions', async (t) => {
+  const { clock, state, follow } = start();
+  const { seen } = follow();
+  const next = async () => {
+    clock.advance(500);
+    await taken();
+    return seen.splice(0);
+  };
+  await next();
+  state.trial = 'a';
+  t.deepEqual(await next(), ['revisions', 'state'], 'it is on trial');
+  state.outcomes.push('held_back');
+  t.deepEqual(await next(), ['revisions', 'state'], 'a peer tells what it knew earlier');
+  const { document } = parseRuleDocument(
+    `domain: d\ndescriptors: [{ key: k, until: ${toTimeText(clock.wallMs() + 1_000)} }]`,
+    'd.yaml',
+  );
+  state.documents = document ? [document] : [];
+  t.deepEqual(await next(), []);
+  t.deepEqual(await next(), ['revisions', 'state'], 'a rule has ended');
 });
 
 test('changes that come while nothing is taken wait as one', async (t) => {

@@ -1,13 +1,15 @@
 // Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { countEnded } from '../../shared/rules/rule-end.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import { countWorkers } from './status-report.ts';
 
-/** `revisions`: the newest revision or the one in force is another, or one has a new outcome; `state`: that, or the rollout, the store or
- * the workers' states; `figures`: workers have reported since. */
+/** `revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules
+ * have ended by themselves; `state`: that, or the rollout, the store or the workers' states; `figures`: workers have
+ * reported since. */
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface Events {
@@ -32,7 +34,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 
   function look(): void {
     const nowMs = clock.monotonicMs();
-    const now = toFingerprints(sources);
+    const now = toFingerprints(sources, clock);
     const before = known;
     known = now;
     if (now.revisions !== before.revisions) tell('revisions');
@@ -50,7 +52,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
   function join(listener: (event: AdminEvent) => void): void {
     listeners.add(listener);
     if (stopLooking !== undefined) return;
-    known = toFingerprints(sources);
+    known = toFingerprints(sources, clock);
     figuresSentMs = clock.monotonicMs();
     stopLooking = repeatAfter(clock, lookMs, look);
   }
@@ -94,15 +96,18 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
 }
 
 /** A text for each event, which changes when the event is due. */
-function toFingerprints({ snapshots, workers, rollout }: EventSources) {
-  const { newest, inForce, store } = snapshots.state();
+function toFingerprints({ snapshots, workers, rollout }: EventSources, clock: Clock) {
+  const { newest, inForce, trial, store } = snapshots.state();
   const states = workers
     .list()
     .map((worker) => toWorkerState(worker, snapshots.current(worker.node)));
   const revisions = JSON.stringify([
     newest && [newest.revision.id, newest.valid, newest.isHeldBack, newest.isWaiting],
     inForce?.revision.id,
-    rollout.memory().outcomes[0],
+    trial?.revision.id,
+    // All of them: those of other control planes come in the order of their time.
+    rollout.memory().outcomes,
+    countEnded(snapshots.documents, clock.wallMs()),
   ]);
   const state = JSON.stringify([
     revisions,

@@ -98,6 +98,19 @@ test('a rule is shown as its author wrote it, with who changed it last, by its n
   t.is((await ask('/sources?rule=shop.tenant')).body.changed, null);
 });
 
+test('of two rules in the same place the one in force now is shown, and none that has ended', async (t) => {
+  const timed = (until: string, limit: number) =>
+    `  - { key: k, until: ${until}, rate_limit: { unit: hour, requests_per_unit: ${limit} } }\n`;
+  const ahead = new Date(Date.now() + 3_600_000).toISOString();
+  const text = `domain: shop
+descriptors:
+${timed(ahead, 9)}  - { key: k, rate_limit: { unit: hour, requests_per_unit: 1 } }
+${timed('2020-01-01T00:00:00Z', 5).replace('key: k', 'key: old')}`;
+  const { ask } = await start(t, { 'shop.yaml': text });
+  t.deepEqual((await ask('/sources?rule=shop.k')).body.rule.limits, ['9 per hour']);
+  t.is((await ask('/sources?rule=shop.old')).status, 404);
+});
+
 test('a rule that is not in force is 404, and before anything is in force it is 503', async (t) => {
   const { ask } = await start(t, { 'shop.yaml': shop(3) });
   t.like(await ask('/sources?rule=shop.nobody'), {

@@ -1,5 +1,6 @@
 // Reads from the workers of all control planes which values are limited now, and how much the rules count.
 
+import { documentsAt } from '../../shared/rules/rule-end.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createFindLift } from './lifted.ts';
@@ -36,7 +37,7 @@ export async function readTop(
   const sought = search?.toLowerCase() ?? '';
   const isAsked = ({ rule }: { readonly rule: string }) =>
     (domain === undefined || rule.startsWith(`${domain}.`)) && rule.toLowerCase().includes(sought);
-  const owners = ruleOwners(snapshots.documents);
+  const owners = ruleOwners(documentsAt(snapshots.documents, clock.wallMs()));
   const rules = fleet.rules().filter(isAsked);
   const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
   const own = toTopJson(

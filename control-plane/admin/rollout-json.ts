@@ -2,7 +2,8 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
-import type { Verdict } from '../record/record.ts';
+import type { MemoryState } from '../record/bookkeeping.ts';
+import { inForceOf } from '../record/outcomes.ts';
 import { maxErrorPoints, maxOverLimitFactor } from '../rollout/judgement.ts';
 import type { RolloutPlan } from '../rollout/plan.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
@@ -91,7 +92,7 @@ export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): Roll
   };
 }
 
-/** The last verdict on a revision that was not simply served. */
+/** The last verdict on a revision that was not simply served, or the revision that came into force after it. */
 export const lastWordJson = Type.Object(
   {
     revision: Type.String(),
@@ -99,6 +100,7 @@ export const lastWordJson = Type.Object(
       Type.Literal('held_back'),
       Type.Literal('approved'),
       Type.Literal('taken_back'),
+      Type.Literal('in_force'),
     ]),
     reason: Type.String(),
     by: orNull(Type.String({ description: 'Null for a control plane' })),
@@ -108,7 +110,18 @@ export const lastWordJson = Type.Object(
 );
 export type LastWordJson = Type.Static<typeof lastWordJson>;
 
-export function toLastWordJson({ revision, outcome, reason, by, atMs }: Verdict): LastWordJson {
+/** Null where every revision on record was simply served. */
+export function toLastWordJson({
+  words: [last],
+  outcomes,
+}: Pick<MemoryState, 'words' | 'outcomes'>): LastWordJson | null {
+  if (last === undefined) return null;
+  const inForce = inForceOf(outcomes);
+  const isLater =
+    inForce !== undefined && inForce.atMs > last.atMs && !inForce.revisions.includes(last.revision);
+  const { revision, outcome, reason, by, atMs } = isLater
+    ? { ...inForce, revision: inForce.revisions[0] ?? '', outcome: 'in_force' as const }
+    : last;
   return { revision, outcome, reason, by: by === '' ? null : by, at: toTime(atMs) };
 }
 

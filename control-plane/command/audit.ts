@@ -1,7 +1,7 @@
 // `audit`: what people and the programs did.
 import { parseDuration } from '../../shared/duration.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
-import type { DeedJson } from '../admin/activity-json.ts';
+import type { ActivityJson, DeedJson } from '../admin/activity-json.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import type { AddCommand } from './command-frame.ts';
@@ -44,12 +44,22 @@ export const addAudit: AddCommand = (program, frame) => {
         ...(span !== undefined && { since: new Date(io.clock.wallMs() - span.ms).toISOString() }),
       });
       const call = { method: 'GET', path: `/activity?${query}` } as const;
-      const answer = await askAdmin<{ readonly deeds: readonly DeedJson[] }>(frame, options, call);
+      const answer = await askAdmin<Partial<ActivityJson> & Pick<ActivityJson, 'deeds'>>(
+        frame,
+        options,
+        call,
+      );
       if (answer === undefined) return;
-      const { deeds } = answer.value;
-      if (options.json) io.write(`${JSON.stringify({ deeds }, undefined, 2)}\n`);
+      // An older control plane tells no missing ones.
+      const { deeds, missing = [] } = answer.value;
+      if (options.json) io.write(`${JSON.stringify({ deeds, missing }, undefined, 2)}\n`);
       else if (deeds.length === 0) io.write('nothing was done that is known\n');
       else io.write(deeds.map(formatDeed).join(''));
+      for (const { url, error } of missing) {
+        io.writeError(
+          `${escapeText(`warning: what was done at ${url} is not listed: it gives no answer (${error})`)}\n`,
+        );
+      }
     });
 };
 

@@ -87,11 +87,13 @@ function toText({ revision, step, steps, phase, text, workers, leader }: Rollout
   return `revision ${toShortId(revision)}: step ${step} of ${steps}, ${phase.replace('_', ' ')}, ${reach}${text === '' ? '' : `; ${text}`}${toLeaderText(leader)}`;
 }
 
-/** Why the last one was not simply served. */
+/** How the last one ended. */
 function toLastText(last: LastWordJson | null | undefined): string {
   if (last == null) return '';
   const { revision, outcome, reason, by, at } = last;
   const who = by === null ? '' : ` by ${by}`;
-  const what = `revision ${toShortId(revision)} was ${outcome.replace('_', ' ')}${who} at ${at}: ${reason}`;
+  const became = outcome === 'in_force' ? 'came into force' : `was ${outcome.replace('_', ' ')}`;
+  const why = reason === '' ? '' : `: ${reason}`;
+  const what = `revision ${toShortId(revision)} ${became}${who} at ${at}${why}`;
   return escapeText(`; the last one on record: ${what}`);
 }

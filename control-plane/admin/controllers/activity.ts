@@ -1,9 +1,9 @@
 // `/activity`: what people and the programs did, of all control planes.
 import Type from 'typebox';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { activityJson, findDeeds, toDeeds } from '../activity-json.ts';
+import { activityJson, deedsJson, findDeeds, toDeeds } from '../activity-json.ts';
 import { AdminController } from '../admin-controller.ts';
-import { askingPeer } from '../peer-json.ts';
+import { askingPeer, toMissing } from '../peer-json.ts';
 
 /** Authors of revisions before these are not told. */
 const searchedRevisions = 200;
@@ -28,11 +28,15 @@ export class Default extends AdminController {
   async GET({ who, object, since, limit, peer }: Fields<typeof Default.GET>) {
     const sinceMs = since === undefined ? undefined : Date.parse(since);
     if (Number.isNaN(sinceMs)) throw new HttpError(400, { detail: `since: ${since} is no time` });
-    const answers = this.askPeers('/activity?limit=1000', activityJson, peer);
+    const answers = this.askPeers('/activity?limit=1000', deedsJson, peer);
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
     const own = toDeeds(activity.read(), rollout.memory().outcomes, history);
-    const others = (await answers).flatMap(({ value }) => value?.deeds ?? []);
-    return { deeds: findDeeds([...own, ...others], { who, object, sinceMs, limit }) };
+    const told = await answers;
+    const others = told.flatMap(({ value }) => value?.deeds ?? []);
+    return {
+      deeds: findDeeds([...own, ...others], { who, object, sinceMs, limit }),
+      missing: toMissing(told),
+    };
   }
 }

@@ -7,7 +7,7 @@ export class Default extends AdminController {
   static readonly GET = op({
     summary: 'Events that say when there is something new to read',
     description:
-      '`revisions`: the newest revision or the one in force is another, or one was taken back. `state`: that, or the rollout, the store, or which workers have what. `figures`: workers have reported since. The first events come at once, and one at least every five seconds. Their data says nothing.',
+      '`revisions`: the newest revision, the one in force or the one on trial is another, one has a new outcome, or rules have ended by themselves. `state`: that, or the rollout, the store, or which workers have what. `figures`: workers have reported since. The first events come at once, and one at least every five seconds. Their data says nothing.',
     produces: 'text/event-stream',
     returns: { 200: Type.String() },
     failures: { 503: undefined },

@@ -38,10 +38,9 @@ export class Default extends AdminController {
 
   GET() {
     const { rollout } = this.api;
-    const [last] = rollout.memory().words;
     return {
       rollout: this.toState(),
-      last: last ? toLastWordJson(last) : null,
+      last: toLastWordJson(rollout.memory()),
       plan: rollout.plan ? toRolloutPlanJson(rollout.plan) : null,
     };
   }

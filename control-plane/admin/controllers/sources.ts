@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
+import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
 import { changesOfRule, findLastChange } from '../last-change.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -53,10 +54,10 @@ export class Default extends AdminController {
   });
 
   async GET({ rule: wanted }: Fields<typeof Default.GET>) {
-    const { snapshots } = this.api;
+    const { snapshots, clock } = this.api;
     const { inForce, trial } = snapshots.state();
     if (inForce === undefined) throw this.refuse(503, 'nothing is in force yet');
-    const row = ruleOwners(snapshots.documents).find(wanted);
+    const row = ruleOwners(documentsAt(snapshots.documents, clock.wallMs())).find(wanted);
     if (row === undefined) {
       throw new HttpError(404, { detail: `there is no rule ${wanted} in force` });
     }

@@ -1,0 +1,24 @@
+import test from 'ava';
+import type { Outcomes } from '../record/outcomes.ts';
+import type { Verdict } from '../record/record.ts';
+import { toLastWordJson } from './rollout-json.ts';
+
+const word = (outcome: Verdict['outcome']): Verdict => ({
+  ...{ revision: 'a', content: 'c', outcome, reason: 'errors', by: '', atMs: 2_000 },
+});
+const inForce = (revision: string, atMs: number): Outcomes[number] => ({
+  ...{ revisions: [revision], content: 'd', kind: 'in_force', atMs, reason: 'as good', by: '' },
+});
+
+test('the last rollout is the one that was taken back only until another revision is in force', (t) => {
+  const last = (words: readonly Verdict[], outcomes: Outcomes) => {
+    const { revision, outcome } = toLastWordJson({ words, outcomes }) ?? {};
+    return [revision, outcome];
+  };
+  const takenBack = [word('taken_back')];
+  t.deepEqual(last([], [inForce('b', 3_000)]), [undefined, undefined]);
+  t.deepEqual(last(takenBack, []), ['a', 'taken_back']);
+  t.deepEqual(last(takenBack, [inForce('b', 1_000)]), ['a', 'taken_back'], 'it was before');
+  t.deepEqual(last(takenBack, [inForce('b', 3_000)]), ['b', 'in_force']);
+  t.deepEqual(last([word('approved')], [inForce('a', 3_000)]), ['a', 'approved'], 'the same one');
+});
