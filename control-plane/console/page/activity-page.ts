@@ -1,10 +1,19 @@
 // The page of activity: actions of people and of the programs.
 import { html } from 'htm/preact';
-import type { DeedJson } from '../../admin/activity-json.ts';
+import type { ActivityJson, DeedJson } from '../../admin/activity-json.ts';
 import { toAgo, toNumber, toSentence, toShown, toTime } from './format.ts';
 import { RevisionName } from './names.ts';
 import type { PageProps } from './page-props.ts';
-import { Badge, Empty, NothingMatches, Page, ReadingState, Search } from './parts.ts';
+import {
+  Badge,
+  Empty,
+  NothingMatches,
+  Notice,
+  Page,
+  ReadingState,
+  Search,
+  Skeleton,
+} from './parts.ts';
 import { useResource } from './resource.ts';
 import { replaceRoute, withParams } from './route.ts';
 import { type Column, Table } from './table.ts';
@@ -37,10 +46,9 @@ export function ActivityPage({ params }: PageProps) {
       since: new Date(Math.floor((Date.now() - Number(span)) / minuteMs) * minuteMs).toISOString(),
     }),
   });
-  const activity = useResource<{ readonly deeds: readonly DeedJson[] }>(
+  const activity = useResource<ActivityJson>(
     { path: `activity?${query}`, name: `activity of ${JSON.stringify([who, object, span])}` },
     'revisions',
-    'state',
     'figures',
   );
   const deeds = activity.value?.deeds ?? [];
@@ -56,13 +64,16 @@ export function ActivityPage({ params }: PageProps) {
       ${activity.value && html`<span class="quiet" role="status">${deeds.length === 1 ? '1 entry' : `${toNumber(deeds.length)} entries`}</span>`}
     </div>
     <${ReadingState} of=${activity} />
+    ${activity.value?.missing.map(({ url, error }) => html`<${Notice} tone="bad">What was done at ${url} is not listed: ${error}.<//>`)}
     ${
       activity.value &&
       (deeds.length > 0
         ? html`<${Table} caption="Activity, the newest first" columns=${columns} items=${deeds} toRow=${toRow} />`
-        : isFiltered
-          ? html`<${NothingMatches} sought=${object || who} showAll=${() => replaceRoute('activity', {})} />`
-          : html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`)
+        : !activity.isOwn
+          ? html`<${Skeleton} />`
+          : isFiltered
+            ? html`<${NothingMatches} sought=${object || who} showAll=${() => replaceRoute('activity', {})} />`
+            : html`<${Empty} title="Nothing has been done yet."><p>Changes, resets and approvals are listed here, with who made them and why.</p><//>`)
     }
   <//>`;
 }

@@ -141,7 +141,7 @@ function Frame({ session, leave }: FrameProps) {
     'state',
     'figures',
   );
-  const summary = useResource<StatusJson>(withWorkers ? undefined : 'status', 'state');
+  const summary = useResource<StatusJson>(withWorkers ? undefined : 'status', 'state', 'figures');
   const asked = withWorkers ? whole : summary;
   const isWhole = whole.value !== undefined && (withWorkers || whole.atMs > summary.atMs);
   const { value, atMs } = isWhole ? whole : summary;

@@ -19,7 +19,8 @@ interface ChangesProps {
 const mostChanges = 30;
 
 export function Changes({ from, to }: ChangesProps) {
-  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`, 'revisions');
+  // Between two revisions it stays the same.
+  const difference = useResource<Difference>(`revisions/diff?from=${from}&to=${to}`);
   const { value } = difference;
   if (value === undefined) return html`<${ReadingState} of=${difference} />`;
   const { changes, files } = value;

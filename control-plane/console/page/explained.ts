@@ -25,7 +25,6 @@ export function useExplanation(asked: CountersQuestion): Resource<Explanation> {
   return useResource<Explanation>(
     { path: 'explanations', body: { ...asked, now: true } },
     'revisions',
-    'state',
     'figures',
   );
 }

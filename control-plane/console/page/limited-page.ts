@@ -14,6 +14,7 @@ import {
   Page,
   ReadingState,
   Search,
+  Skeleton,
 } from './parts.ts';
 import { Counter, ResetButton } from './reset.ts';
 import { useResource } from './resource.ts';
@@ -59,11 +60,13 @@ export function LimitedPage({ params }: PageProps) {
     ${
       value &&
       (value.values.length === 0
-        ? value.workers === 0
-          ? html`<${NobodyReports} />`
-          : search !== ''
-            ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
-            : html`<${Empty} title="Nobody is limited.">
+        ? !top.isOwn
+          ? html`<${Skeleton} />`
+          : value.workers === 0
+            ? html`<${NobodyReports} />`
+            : search !== ''
+              ? html`<${NothingMatches} sought=${search} showAll=${() => replaceRoute('limited', {})} />`
+              : html`<${Empty} title="Nobody is limited.">
             <p>Values are listed here within five seconds of being refused, where CONFIG_FLEET_LINK_VALUES allows it.</p><//>`
         : html`<${Table} caption="Values that are limited most" columns=${columns} items=${value.values}
             toRow=${(each: Limited) => {

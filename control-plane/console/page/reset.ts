@@ -20,7 +20,6 @@ export function Counter({ domain, entries }: DescriptorProps) {
   const answer = useResource<CountersJson>(
     { path: 'counters', body: { domain, descriptors: [entries] } },
     'revisions',
-    'state',
     'figures',
   );
   return html`<${ReadingState} of=${answer} />${answer.value && html`<${CountersTable} counters=${answer.value} />`}`;

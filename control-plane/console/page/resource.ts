@@ -9,7 +9,7 @@ export interface Resource<Value> {
   readonly value: Value | undefined;
   /** When that came, in wall time; 0 before the first. */
   readonly atMs: number;
-  /** Whether `value` answers this question, and not the one before it. */
+  /** Whether `value` answers this question, and not the one before it, of which nobody says that it found nothing. */
   readonly isOwn: boolean;
   /** Why the last question failed; undefined when it did not. */
   readonly trouble: Trouble | undefined;
@@ -47,7 +47,8 @@ function remember(answer: Known): void {
   if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);
 }
 
-/** `question` undefined: nothing is asked. `on`: the events that say there is news. */
+/** `question` undefined: nothing is asked. `on`: the events that say there is news. After a failure every event does: the
+ * control plane answers again. */
 export function useResource<Value>(
   question: Question | undefined,
   ...on: readonly LiveEvent[]
@@ -59,6 +60,7 @@ export function useResource<Value>(
   const asking = useRef<AbortController | undefined>(undefined);
   /** There was news while an answer was on its way, which may not have it. */
   const isOld = useRef(false);
+  const hasFailed = useRef(false);
 
   const load = useCallback(async () => {
     if (question === undefined || key === undefined) return;
@@ -72,6 +74,7 @@ export function useResource<Value>(
       isOld.current = false;
       const next = await toAnswer<Value>(question, signal);
       if (signal.aborted) return;
+      hasFailed.current = !next.ok;
       setFailure(next.ok ? undefined : { key, trouble: next });
       if (!next.ok) continue;
       const given = { key, value: next.value, atMs: Date.now() };
@@ -84,7 +87,7 @@ export function useResource<Value>(
   useEffect(() => {
     void load();
     const leave = listen((events) => {
-      if (on.some((event) => events.has(event))) void load();
+      if (hasFailed.current || on.some((event) => events.has(event))) void load();
     });
     return () => {
       leave();

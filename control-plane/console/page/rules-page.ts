@@ -14,6 +14,7 @@ import {
   Page,
   ReadingState,
   Search,
+  Skeleton,
   Sparkline,
   UseBar,
 } from './parts.ts';
@@ -59,16 +60,18 @@ export function RulesPage({ params, status }: PageProps) {
               <span class="quiet">${each.rules}</span></a></li>`,
           )}</ul>
           ${domains.value.total > domains.value.domains.length && html`<p class="quiet">${domains.value.domains.length} of ${domains.value.total}; find the others by name.</p>`}
-          ${domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : `Nothing matches '${toShown(find)}'.`}</p>`}
+          ${domains.isOwn && domains.value.total === 0 && html`<p class="quiet">${find === '' ? 'There is no domain.' : `Nothing matches '${toShown(find)}'.`}</p>`}
         </nav>
         <section aria-label="Rules of the domain">
           ${
-            domain === undefined && find !== ''
-              ? html`<${NothingMatches} sought=${find} showAll=${() => replaceRoute('rules', {})} />`
-              : domain === undefined
-                ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
+            domain === undefined && !domains.isOwn
+              ? html`<${Skeleton} />`
+              : domain === undefined && find !== ''
+                ? html`<${NothingMatches} sought=${find} showAll=${() => replaceRoute('rules', {})} />`
+                : domain === undefined
+                  ? html`<${Empty} title="No rules are in force."><p>Write a file, and it is here as soon as it is good:</p>
                 <pre>domain: shop\ndescriptors:\n  - key: customer\n    rate_limit:\n      unit: minute\n      requests_per_unit: 3</pre><//>`
-                : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isToldAway=${domains.trouble !== undefined} />`
+                  : html`<${DomainRules} key=${domain} domain=${domain} search=${search} go=${go} reports=${!nobodyReports} isToldAway=${domains.trouble !== undefined} />`
           }
         </section>
       </div>`
@@ -102,7 +105,7 @@ function DomainRules({ domain, search, reports, isToldAway, go }: DomainRulesPro
       ${rules.value && html`<span class="quiet" role="status">${toCount(rules.value.total, 'rule')}</span>`}
     </div>
     ${(!isToldAway || rules.trouble === undefined) && html`<${ReadingState} of=${rules} />`}
-    ${rules.value !== undefined && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
+    ${rules.value !== undefined && rules.isOwn && shown.length === 0 && html`<${NothingMatches} sought=${search} showAll=${() => go({ search: '' })} />`}
     ${
       shown.length > 0 &&
       html`<${Table} caption=${`Rules of ${domain}`} columns=${toColumns(rates)} items=${shown}

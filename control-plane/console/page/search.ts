@@ -46,6 +46,7 @@ function isTyping(target: EventTarget | null): boolean {
 
 function SearchDialog({ onClose }: { onClose(): void }) {
   const [text, setText] = useState('');
+  const [isSubmitted, setSubmitted] = useState(false);
   const list = useRef<HTMLUListElement>(null);
   const input = useRef<HTMLInputElement>(null);
   const { finds, isReading } = useFinds(text.trim());
@@ -66,11 +67,17 @@ function SearchDialog({ onClose }: { onClose(): void }) {
 
   function submit(event: Event): void {
     event.preventDefault();
-    const [first] = finds;
-    if (first === undefined) return;
-    location.hash = first.href;
-    onClose();
+    setSubmitted(true);
   }
+
+  const [first] = finds;
+  // While it is read, what is listed is of the text before.
+  const chosen = isSubmitted && !isReading ? first?.href : undefined;
+  useEffect(() => {
+    if (chosen === undefined) return;
+    location.hash = chosen;
+    onClose();
+  }, [chosen]);
 
   return html`<${Dialog} onCancel=${onClose}>
     <form class="finder" role="search" onSubmit=${submit} onKeyDown=${move}>
@@ -78,7 +85,10 @@ function SearchDialog({ onClose }: { onClose(): void }) {
       <input ref=${input} type="search" autofocus autocomplete="off" spellcheck=${false} maxlength="2000"
         aria-label="A value, rule, domain, worker or revision, or a descriptor"
         placeholder="customer=ada, a rule, domain, worker, revision" value=${text}
-        onInput=${(event: InputEvent) => setText((event.target as HTMLInputElement).value)} />
+        onInput=${(event: InputEvent) => {
+          setSubmitted(false);
+          setText((event.target as HTMLInputElement).value);
+        }} />
       <ul ref=${list} class="finds">${finds.map(
         ({ kind, href, text: name, detail }) => html`<li key=${href}>
           <a href=${href} onClick=${onClose}><span class="kind">${kind}</span><strong>${name}</strong> <span class="quiet">${detail}</span></a></li>`,
@@ -159,8 +169,6 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
       })),
     );
   }
-  const isReading = [named, top].some(
-    (each) => each.value === undefined && each.trouble === undefined,
-  );
+  const isReading = [named, top].some((each) => !each.isOwn && each.trouble === undefined);
   return { finds, isReading };
 }
