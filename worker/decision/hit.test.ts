@@ -90,6 +90,28 @@ test('a key that was asked for twice in a row is known the third time, and not p
   t.is(reads, 2);
 });
 
+test('as many keys as there are slots are known at once', (t) => {
+  const keys = createCounterKeys('');
+  let reads = 0;
+  const window = {
+    get start() {
+      reads++;
+      return 1_795_219_200;
+    },
+    seconds: 60,
+  };
+  const match = createMatch();
+  const askAll = () => {
+    for (let hash = 0; hash < 1_024; hash++) {
+      keys.of('d', { entries: [{ key: 'path', value: `${hash}` }], hash }, match, window);
+    }
+    return reads;
+  };
+  askAll();
+  const known = askAll();
+  t.is(askAll(), known);
+});
+
 test('entries with the same hash have each a key of their own', (t) => {
   const keys = createCounterKeys('');
   const match = createMatch();
