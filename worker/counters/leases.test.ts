@@ -189,20 +189,22 @@ test('hits taken in one sliding window are neither used nor given back in the ne
   }
 });
 
-test('a lease of a bucket never holds more than the bucket has room for', async (t) => {
-  const { createWorker, clock } = setUp();
-  const leases = createWorker();
-  // 20 tokens, 10 a second.
-  const options = { capacity: 20, lease: { share: 0.5, forMs: 6_000 } };
-  const next = () => hitOn(600, 1, 'token_bucket', options);
-  await ask(leases, next());
-  await ask(leases, next());
-  // Of 9 taken 8 are left; meanwhile the bucket is full again.
-  clock.advance(2_000);
-  let admitted = 0;
-  for (let index = 0; index < 60; index++) if (await ask(leases, next())) admitted++;
-  t.is(admitted, 20);
-});
+for (const left of [8, 1]) {
+  test(`a lease of a bucket, with ${left} of 9 left, never holds more than the bucket has room for`, async (t) => {
+    const { createWorker, clock } = setUp();
+    const leases = createWorker();
+    // 20 tokens, 10 a second.
+    const options = { capacity: 20, lease: { share: 0.5, forMs: 6_000 } };
+    const next = () => hitOn(600, 1, 'token_bucket', options);
+    await ask(leases, next());
+    for (let count = 9; count > left; count--) await ask(leases, next());
+    // Meanwhile the bucket is full again.
+    clock.advance(2_000);
+    let admitted = 0;
+    for (let index = 0; index < 60; index++) if (await ask(leases, next())) admitted++;
+    t.is(admitted, 20);
+  });
+}
 
 test('a bucket at its lowest is not given back what it never took', async (t) => {
   const { createWorker, memory } = setUp();
