@@ -1,7 +1,13 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import test from 'ava';
+import Type from 'typebox';
+import { Controller } from '../controller.ts';
+import { op } from '../op.ts';
+import { createTestClient } from '../test-client.ts';
+import { upload } from '../upload.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const entry = join(root, 'shared', 'router', 'index.ts');
@@ -63,4 +69,22 @@ test('a Worker is served by the fetch export: no eval, no folder of controllers,
     missing: 405,
     resources: [],
   });
+});
+
+test('the form of a Request that is refused before its end fails nowhere', async (t) => {
+  class Photo extends Controller {
+    static readonly POST = op({ body: Type.Object({ file: upload() }) }, () => 'kept');
+  }
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => void unhandled.push(error);
+  process.on('unhandledRejection', note);
+  t.teardown(() => process.off('unhandledRejection', note));
+  const { app } = await createTestClient({ '': { Photo } }, { limits: { bodyBytes: 1024 } });
+  const body = new FormData();
+  body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
+  const request = new Request('http://localhost/photo', { method: 'POST', body });
+  t.is((await app.fetch(request)).status, 413);
+  // Rejections are told when nothing else is left to do.
+  await setImmediate();
+  t.deepEqual(unhandled, []);
 });

@@ -15,7 +15,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
       // A fragment is the client's own; other mounts are never sent one.
       target: request.url.replace(/#.*/, ''),
       headers: request.headers,
-      body: request.body ?? undefined,
+      body: request.body === null ? undefined : withoutCancel(request.body),
       remoteAddress: undefined,
       signal: () => request.signal,
     });
@@ -30,6 +30,12 @@ export function createFetch(dispatch: Dispatch): Fetch {
     }
     return new Response(toStream(body), { status, headers });
   };
+}
+
+/** What is left unread is its server's. Cancelled here, the form of a Request that a program has made itself would fail
+ * where nobody catches it. */
+function withoutCancel(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
+  return { [Symbol.asyncIterator]: () => body.values({ preventCancel: true }) };
 }
 
 /** `ReadableStream.from`, which not all servers with this interface have. */
