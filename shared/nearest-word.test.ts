@@ -73,3 +73,27 @@ test('the distance is the same both ways, and at most the longer length', (t) =>
     }),
   );
 });
+
+test('what two words have in common at their ends adds nothing to their distance', (t) => {
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 6 });
+  fc.assert(
+    fc.property(word, word, word, word, (start, a, b, end) => {
+      t.is(editDistance(`${start}${a}${end}`, `${start}${b}${end}`), editDistance(a, b));
+    }),
+  );
+});
+
+test('no word is looked at after one that is equal', (t) => {
+  let looks = 0;
+  const words = function* () {
+    for (const word of ['minutes', 'minute', 'minuet', 'hour']) {
+      looks++;
+      yield word;
+    }
+  };
+  t.is(
+    nearestWord('MINUTE', { [Symbol.iterator]: words } as unknown as readonly string[]),
+    'minute',
+  );
+  t.is(looks, 2);
+});

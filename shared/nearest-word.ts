@@ -16,12 +16,14 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   let nearestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
     const target = toPlain(candidate);
-    const most = Math.floor(Math.max(plain.length, target.length) / 3);
-    const distance = editDistance(plain, target, most);
+    const near = Math.floor(Math.max(plain.length, target.length) / 3);
+    // Only a nearer one counts, which most words turn out not to be after some characters.
+    const distance = editDistance(plain, target, Math.min(near, nearestDistance - 1));
     if (distance < nearestDistance) {
       nearest = candidate;
       nearestDistance = distance;
     }
+    if (nearestDistance === 0) break;
   }
   if (nearest !== undefined) return nearest;
   const completions = known.filter((candidate) => toPlain(candidate).startsWith(plain));
@@ -54,11 +56,12 @@ function toPlain(word: string): string {
 }
 
 /**
- * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; infinity, found
+ * Insertions, deletions, replacements and swaps of neighbours that turn `one` into `other`; infinity, found
  * early, when there are more than `most`.
  */
-export function editDistance(a: string, b: string, most = Number.POSITIVE_INFINITY): number {
-  if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY;
+export function editDistance(one: string, other: string, most = Number.POSITIVE_INFINITY): number {
+  if (Math.abs(one.length - other.length) > most) return Number.POSITIVE_INFINITY;
+  const [a, b] = withoutCommonEnds(one, other);
   let beforeLast: number[] = [];
   let smallestBefore = 0;
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -87,6 +90,16 @@ export function editDistance(a: string, b: string, most = Number.POSITIVE_INFINI
   }
   const distance = at(last, b.length);
   return distance > most ? Number.POSITIVE_INFINITY : distance;
+}
+
+/** Names of one scheme differ in few characters, and only these cost time. */
+function withoutCommonEnds(a: string, b: string): readonly [string, string] {
+  const shorter = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < shorter && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < shorter - start && a.at(-1 - end) === b.at(-1 - end)) end++;
+  return [a.slice(start, a.length - end), b.slice(start, b.length - end)];
 }
 
 function at(row: readonly number[], column: number): number {
