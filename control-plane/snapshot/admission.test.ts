@@ -2,7 +2,7 @@ import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
-import { findRemoval, isOutdated, type Judged, type Said } from './admission.ts';
+import { findRemoval, heldBackBy, isOutdated, type Judged, type Said } from './admission.ts';
 import { buildSnapshots } from './build.ts';
 import type { Serving } from './served.ts';
 
@@ -124,4 +124,11 @@ test('a revision is judged again when a verdict on it is new', (t) => {
       [false, false, false, false, true, false],
     ],
   );
+});
+
+test('a removal is held back while everybody has the rules that it was held against', (t) => {
+  const against = { ...held, against: 'rules' };
+  t.is(heldBackBy(against, undefined, 'rules'), against);
+  t.is(heldBackBy(against, undefined, 'other rules'), undefined);
+  t.is(heldBackBy({ ...approved, against: 'rules' }, undefined, 'rules'), undefined);
 });
