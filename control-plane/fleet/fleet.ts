@@ -37,7 +37,7 @@ import {
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
 import { createRuleRates, type RuleRate, type RuleSeries, type SeriesSpan } from './rule-rates.ts';
-import { createTally, type Tally } from './tally.ts';
+import { type Counted, createTally, type Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
 import { toFigures, toPassed, toTotals, type WorkerFigures } from './worker-figures.ts';
@@ -51,21 +51,6 @@ export interface LinkedWorker {
   readonly figures: WorkerFigures | undefined;
   /** Why its figures cannot be true, in one sentence for people; for as long as the link lives. */
   readonly problem: string | undefined;
-}
-
-/**
- * The decisions of one instance under one version of the rules: sums of the differences between two reports that
- * both name the version.
- */
-export interface Counted {
-  readonly nodeId: string;
-  /** New after each change of the version, and for each link: sums of different series have nothing in common. */
-  readonly series: string;
-  readonly version: string;
-  /** Without the requests that failed. */
-  readonly decisions: number;
-  readonly overLimit: number;
-  readonly errors: number;
 }
 
 export interface Fleet {

@@ -2,8 +2,22 @@
 // these can be true. The worker counts from its start; only the difference of two reports is used. Pure but for
 // its state.
 import type { ReportMessage, TotalsMessage } from '../../shared/wire/fleet-messages.ts';
-import type { Counted } from './fleet.ts';
 import { maxDecisionsPerSecond } from './limits.ts';
+
+/**
+ * The decisions of one instance under one version of the rules: sums of the differences between two reports that
+ * both name the version.
+ */
+export interface Counted {
+  readonly nodeId: string;
+  /** New after each change of the version, and for each link: sums of different series have nothing in common. */
+  readonly series: string;
+  readonly version: string;
+  /** Without the requests that failed. */
+  readonly decisions: number;
+  readonly overLimit: number;
+  readonly errors: number;
+}
 
 export interface Tally {
   /** `version` is that of the report as it is kept; `atMs` on the monotonic clock. */

@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
-import type { Counted } from '../fleet/fleet.ts';
+import type { Counted } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { selectSnapshot } from '../snapshot/served.ts';

@@ -1,7 +1,7 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
-import type { Counted } from '../fleet/fleet.ts';
+import type { Counted } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import type { Counted } from '../fleet/fleet.ts';
+import type { Counted } from '../fleet/tally.ts';
 import { Bookkeeping, type MemoryState } from '../record/bookkeeping.ts';
 import {
   heldBackOf,

@@ -2,9 +2,9 @@ import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
-import { findRemoval, heldBackBy, isOutdated, type Judged, type Said } from './admission.ts';
+import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';
-import type { Serving } from './served.ts';
+import type { Said, Serving } from './served.ts';
 
 /** `a: 3` is a domain with three limits. */
 function rulesOf(

@@ -17,7 +17,7 @@ import {
   toLine,
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
-import type { InForce, Serving } from './served.ts';
+import type { InForce, Said, Serving } from './served.ts';
 
 /** The verdicts on revisions that outlive a control plane: given by record/record-keeper.ts. */
 export interface RevisionMemory {
@@ -29,16 +29,6 @@ export interface RevisionMemory {
   wasInForce(content: string): boolean;
   /** The last word about a revision, or about another one with the same content. */
   verdictOf(revision: string, content: string): Said | undefined;
-}
-
-export interface Said {
-  /** About which it was said. */
-  readonly revision: string;
-  readonly outcome: 'held_back' | 'approved' | 'taken_back';
-  readonly reason: string;
-  /** Of one that is held back: the content that everybody had, from which it would remove too much. An older control plane
-   * does not say it. */
-  readonly against?: string;
 }
 
 /** A revision to be judged. */

@@ -3,10 +3,19 @@
 // nothing twice).
 import { announcesEnds, extensionsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
-import type { Said } from './admission.ts';
 import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
 import { matchesNode } from './node-groups.ts';
 import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
+
+export interface Said {
+  /** About which it was said. */
+  readonly revision: string;
+  readonly outcome: 'held_back' | 'approved' | 'taken_back';
+  readonly reason: string;
+  /** Of one that is held back: the content that everybody had, from which it would remove too much. An older control plane
+   * does not say it. */
+  readonly against?: string;
+}
 
 export interface InForce {
   readonly revision: RevisionInfo;

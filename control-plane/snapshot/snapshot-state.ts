@@ -7,9 +7,9 @@ import {
   toRevisionInfo,
 } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
-import type { Judged, Said } from './admission.ts';
+import type { Judged } from './admission.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { InForce, Serving, Trial } from './served.ts';
+import type { InForce, Said, Serving, Trial } from './served.ts';
 
 /** Plain data. */
 export interface SnapshotState {

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import type { Counted } from '../../control-plane/fleet/fleet.ts';
+import type { Counted } from '../../control-plane/fleet/tally.ts';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
 import {
