@@ -145,3 +145,28 @@ test('a regular expression that no value with a star can stand for is not shown 
   t.deepEqual(hintFor(`^/${longest}.*$`), [`${star}: write '/${longest}*'`]);
   t.deepEqual(hintFor(`^/x${longest}.*$`), [each]);
 });
+
+test('a unit that is written as people shorten it, with a number or without', (t) => {
+  const hintFor = (unit: string) => {
+    const yaml = `domain: shop\ndescriptors:\n  - key: k\n    rate_limit: {unit: ${unit}, requests_per_unit: 1}\n`;
+    return parseRuleDocument(yaml, 'shop.yaml').problems.map(({ hint }) => hint)[0];
+  };
+  const allowed = 'allowed are second, minute, hour, day, week, month and year';
+  const guesses = {
+    hr: 'hour',
+    hrs: 'hour',
+    mins: 'minute',
+    Sec: 'second',
+    daily: 'day',
+    yr: 'year',
+  };
+  for (const [unit, meant] of Object.entries(guesses)) {
+    t.is(hintFor(unit), `did you mean '${meant}'? ${allowed}`, unit);
+  }
+  t.is(hintFor('5 minutes'), 'write unit: minute and unit_multiplier: 5');
+  t.is(hintFor('2wks'), 'write unit: week and unit_multiplier: 2');
+  t.is(hintFor('1h'), "write 'hour'");
+  // Milliseconds are no minutes.
+  t.is(hintFor('5ms'), allowed);
+  t.is(hintFor('3'), "write 'hour', whose number in messages is 3");
+});

@@ -240,7 +240,8 @@ function refuseIdleKeys(
 
 function reportUnit(text: string, fields: MapReader, descriptor: MapReader): void {
   const allowed = `allowed are ${listOf(units)}`;
-  const guess = fields.reporter.nearestWord(withoutOddCharacters(text), units);
+  const plain = withoutOddCharacters(text);
+  const guess = toUnit(plain) ?? fields.reporter.nearestWord(plain, units);
   const repaired = describeRepairedWord(text, guess);
   const near = guess ? `${didYouMean(guess)} ${allowed}` : allowed;
   const hint = describeUnit(text) ?? repaired ?? near;
@@ -256,18 +257,26 @@ const unitAbbreviations: ReadonlyMap<string, Unit> = new Map([
   ['h', 'hour'],
   ['hr', 'hour'],
   ['d', 'day'],
+  ['daily', 'day'],
   ['w', 'week'],
+  ['wk', 'week'],
   ['mo', 'month'],
   ['y', 'year'],
+  ['yr', 'year'],
 ]);
+
+/** The unit that a word such as `hr` or `Minutes` is for. */
+function toUnit(word: string): Unit | undefined {
+  const plain = word.toLowerCase().replace(/(?<=..)s$/, '');
+  return units.find((known) => known === plain) ?? unitAbbreviations.get(plain);
+}
 
 /** The hint for a number of units, such as `5 minutes`, or a unit's number in messages. */
 function describeUnit(text: string): string | undefined {
   const numbered = /^\d$/.test(text) ? unitFromNumber(Number(text)) : undefined;
   if (numbered !== undefined) return `write '${numbered}', whose number in messages is ${text}`;
-  const [, count, word = ''] = /^(\d{1,9}) ?([a-z]{1,8}?)s?$/i.exec(text) ?? [];
-  const plain = word.toLowerCase();
-  const unit = units.find((known) => known === plain) ?? unitAbbreviations.get(plain);
+  const [, count, word = ''] = /^(\d{1,9}) ?([a-z]{1,9})$/i.exec(text) ?? [];
+  const unit = toUnit(word);
   if (count === undefined || unit === undefined) return undefined;
   return count === '1' ? `write '${unit}'` : `write unit: ${unit} and unit_multiplier: ${count}`;
 }
