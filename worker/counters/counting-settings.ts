@@ -5,52 +5,57 @@ import { section, type TableValues } from '../../shared/settings/setting.ts';
 import { bothNames, type GivenNames } from '../setting-names.ts';
 import { memcachedSettings } from './memcached/memcached-settings.ts';
 import { bothStoresSettings, type StoreSettings, storeSettings } from './redis/redis-settings.ts';
-import { storeKindNames } from './store-kinds.ts';
 
-/** A part of the worker's table. */
-export const countingTable = {
-  counting: section('Counting', {
-    backend: choice({
-      names: ['BACKEND_TYPE'],
-      words: { ...storeKindNames, '': 'redis' },
-      default: 'redis',
-      doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
+/** A part of the worker's table. `kinds`: the names of the kinds of stores by their words in BACKEND_TYPE. */
+export function countingTable<Kind extends string>(
+  kinds: Readonly<Record<string, Kind>>,
+  defaultKind: Kind,
+) {
+  return {
+    counting: section('Counting', {
+      backend: choice({
+        names: ['BACKEND_TYPE'],
+        words: { ...kinds, '': defaultKind },
+        default: defaultKind,
+        doc: 'Where hits are counted; `memory` counts inside each worker by itself, so that N workers allow N times the limit',
+      }),
+      keyPrefix: text({
+        names: ['CACHE_KEY_PREFIX'],
+        default: '',
+        doc: 'Begins every counter key',
+      }),
+      failureMode: choice({
+        names: ['KVSTORE_FAILURE_MODE'],
+        words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
+        anyCase: true,
+        default: 'error',
+        doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
+      }),
+      expirationJitterSeconds: int({
+        names: ['EXPIRATION_JITTER_MAX_SECONDS'],
+        default: 300,
+        max: 2_147_483_647,
+        doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
+      }),
     }),
-    keyPrefix: text({
-      names: ['CACHE_KEY_PREFIX'],
-      default: '',
-      doc: 'Begins every counter key',
+    store: section('Key-value store', storeSettings('KVSTORE')),
+    perSecondStore: section('Key-value store for limits per second', {
+      enabled: bool({
+        names: bothNames('KVSTORE_PERSECOND'),
+        default: false,
+        doc: 'Count limits per second in a store of their own',
+      }),
+      ...storeSettings('KVSTORE_PERSECOND'),
     }),
-    failureMode: choice({
-      names: ['KVSTORE_FAILURE_MODE'],
-      words: { error: 'error', allow: 'allow', deny: 'deny', local: 'local' },
-      anyCase: true,
-      default: 'error',
-      doc: 'What a decision is answered when the store fails, Redis or memory cache, in any case: an error, OK, over the limit, or what this process counts alone until the store is back',
-    }),
-    expirationJitterSeconds: int({
-      names: ['EXPIRATION_JITTER_MAX_SECONDS'],
-      default: 300,
-      max: 2_147_483_647,
-      doc: 'Random seconds, at most, that a counter outlives its window; 0 or less is none',
-    }),
-  }),
-  store: section('Key-value store', storeSettings('KVSTORE')),
-  perSecondStore: section('Key-value store for limits per second', {
-    enabled: bool({
-      names: bothNames('KVSTORE_PERSECOND'),
-      default: false,
-      doc: 'Count limits per second in a store of their own',
-    }),
-    ...storeSettings('KVSTORE_PERSECOND'),
-  }),
-  bothStores: section('Both key-value stores', bothStoresSettings()),
-  memcached: section('Memory cache', memcachedSettings()),
-};
+    bothStores: section('Both key-value stores', bothStoresSettings()),
+    memcached: section('Memory cache', memcachedSettings()),
+  };
+}
 
-export type CountingReading = TableReading<typeof countingTable>;
+type CountingTable = ReturnType<typeof countingTable<string>>;
+export type CountingReading = TableReading<CountingTable>;
 
-type Values = TableValues<typeof countingTable>;
+type Values = TableValues<CountingTable>;
 
 /** The part of the worker's settings that the stores are made from. */
 export interface CountingSettings

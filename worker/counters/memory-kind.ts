@@ -1,5 +1,5 @@
 // The kind of store that counts in this process: what it can, and how it is made.
-import type { StoreKind } from './store-kinds.ts';
+import type { StoreKind } from './store-kind.ts';
 
 export const memoryKind: StoreKind = {
   words: ['memory'],

@@ -1,60 +1,9 @@
 // The kinds of counter stores: each is a row here, and the file that the row names says what it can and does.
 // Other files ask the kind in use, and never compare its name (test/setup/lint-rules.test.ts).
-import type { Clock } from '../../shared/clock.ts';
-import type { Log } from '../../shared/log.ts';
-import type { Setting } from '../../shared/settings/setting.ts';
-import type { SpanAttributes } from '../../shared/tracing.ts';
-import type { Health } from '../health.ts';
-import type { Metrics } from '../metrics.ts';
-import type { AddressSettings, CountingReading, CountingSettings } from './counting-settings.ts';
-import type { Outages } from './failure/outages.ts';
 import { memcachedKind } from './memcached/memcached-kind.ts';
 import { memoryKind } from './memory-kind.ts';
 import { redisKind } from './redis/redis-kind.ts';
-import type { CounterStore, Hit } from './store.ts';
-
-export interface StoreKind {
-  /** The words for it in BACKEND_TYPE, the one for documents first. */
-  readonly words: readonly [string, ...string[]];
-  /** It counts limits of every algorithm, not only fixed windows. A server needs scripts for it (behaviour:
-   * limiter-scripts). */
-  readonly limiters: boolean;
-  /** Hits are in their counters when it answers. Without that a lease would be inexact, and counting cannot
-   * stop over the limit (behaviour: over-limit-stops-counting). */
-  readonly countsBeforeAnswer: boolean;
-  /** Workers, and processes of one worker, count together. */
-  readonly isShared: boolean;
-  /** It is a server, or several, which may be away. */
-  readonly needsServer: boolean;
-  /** Sentences about mistakes in its settings that prevent its use. */
-  check(reading: CountingReading): string[];
-  /** Sentences about settings without effect. */
-  warn(reading: CountingReading): string[];
-  /** The rows of files that its TLS needs; those that are not given may be among them. */
-  tlsFiles(reading: CountingReading): Setting<string>[];
-  /** One line for each of its settings that workers which count together must have in common (agreement.ts). */
-  agreementParts(settings: AddressSettings): string[];
-  /** How traces show a decision's wait for it; undefined for none. */
-  describeCall(hits: readonly Hit[], settings: CountingSettings): StoreCall | undefined;
-  /** Loads its code only now: each store takes memory and time at the start. */
-  create(settings: CountingSettings, deps: StoreKindDeps): Promise<CounterStore>;
-}
-
-export interface StoreKindDeps {
-  readonly health: Health;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly clock: Clock;
-  /** For the breakers of its servers; the prefix is that of their statistics. */
-  addOutages(metricPrefix: string): Outages;
-}
-
-/** A span. */
-export interface StoreCall {
-  readonly scope: string;
-  readonly name: string;
-  readonly attributes: SpanAttributes;
-}
+import type { StoreKind } from './store-kind.ts';
 
 export const storeKinds = {
   redis: redisKind,

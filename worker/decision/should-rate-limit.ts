@@ -8,7 +8,7 @@ import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
 import type { CounterStore, CountMode, CountRequest, Hit } from '../counters/store.ts';
-import type { StoreCall } from '../counters/store-kinds.ts';
+import type { StoreCall } from '../counters/store-kind.ts';
 import type { Metrics } from '../metrics.ts';
 import { type ClientFieldOptions, toClientFields } from './client-fields.ts';
 import type { DecisionTrail } from './decision-trail.ts';

@@ -4,6 +4,7 @@ import { bool, choice, duration, float, int, port, text } from '../../shared/set
 import type { TableReading } from '../../shared/settings/parse-settings.ts';
 import { section } from '../../shared/settings/setting.ts';
 import { countingTable } from '../counters/counting-settings.ts';
+import { storeKindNames } from '../counters/store-kinds.ts';
 import { defaultRequestBounds } from '../decision/request-bounds.ts';
 import { recordingSettings } from '../recording/recording-settings.ts';
 import { bothNames } from '../setting-names.ts';
@@ -324,7 +325,7 @@ export const workerTable = {
       }),
     },
   }),
-  ...countingTable,
+  ...countingTable(storeKindNames, 'redis'),
   stats: section('Statistics', statsSettings()),
   tracing: section('Tracing', tracingSettings()),
   recording: section('Recorded decisions', recordingSettings()),

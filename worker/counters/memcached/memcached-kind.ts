@@ -4,9 +4,9 @@ import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
 import { measureExpiry, toClientTls } from '../../client-tls.ts';
 import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
-import type { StoreKind } from '../store-kinds.ts';
+import type { StoreKind } from '../store-kind.ts';
+import { checkMemcached, listMemcachedTlsFiles, warnMemcached } from './memcached-checks.ts';
 import type { MemcachedNodesOptions } from './memcached-nodes.ts';
-import { checkMemcached, listMemcachedTlsFiles, warnMemcached } from './memcached-settings.ts';
 
 /** Timing of look-ups of nodes. */
 const dnsTimeoutMs = 2_000;

@@ -5,7 +5,7 @@ import { measureExpiry } from '../../client-tls.ts';
 import { countInParts } from '../count-in-parts.ts';
 import type { AddressSettings, CountingSettings } from '../counting-settings.ts';
 import type { CounterStore, CountRequest, Hit } from '../store.ts';
-import type { StoreKind, StoreKindDeps } from '../store-kinds.ts';
+import type { StoreKind, StoreKindDeps } from '../store-kind.ts';
 import { checkKeyValueStores, listStoreTlsFiles, warnKeyValueStores } from './redis-checks.ts';
 
 export const redisKind: StoreKind = {
