@@ -2,6 +2,7 @@
 // messages are handled one after another (behaviour: sockets). The socket itself is of the package `ws`.
 import { toErrorResponse } from '../answer/problem.ts';
 import { Stop } from '../errors.ts';
+import type { Connection, SessionLike } from '../request/request.ts';
 
 export interface Socket {
   /** As JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
@@ -9,24 +10,6 @@ export interface Socket {
   send(value: unknown): void;
   /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
   close(code?: number, reason?: string): void;
-}
-
-/** The parts that are used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
-export interface Connection {
-  /** Bytes that wait to be sent. */
-  readonly bufferedAmount: number;
-  on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
-  on(
-    event: 'message',
-    listener: (data: { toString(): string }, isBinary: boolean) => void,
-  ): unknown;
-  once(event: 'close', listener: (code: number, reason: { toString(): string }) => void): unknown;
-  send(text: string, onSent: () => void): void;
-  close(code?: number, reason?: string): void;
-  terminate(): void;
-  ping(): void;
-  pause(): void;
-  resume(): void;
 }
 
 export interface SessionOptions {
@@ -47,7 +30,7 @@ const failed = 1011;
 const goingAway = 1001;
 
 /** From CONNECT to DISCONNECT. */
-export class Session implements Socket {
+export class Session implements Socket, SessionLike {
   readonly #options: SessionOptions;
   /** Texts that are sent before the connection is open. */
   #early: string[] = [];
@@ -87,7 +70,6 @@ export class Session implements Socket {
     this.close(goingAway);
   }
 
-  /** Once, when the handshake is done. */
   open(connection: Connection): void {
     this.#connection = connection;
     const beat = setInterval(() => this.#beat(connection), this.#options.heartbeatMs);
@@ -107,7 +89,6 @@ export class Session implements Socket {
     this.#early = [];
   }
 
-  /** Where there was no handshake after CONNECT. */
   abandon(): void {
     this.#end(1006, '');
   }

@@ -1,5 +1,4 @@
 // Requests and responses, independent of the server that carries them.
-import type { Session } from '../live/socket.ts';
 
 /** Headers of a request, as far as the router reads them; `Headers` is one. Names are in lower case. */
 export interface RequestHeaders extends Iterable<[string, string]> {
@@ -36,7 +35,33 @@ export interface ResponseLike {
   /** A text is sent as UTF-8. The sender owns a stream: it reads it to its end, or returns its iterator. */
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
   /** For the answer to `isUpgrade`: the mount opens a WebSocket for it. */
-  readonly session?: Session;
+  readonly session?: SessionLike;
+}
+
+/** A WebSocket's life as a mount begins it. */
+export interface SessionLike {
+  /** Once, when the handshake is done. */
+  open(connection: Connection): void;
+  /** Where there was no handshake after CONNECT. */
+  abandon(): void;
+}
+
+/** The parts that are used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
+export interface Connection {
+  /** Bytes that wait to be sent. */
+  readonly bufferedAmount: number;
+  on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
+  on(
+    event: 'message',
+    listener: (data: { toString(): string }, isBinary: boolean) => void,
+  ): unknown;
+  once(event: 'close', listener: (code: number, reason: { toString(): string }) => void): unknown;
+  send(text: string, onSent: () => void): void;
+  close(code?: number, reason?: string): void;
+  terminate(): void;
+  ping(): void;
+  pause(): void;
+  resume(): void;
 }
 
 /** Whether a body is there as a whole. */
