@@ -5,20 +5,21 @@ import { METHODS } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
-import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
-import { toRequestLike } from './node-http.ts';
+import { toRequestLike, type Upgrade } from './node-http.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
-import type { Upgrade } from './upgrade.ts';
 
-interface Mounted extends Partial<Pick<App, 'upgrade' | 'endLive'>> {
+/** What the plugin takes of an application. */
+interface Mounted {
   readonly dispatch: Dispatch;
   readonly limits: Limits;
+  readonly upgrade?: Upgrade | undefined;
+  endLive?(): void;
 }
 
 /** These types stand in for Fastify's own, which an application need not have. */

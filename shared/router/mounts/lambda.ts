@@ -1,6 +1,6 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
-import type { App } from '../app.ts';
+import type { Dispatch } from '../dispatch.ts';
 import { type RequestHeaders, type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
@@ -28,7 +28,9 @@ export interface LambdaResult {
 /** `export const handler = createLambda(await createApp())`. */
 export function createLambda({
   dispatch,
-}: Pick<App, 'dispatch'>): (event: LambdaEvent) => Promise<LambdaResult> {
+}: {
+  readonly dispatch: Dispatch;
+}): (event: LambdaEvent) => Promise<LambdaResult> {
   return async (event) => {
     const { rawPath, rawQueryString, body, isBase64Encoded } = event;
     const { method, sourceIp } = event.requestContext.http;

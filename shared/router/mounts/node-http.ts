@@ -9,7 +9,6 @@ import {
 } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { App } from '../app.ts';
 import type { Dispatch } from '../dispatch.ts';
 import {
   type HeaderList,
@@ -18,10 +17,26 @@ import {
   type RequestLike,
   type ResponseLike,
 } from '../request/request.ts';
+import type { RouteEntry } from '../table/route-list.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
 export type Listener = RequestListener;
+
+/** For the server's `upgrade` event. `target` is the path below the mount; default: the request's. */
+export type Upgrade = (
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  target?: string,
+) => void;
+
+/** What a server of its own takes of an application. */
+export interface ServedApp {
+  readonly dispatch: Dispatch;
+  readonly upgrade: Upgrade | undefined;
+  readonly routes?: readonly RouteEntry[];
+}
 
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
@@ -52,9 +67,7 @@ export function createListener(
 }
 
 /** A server that is not listening yet. Unknown methods are 501, as everywhere. */
-export function createNodeServer(
-  app: Pick<App, 'dispatch' | 'upgrade'> & Partial<Pick<App, 'routes'>>,
-): Server {
+export function createNodeServer(app: ServedApp): Server {
   const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
@@ -78,7 +91,7 @@ export function createNodeServer(
 }
 
 /** A method that lets its body take longer than the server would has that time; 0 is none at all. */
-function longestBodyMs(routes: App['routes']): number {
+function longestBodyMs(routes: readonly RouteEntry[]): number {
   const longest = Math.max(
     requestTimeoutMs,
     ...routes.map(({ route }) => route.limits.bodyTimeoutMs),

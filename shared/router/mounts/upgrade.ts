@@ -6,16 +6,8 @@ import type { Duplex } from 'node:stream';
 import type { Dispatch } from '../dispatch.ts';
 import type { Limits } from '../limits.ts';
 import type { HeaderList } from '../request/request.ts';
-import { isWebSocket, toRequestLike } from './node-http.ts';
+import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
 import { writeRaw } from './unreadable-request.ts';
-
-/** For the server's `upgrade` event. `target` is the path below the mount; default: the request's. */
-export type Upgrade = (
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-  target?: string,
-) => void;
 
 export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<Upgrade> {
   const { WebSocketServer } = await import('ws');
