@@ -3,6 +3,7 @@
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
 import type { FormatCheck } from './arguments/declared-schema.ts';
 import { createSchemaCompiler } from './arguments/schema.ts';
+import type { OpenApiDocument } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
@@ -12,7 +13,7 @@ import { createLiveConnections } from './live/live-connections.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
 import { loadUpgrade } from './mounts/upgrade.ts';
-import { type OpenApiDocument, type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
+import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
 import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
 import { refuseUnknownNames } from './table/misspelt.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';

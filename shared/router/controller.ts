@@ -2,8 +2,10 @@
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
 import type { Socket } from './live/socket.ts';
-import type { OpenApiDocument } from './openapi/openapi.ts';
 import type { ResponseDraft, RoutedRequest } from './request/request.ts';
+
+/** Plain JSON, of the shape that OpenAPI gives it. */
+export type OpenApiDocument = { readonly [name: string]: unknown };
 
 export interface ControllerContext {
   readonly request: RoutedRequest;

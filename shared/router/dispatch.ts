@@ -9,6 +9,7 @@ import { answerServer, answerWithoutRoute, toNoContent } from './answer/no-route
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { type BodyArguments, noBody } from './arguments/bind.ts';
+import type { OpenApiDocument } from './controller.ts';
 import {
   type Cors,
   corsHeaders,
@@ -34,14 +35,13 @@ import {
 } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket, type SocketClass } from './live/open-socket.ts';
-import type { OpenApiDocument } from './openapi/openapi.ts';
 import type { BodyReader } from './request/body.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
 import { isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
+import type { ModuleNode, Route } from './table/nodes.ts';
 import { resolvePath } from './table/resolve.ts';
-import type { ModuleNode, Route } from './table/table.ts';
 import { isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
 

@@ -2,7 +2,7 @@
 // (behaviour: verbs).
 import { BadRequest, HttpError, NotImplemented, notFound } from '../errors.ts';
 import type { HeaderList, ResponseLike } from '../request/request.ts';
-import type { ClassNode } from '../table/table.ts';
+import type { ClassNode } from '../table/nodes.ts';
 import { allowedMethods, anyVerbs, isKnownMethod } from '../table/verb.ts';
 import { toHeaderList } from './header-list.ts';
 

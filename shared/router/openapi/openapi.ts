@@ -1,14 +1,12 @@
 // The OpenAPI 3.1 document of an application: what its declarations say, in a stable order.
 import type Type from 'typebox';
 import { problemSchema, statusTitle } from '../answer/problem.ts';
+import type { OpenApiDocument } from '../controller.ts';
 import type { OpSpec } from '../op.ts';
 import type { BodyKind } from '../request/body.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
 import { isUpload, uploadKeyword } from '../upload.ts';
-
-/** Plain JSON, of the shape that OpenAPI gives it. */
-export type OpenApiDocument = { readonly [name: string]: unknown };
 
 type Json = { [name: string]: unknown };
 

@@ -3,8 +3,10 @@
 // their places.
 import Type from 'typebox';
 import { compileBinder } from '../arguments/bind.ts';
+import type { SchemaCompiler } from '../arguments/schema.ts';
 import { type Cors, corsProblem } from '../cors.ts';
 import type { Folder } from '../folder.ts';
+import type { Guard } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
 import { isOp, type Op, op } from '../op.ts';
@@ -20,14 +22,22 @@ import {
   nestedClasses,
   staticNames,
 } from './controller-class.ts';
-import { reportMisspelt } from './misspelt.ts';
+import { type Report, reportMisspelt } from './misspelt.ts';
 import { isParameter, toClassPathName, toPathName } from './names.ts';
+import type { ClassNode, ModuleNode, Route } from './nodes.ts';
 import { findGuards, type RouteGuards, toGuards } from './route-guards.ts';
-import type { ClassNode, ModuleNode, Report, Route, TableOptions } from './table.ts';
 import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
 
 /** Parameters of a POST without a declaration: any fields, as one object. */
 const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
+
+/** What the application says of all classes. */
+export interface ClassOptions {
+  readonly compiler: SchemaCompiler;
+  readonly limits: Limits;
+  readonly guard: Guard | readonly Guard[] | undefined;
+  readonly cors: Cors | undefined;
+}
 
 /** The module that classes are taken from. */
 interface Building {
@@ -37,7 +47,7 @@ interface Building {
   readonly folders: readonly Folder[];
   /** The enclosing classes; one that refers back to them is not nested again. */
   readonly within: readonly object[];
-  readonly options: TableOptions;
+  readonly options: ClassOptions;
   readonly report: Report;
 }
 
@@ -252,7 +262,7 @@ function warnOfDefaults(name: string, declared: Op | undefined, report: Report):
 }
 
 /** Its messages are declared like the fields of a POST. */
-function toSocketClass(controller: ControllerClass, options: TableOptions): SocketClass {
+function toSocketClass(controller: ControllerClass, options: ClassOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
   if (isOp(declared) && declared.spec.raw) throw new TypeError('a message is never raw');

@@ -1,11 +1,17 @@
 // Names on a controller that are nearly those that mean something: a misspelt verb would be a method that nobody
 // reaches, a misspelt static a guard that nobody asks (behaviour: misspelt-names).
-import type { Report } from './table.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml'];
 /** Said of a method, not of a class. */
 const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
+
+/** What is wrong in one module, for people: told with its place. */
+export interface Report {
+  /** Keeps the application from starting. */
+  mistake(text: string): void;
+  warning(text: string): void;
+}
 
 /** A method in small letters is no handler by the convention, and may be a helper: it is only told. */
 export function reportMisspelt(

@@ -1,6 +1,6 @@
 // From path parts to the node of the table that they name: the longest module, then the longest class in
 // it, else its Default (behaviour: longest-module-wins). The remaining parts are positional.
-import type { ClassNode, ModuleNode } from './table.ts';
+import type { ClassNode, ModuleNode } from './nodes.ts';
 
 export interface Match {
   readonly node: ClassNode;

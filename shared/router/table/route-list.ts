@@ -1,5 +1,5 @@
 // All routes of a table as a list, for people and for descriptions.
-import type { ClassNode, ModuleNode, Route } from './table.ts';
+import type { ClassNode, ModuleNode, Route } from './nodes.ts';
 
 export interface RouteEntry {
   /** Without positional parameters, but with folders that stand for one: `/`, `/ops/drain`, `/notes/[id]/comments`. */

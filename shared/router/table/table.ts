@@ -2,92 +2,23 @@
 // are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
 // the routes of their classes, and route-guards.ts finds who may call them; for a request resolve.ts finds the entry of
 // its path.
-import type { Binder } from '../arguments/bind.ts';
-import type { SchemaCompiler } from '../arguments/schema.ts';
-import { type Cors, corsProblem } from '../cors.ts';
+import { corsProblem } from '../cors.ts';
 import { StartError } from '../errors.ts';
 import { type Folder, isFolder } from '../folder.ts';
-import type { Guard } from '../guard.ts';
-import type { Limits } from '../limits.ts';
-import type { SocketClass } from '../live/open-socket.ts';
-import type { Op } from '../op.ts';
-import { addClass } from './class-routes.ts';
-import { type ControllerClass, classNameOf, type Handler } from './controller-class.ts';
-import { isNearlyFolder } from './misspelt.ts';
+import { addClass, type ClassOptions } from './class-routes.ts';
+import { classNameOf } from './controller-class.ts';
+import { isNearlyFolder, type Report } from './misspelt.ts';
 import { fileOf, type ModuleTree, withPlace } from './module-tree.ts';
 import { isParameter, toPathName } from './names.ts';
-import { areGuards, authenticates, type RouteGuards } from './route-guards.ts';
+import type { ModuleNode } from './nodes.ts';
+import { areGuards, authenticates } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
-import type { Verb } from './verb.ts';
 
-export interface ModuleNode {
-  readonly modules: Map<string, ModuleNode>;
-  readonly classes: Map<string, ClassNode>;
-  /** The class Default. */
-  fallback: ClassNode | undefined;
-  /** The folder `[id]`: it stands below any part that names nothing here. */
-  parameter: { readonly name: string; readonly node: ModuleNode } | undefined;
-}
-
-export interface ClassNode {
-  /** `<module>:<Class>`, for people. */
-  readonly name: string;
-  /** Where its module was read from, if it was. */
-  readonly file: string | undefined;
-  readonly cors: Cors | undefined;
-  /** Nested classes, and verbs with a suffix. */
-  readonly children: Map<string, ClassNode>;
-  readonly verbs: Map<string, Route>;
-  /** By the method of a request. */
-  readonly answers: Map<string, Route>;
-}
-
-export interface Route extends RouteGuards {
-  readonly verb: Verb;
-  /** `<module>:<Class>.<method>`, for people. */
-  readonly name: string;
-  /** Its class. */
-  readonly owner: ClassNode;
-  /** The module's path; empty for the root. */
-  readonly module: string;
-  readonly op: Op | undefined;
-  readonly binder: Binder;
-  /** Its class allows it. */
-  readonly xml: boolean;
-  /** Its answers are JSON or XML, as the client prefers. */
-  readonly negotiated: boolean;
-  /** Set for a method that takes its body unparsed: as bytes, or as a stream. */
-  readonly unparsed: 'raw' | 'stream' | undefined;
-  /** Media type from the class's extension, where the method declares a result. */
-  readonly mediaType: string | undefined;
-  /** The folders that hold here, the outermost first. */
-  readonly folders: readonly Folder[];
-  readonly limits: Limits;
-  /** Something comes between the request and the method that may take its time. */
-  readonly waits: boolean;
-  /** Set for a class with CONNECT, whose connections stay open. */
-  readonly socket?: SocketClass;
-  readonly controller: ControllerClass;
-  /** Called on an instance of it. */
-  readonly handler: Handler;
-}
-
-export interface TableOptions {
-  readonly compiler: SchemaCompiler;
-  readonly limits: Limits;
-  readonly guard: Guard | readonly Guard[] | undefined;
+export interface TableOptions extends ClassOptions {
   /** A method whose guard was forgotten keeps the app from starting. */
   readonly requireGuards: boolean;
-  readonly cors: Cors | undefined;
   /** Called for a class that no path reaches, and for one whose guard was forgotten. */
   readonly warn: (text: string) => void;
-}
-
-/** What is wrong in one module, for people: told with its place. */
-export interface Report {
-  /** Keeps the application from starting. */
-  mistake(text: string): void;
-  warning(text: string): void;
 }
 
 type ReportOf = (file: string | undefined) => Report;

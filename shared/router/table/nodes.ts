@@ -1,0 +1,62 @@
+// What the routing table is made of: modules, their classes, and the route of each method. table.ts builds it.
+import type { Binder } from '../arguments/bind.ts';
+import type { Cors } from '../cors.ts';
+import type { Folder } from '../folder.ts';
+import type { Limits } from '../limits.ts';
+import type { SocketClass } from '../live/open-socket.ts';
+import type { Op } from '../op.ts';
+import type { ControllerClass, Handler } from './controller-class.ts';
+import type { RouteGuards } from './route-guards.ts';
+import type { Verb } from './verb.ts';
+
+export interface ModuleNode {
+  readonly modules: Map<string, ModuleNode>;
+  readonly classes: Map<string, ClassNode>;
+  /** The class Default. */
+  fallback: ClassNode | undefined;
+  /** The folder `[id]`: it stands below any part that names nothing here. */
+  parameter: { readonly name: string; readonly node: ModuleNode } | undefined;
+}
+
+export interface ClassNode {
+  /** `<module>:<Class>`, for people. */
+  readonly name: string;
+  /** Where its module was read from, if it was. */
+  readonly file: string | undefined;
+  readonly cors: Cors | undefined;
+  /** Nested classes, and verbs with a suffix. */
+  readonly children: Map<string, ClassNode>;
+  readonly verbs: Map<string, Route>;
+  /** By the method of a request. */
+  readonly answers: Map<string, Route>;
+}
+
+export interface Route extends RouteGuards {
+  readonly verb: Verb;
+  /** `<module>:<Class>.<method>`, for people. */
+  readonly name: string;
+  /** Its class. */
+  readonly owner: ClassNode;
+  /** The module's path; empty for the root. */
+  readonly module: string;
+  readonly op: Op | undefined;
+  readonly binder: Binder;
+  /** Its class allows it. */
+  readonly xml: boolean;
+  /** Its answers are JSON or XML, as the client prefers. */
+  readonly negotiated: boolean;
+  /** Set for a method that takes its body unparsed: as bytes, or as a stream. */
+  readonly unparsed: 'raw' | 'stream' | undefined;
+  /** Media type from the class's extension, where the method declares a result. */
+  readonly mediaType: string | undefined;
+  /** The folders that hold here, the outermost first. */
+  readonly folders: readonly Folder[];
+  readonly limits: Limits;
+  /** Something comes between the request and the method that may take its time. */
+  readonly waits: boolean;
+  /** Set for a class with CONNECT, whose connections stay open. */
+  readonly socket?: SocketClass;
+  readonly controller: ControllerClass;
+  /** Called on an instance of it. */
+  readonly handler: Handler;
+}
