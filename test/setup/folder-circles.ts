@@ -1,5 +1,5 @@
-// Finds folders that import each other, in a circle of any length. Imports of types count as well: whoever reads one
-// folder of a circle has to read the others.
+// Finds folders, and files, that import each other, in a circle of any length. Imports of types count as well: whoever
+// reads one of a circle has to read the others.
 import { dirname, join } from 'node:path/posix';
 
 /**
@@ -7,7 +7,27 @@ import { dirname, join } from 'node:path/posix';
  * own. One line for each import that is part of a circle, or leads from one circle to another.
  */
 export function findFolderCircles(texts: ReadonlyMap<string, string>): string[] {
-  let left = [...texts].flatMap(([file, text]) => listImports(file, text));
+  return findCircles(texts, (file) => file.split('/', 1)[0] ?? '');
+}
+
+/** The same of files, whatever their folders. */
+export function findFileCircles(texts: ReadonlyMap<string, string>): string[] {
+  return findCircles(texts, (file) => file);
+}
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+  readonly file: string;
+  readonly target: string;
+}
+
+/** `toNode` says what a file is part of. */
+function findCircles(
+  texts: ReadonlyMap<string, string>,
+  toNode: (file: string) => string,
+): string[] {
+  let left = [...texts].flatMap(([file, text]) => listImports(file, text, toNode));
   for (;;) {
     const importing = new Set(left.map(({ from }) => from));
     const imported = new Set(left.map(({ to }) => to));
@@ -18,24 +38,13 @@ export function findFolderCircles(texts: ReadonlyMap<string, string>): string[] 
   return left.map(({ file, target }) => `${file} imports ${target}`);
 }
 
-interface FolderImport {
-  readonly from: string;
-  readonly to: string;
-  readonly file: string;
-  readonly target: string;
-}
-
-function listImports(file: string, text: string): FolderImport[] {
-  const from = toFolder(file);
+function listImports(file: string, text: string, toNode: (file: string) => string): Import[] {
+  const from = toNode(file);
   return [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'(\.{1,2}\/[^']+)'/g)].flatMap(
     ([, path = '']) => {
       const target = join(dirname(file), path);
-      const to = toFolder(target);
+      const to = toNode(target);
       return target.startsWith('../') || to === from ? [] : [{ from, to, file, target }];
     },
   );
-}
-
-function toFolder(file: string): string {
-  return file.split('/', 1)[0] ?? '';
 }

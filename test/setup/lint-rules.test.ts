@@ -8,7 +8,7 @@ import test from 'ava';
 import { storeKindNames, storeKinds } from '../../worker/counters/store-kinds.ts';
 import type { Owner } from '../support/owner.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { findFolderCircles } from './folder-circles.ts';
+import { findFileCircles, findFolderCircles } from './folder-circles.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -89,6 +89,20 @@ test('folders that import each other in a circle are found, by types as well', (
   ]);
 });
 
+test('files that import each other in a circle are found, by types and by what is loaded later', (t) => {
+  const files = {
+    'a/main.ts': "import './a.ts';\n",
+    'a/a.ts': "import type { B } from './b.ts';\nimport { c } from '../b/c.ts';\n",
+    'a/b.ts': "export const load = () => import('./a.ts');\n",
+    'b/c.ts': "import { d } from './d.ts';\nexport const c = d;\n",
+    'b/d.ts': 'export const d = 1;\n',
+  };
+  t.deepEqual(findFileCircles(new Map(Object.entries(files))), [
+    'a/a.ts imports a/b.ts',
+    'a/b.ts imports a/a.ts',
+  ]);
+});
+
 /** The texts of modules by their paths below the folder, without tests. */
 function readSources(folder: string, pattern: string): ReadonlyMap<string, string> {
   const files = globSync(pattern, { cwd: folder }).filter((file) => !file.endsWith('.test.ts'));
@@ -106,6 +120,12 @@ for (const [program, known] of [
     t.deepEqual(findFolderCircles(texts), []);
   });
 }
+
+test('no files import each other in a circle', (t) => {
+  const texts = readSources(root, '{worker,control-plane,shared}/**/*.ts');
+  t.true(texts.has('worker/serving.ts'));
+  t.deepEqual(findFileCircles(texts), []);
+});
 
 /** Lines that compare something with the name of a kind of counter stores, or with a word that BACKEND_TYPE has for it. */
 function findKindComparisons(files: ReadonlyMap<string, string>): string[] {
