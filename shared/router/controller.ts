@@ -1,11 +1,19 @@
 // The base class of all controllers. table.ts turns subclasses into paths.
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
-import type { Socket } from './live/socket.ts';
 import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 
 /** Plain JSON, of the shape that OpenAPI gives it. */
 export type OpenApiDocument = { readonly [name: string]: unknown };
+
+/** A WebSocket as its class sees it, `this.socket`. */
+export interface Socket {
+  /** As JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
+   * slow that more than `limits.queuedBytes` wait for it is cut off. */
+  send(value: unknown): void;
+  /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
+  close(code?: number, reason?: string): void;
+}
 
 export interface ControllerContext {
   readonly request: RoutedRequest;

@@ -5,10 +5,8 @@ import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat, type Format } from './answer/format.ts';
 import { toHeaderList, withHeaders } from './answer/header-list.ts';
-import { answerServer, answerWithoutRoute, toNoContent } from './answer/no-route.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
-import { type BodyArguments, noBody } from './arguments/bind.ts';
 import type { OpenApiDocument } from './controller.ts';
 import {
   type Cors,
@@ -35,11 +33,12 @@ import {
 } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { openSocket, type SocketClass } from './live/open-socket.ts';
-import type { BodyReader } from './request/body.ts';
+import { type BodyArguments, type BodyReader, noBody } from './request/body.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
 import { isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
+import { answerServer, answerWithoutRoute, toNoContent } from './table/no-route.ts';
 import type { ModuleNode, Route } from './table/nodes.ts';
 import { resolvePath } from './table/resolve.ts';
 import { isKnownMethod } from './table/verb.ts';

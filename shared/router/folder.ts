@@ -3,9 +3,8 @@
 import type { Cors } from './cors.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
+import { refuseUnknownNames } from './near-names.ts';
 import type { HeaderList, ResponseLike, RoutedRequest } from './request/request.ts';
-
-import { refuseUnknownNames } from './table/misspelt.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
 

@@ -8,7 +8,7 @@ export { type App, type AppOptions, createApp } from './app.ts';
 export { type ClientOptions, client } from './client/client.ts';
 export type { Answer, Client, Failure, Problem, Success } from './client/client-type.ts';
 export { type Serving, startServing } from './command/serve.ts';
-export { Controller, type ControllerContext } from './controller.ts';
+export { Controller, type ControllerContext, type Socket } from './controller.ts';
 export { type CookieOptions, readCookie, setCookie } from './cookies.ts';
 export type { Cors } from './cors.ts';
 export {
@@ -36,7 +36,6 @@ export {
 } from './guard.ts';
 export { defaultLimits, type Limits } from './limits.ts';
 export { ServerEvent } from './live/server-event.ts';
-export type { Socket } from './live/socket.ts';
 export { fastifyOptions, fastifyPlugin } from './mounts/fastify.ts';
 export { createLambda, type LambdaEvent, type LambdaResult } from './mounts/lambda.ts';
 export { createNodeServer } from './mounts/node-http.ts';

@@ -1,14 +1,14 @@
 // Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
 // type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
-import { closeParts } from './arguments/closed-schema.ts';
+import { closeParts } from './closed-schema.ts';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
+import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
-import { refuseUnknownNames } from './table/misspelt.ts';
 
 type PathEntry = PositionSchema | PathPart;
 

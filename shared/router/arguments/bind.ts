@@ -2,35 +2,17 @@
 // trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
+import { close } from '../closed-schema.ts';
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op } from '../op.ts';
-import type { BodyStream } from '../request/body-stream.ts';
+import { type BodyArguments, noBody } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
 import { validateFields } from '../standard-schema.ts';
-import type { CastOptions, Origin } from './cast.ts';
-import { close } from './closed-schema.ts';
+import type { CastOptions } from './cast.ts';
 import { toDefault } from './declared-schema.ts';
 import { type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
-
-export interface BodyArguments {
-  readonly keywords: Readonly<Keywords>;
-  /** Items of a list, a value that is neither list nor object, or a plain text. */
-  readonly positionals: readonly unknown[];
-  readonly from: Origin;
-  /** The length of the whole body. */
-  readonly bytes: number;
-  /** The body as it came, or while it arrives, of a method that takes it so. */
-  readonly unparsed?: Uint8Array | BodyStream;
-}
-
-export const noBody: BodyArguments = {
-  keywords: noKeywords,
-  positionals: [],
-  from: 'json',
-  bytes: 0,
-};
 
 export interface Binder {
   /** Whether the method takes that many path parts, if its keywords are right. */

@@ -1,6 +1,7 @@
 // Converts text (or JSON of another type) to the type that a schema declares. Strict: a value without a
 // single meaning is refused (behaviour: strict-casts). The compiled schema checks constraints.
 import type Type from 'typebox';
+import type { Origin } from '../request/body.ts';
 import { isUpload } from '../upload.ts';
 
 export type Cast =
@@ -16,10 +17,6 @@ const integer = /^-?\d+$/;
 const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
-
-/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name or a text with
- * commas. XML has only texts too, but nested in objects. */
-export type Origin = 'text' | 'json' | 'xml';
 
 export interface CastOptions {
   readonly from: Origin;

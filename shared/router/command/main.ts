@@ -6,7 +6,7 @@ import { listenForStopSignals } from '../../stop-signals.ts';
 import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
-import { nearestName } from '../table/misspelt.ts';
+import { nearestName } from '../near-names.ts';
 import { choosePrefixes } from '../table/prefix.ts';
 import { toPathText } from '../table/route-list.ts';
 import { createDevelopment } from './development.ts';

@@ -1,16 +1,9 @@
-// A WebSocket as a class of controllers sees it, `this.socket`, and the life of its connection: one instance, whose
-// messages are handled one after another (behaviour: sockets). The socket itself is of the package `ws`.
+// The life of a WebSocket's connection: one instance of its class, whose messages are handled one after another
+// (behaviour: sockets). The socket itself is of the package `ws`.
 import { toErrorResponse } from '../answer/problem.ts';
+import type { Socket } from '../controller.ts';
 import { Stop } from '../errors.ts';
 import type { Connection, SessionLike } from '../request/request.ts';
-
-export interface Socket {
-  /** As JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
-   * slow that more than `limits.queuedBytes` wait for it is cut off. */
-  send(value: unknown): void;
-  /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
-  close(code?: number, reason?: string): void;
-}
 
 export interface SessionOptions {
   /** The id of the request, which stands in the problems that its client is told. */

@@ -1,8 +1,6 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
-import { type BodyArguments, noBody } from '../arguments/bind.ts';
 import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { Xml } from '../xml/xml.ts';
 import { BodyStream } from './body-stream.ts';
 import { parseJson } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
@@ -17,6 +15,28 @@ export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
 
 export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
 
+/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name or a text with
+ * commas. XML has only texts too, but nested in objects. */
+export type Origin = 'text' | 'json' | 'xml';
+
+export interface BodyArguments {
+  readonly keywords: Readonly<Keywords>;
+  /** Items of a list, a value that is neither list nor object, or a plain text. */
+  readonly positionals: readonly unknown[];
+  readonly from: Origin;
+  /** The length of the whole body. */
+  readonly bytes: number;
+  /** The body as it came, or while it arrives, of a method that takes it so. */
+  readonly unparsed?: Uint8Array | BodyStream;
+}
+
+export const noBody: BodyArguments = {
+  keywords: noKeywords,
+  positionals: [],
+  from: 'json',
+  bytes: 0,
+};
+
 export interface BodyReader {
   /** Throws 400, 408, 413 and 415. An empty body is nothing, whatever its type. */
   readBody(request: RequestLike, reading: BodyReading): Promise<BodyArguments>;
@@ -30,7 +50,7 @@ export interface BodyReading {
   /** The limits of the method. */
   readonly limits: Limits;
   /** Where XML is allowed. */
-  readonly xml: Xml | undefined;
+  readonly xml: { readXml(text: string, limits: Limits): unknown } | undefined;
 }
 
 /** Bytes of a body that the method does not take: enough for `{}` and the like. */

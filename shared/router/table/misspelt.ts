@@ -1,5 +1,6 @@
 // Names on a controller that are nearly those that mean something: a misspelt verb would be a method that nobody
 // reaches, a misspelt static a guard that nobody asks (behaviour: misspelt-names).
+import { isNear, nearestName } from '../near-names.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml'];
@@ -54,36 +55,7 @@ function meantStatic(name: string): string | undefined {
   return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
 }
 
-/** Throws a TypeError for a member that means nothing: it would be lost without a word. */
-export function refuseUnknownNames(what: string, given: object, known: object): void {
-  for (const name of Object.keys(given)) {
-    if (Object.hasOwn(known, name)) continue;
-    const meant = nearestName(name, Object.keys(known));
-    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    throw new TypeError(`${what}: ${name} means nothing${hint}`);
-  }
-}
-
-/** The name that was meant, which may be the same; undefined where none is near. */
-export function nearestName(given: string, known: readonly string[]): string | undefined {
-  return known.find((name) => name.length > 3 && isNear(given, name));
-}
-
 /** Whether a private module was to be `_folder`: its guard would be missing. */
 export function isNearlyFolder(module: string): boolean {
   return module.startsWith('_') && isNear(module, '_folder');
-}
-
-/** Whether one letter is missing, too many or another one, or two neighbours have changed places. */
-function isNear(given: string, meant: string): boolean {
-  if (Math.abs(given.length - meant.length) > 1) return false;
-  let same = 0;
-  while (same < given.length && given[same] === meant[same]) same += 1;
-  const [a, b] = [given.slice(same), meant.slice(same)];
-  return (
-    a.slice(1) === b.slice(1) ||
-    a.slice(1) === b ||
-    a === b.slice(1) ||
-    (a[0] === b[1] && a[1] === b[0] && a.slice(2) === b.slice(2))
-  );
 }

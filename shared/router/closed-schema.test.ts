@@ -1,7 +1,7 @@
 import test from 'ava';
 import Type from 'typebox';
+import { createSchemaCompiler } from './arguments/schema.ts';
 import { close } from './closed-schema.ts';
-import { createSchemaCompiler } from './schema.ts';
 
 const { compile } = createSchemaCompiler();
 const name = Type.Object({ name: Type.String() });
