@@ -173,7 +173,9 @@ function toWarning({ group, count, agreements }: AgreementsJson): string {
 
 /** A store that is not reached, where the verdict is about the last revision that was seen. */
 function toUnseenTexts({ verdict, store }: StatusJson): string[] {
-  if (store.reachable || !['invalid', 'held_back', 'taken_back'].includes(verdict)) return [];
+  // Where an answer says nothing of its store, there is nothing to warn of.
+  const isAway = store?.reachable === false;
+  if (!isAway || !['invalid', 'held_back', 'taken_back'].includes(verdict)) return [];
   const { description, failingSince, error } = store;
   const since = failingSince === null ? '' : ` since ${failingSince}`;
   const text = `${description} has not been reached${since} (${error ?? 'no reason is known'}): whether there is a newer revision is not known`;
