@@ -31,7 +31,8 @@ try {
   }
   cpSync(join(root, 'compose', 'package', 'README.md'), join(folder, 'README.md'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
-  writeFileSync(join(folder, 'sbom.cdx.json'), createSbom(root, [npm, ...first]));
+  const sbom = JSON.parse(createSbom(root, [npm, ...first]));
+  writeFileSync(join(folder, 'sbom.cdx.json'), JSON.stringify(sbom));
   const { status } = spawnSync(npm, [...first, 'pack', folder, ...process.argv.slice(2)], {
     stdio: 'inherit',
     cwd: process.env.INIT_CWD ?? root,
