@@ -47,8 +47,8 @@ function remember(answer: Known): void {
   if (known.size > mostKnown && oldest !== undefined) known.delete(oldest);
 }
 
-/** `question` undefined: nothing is asked. `on`: the events that say there is news. After a failure every event does: the
- * control plane answers again. */
+/** `question` undefined: nothing is asked. `on`: the events that say there is news. A question without an answer is asked
+ * again every five seconds as well, with the figures; one that was refused would be refused again. */
 export function useResource<Value>(
   question: Question | undefined,
   ...on: readonly LiveEvent[]
@@ -60,7 +60,7 @@ export function useResource<Value>(
   const asking = useRef<AbortController | undefined>(undefined);
   /** There was news while an answer was on its way, which may not have it. */
   const isOld = useRef(false);
-  const hasFailed = useRef(false);
+  const isUnanswered = useRef(false);
 
   const load = useCallback(async () => {
     if (question === undefined || key === undefined) return;
@@ -74,7 +74,7 @@ export function useResource<Value>(
       isOld.current = false;
       const next = await toAnswer<Value>(question, signal);
       if (signal.aborted) return;
-      hasFailed.current = !next.ok;
+      isUnanswered.current = !next.ok && (next.status === 0 || next.status >= 500);
       setFailure(next.ok ? undefined : { key, trouble: next });
       if (!next.ok) continue;
       const given = { key, value: next.value, atMs: Date.now() };
@@ -87,7 +87,8 @@ export function useResource<Value>(
   useEffect(() => {
     void load();
     const leave = listen((events) => {
-      if (hasFailed.current || on.some((event) => events.has(event))) void load();
+      const isDue = isUnanswered.current && events.has('figures');
+      if (isDue || on.some((event) => events.has(event))) void load();
     });
     return () => {
       leave();
