@@ -1,7 +1,12 @@
 // Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
 // not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
-import { describeShape, describeTime, windowSecondsOf } from '../shared/rules/limit-shape.ts';
+import {
+  describeShape,
+  describeTime,
+  toNumberText,
+  windowSecondsOf,
+} from '../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeRules } from '../shared/rules/lookup/placed-rule.ts';
 import type { Entry, Limit, Match, RuleSet } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
@@ -209,7 +214,7 @@ function describeLimit(limit: Limit | undefined, other: Limit | undefined): stri
   const rate =
     (limit.requestsPerUnit * (isShorter ? windowSecondsOf(other) : 0)) / windowSecondsOf(limit);
   const per = isShorter ? describeTime(other) : '';
-  const same = isShorter ? ` (${Number(rate.toPrecision(4))} per ${per})` : '';
+  const same = isShorter ? ` (${toNumberText(Number(rate.toPrecision(4)))} per ${per})` : '';
   return `${describeShape(limit)}${same}${mode}`;
 }
 

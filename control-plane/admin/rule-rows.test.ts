@@ -25,7 +25,7 @@ test('a rule has the owner of the one above it, its limit in words, and its plac
     rows.map(({ rule, owner, limits, modes, line }) => [rule, owner, limits, modes, line]),
     [
       ['d.plan_free', 'sales', [], [], 3],
-      ['d.plan_free.user', 'sales', ['3 per minute (each-user)'], ['shadow_mode'], 7],
+      ['d.plan_free.user', 'sales', ['3 per minute, named each-user'], ['shadow_mode'], 7],
       ['d.guest', null, ['unlimited'], [], 10],
     ],
   );
@@ -43,6 +43,34 @@ test('a rule is found by its name, limit, mode, owner and file, in any case', (t
   t.deepEqual(found('sales'), ['d.plan_free', 'd.plan_free.user']);
   t.is(found('d.yaml').length, 3);
   t.deepEqual(found('nothing'), []);
+});
+
+test('limits read as operators write them', (t) => {
+  const texts = (limits: string) => {
+    const parsed = parseRuleDocument(
+      `domain: d\ndescriptors:\n  - key: k\n    rate_limits: ${limits}\n`,
+      'd.yaml',
+    );
+    return rowsOf(
+      'd',
+      placedRules(parsed.document ? [parsed.document] : []).get('d') ?? [],
+    ).flatMap((row) => row.limits);
+  };
+  t.deepEqual(
+    texts(`
+      - { unit: minute, requests_per_unit: 40000, algorithm: token_bucket }
+      - { unit: second, requests_per_unit: 5, algorithm: token_bucket, burst: 1000 }
+      - { unit: day, requests_per_unit: 2000000, algorithm: sliding_window }
+      - { unit: week, requests_per_unit: 9, algorithm: sliding_window, count_over_limit: true }
+      - { unit: hour, unit_multiplier: 6, requests_per_unit: 1200 }`),
+    [
+      '40,000 per minute (token bucket, burst 40,000)',
+      '5 per second (token bucket, burst 1,000)',
+      '2,000,000 per day (sliding window)',
+      '9 per week (sliding window, counts hits over the limit)',
+      '1,200 per 6 hours',
+    ],
+  );
 });
 
 test('the same documents are placed once', (t) => {

@@ -108,7 +108,7 @@ function addRows(
 }
 
 function describe(block: RateLimitBlock): string {
-  const named = block.name === '' ? '' : ` (${block.name})`;
+  const named = block.name === '' ? '' : `, named ${block.name}`;
   return `${block.unlimited ? 'unlimited' : describeShape(block)}${named}`;
 }
 

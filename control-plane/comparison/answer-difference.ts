@@ -1,5 +1,6 @@
 // The differences between two services' answers to one request.
 import { isDeepStrictEqual } from 'node:util';
+import { toNumberText } from '../../shared/rules/limit-shape.ts';
 import type {
   DescriptorStatusMessage,
   HeaderValueMessage,
@@ -124,7 +125,7 @@ function toCodeName(code: number | undefined): string {
 function toLimitText({ currentLimit }: DescriptorStatusMessage): string {
   if (!currentLimit) return none;
   const { name = '', requestsPerUnit = 0, unit = 0 } = currentLimit;
-  const text = `${requestsPerUnit} per ${unitNames[unit] ?? unit}`;
+  const text = `${toNumberText(requestsPerUnit)} per ${unitNames[unit] ?? unit}`;
   return name === '' ? text : `${text} (${name})`;
 }
 

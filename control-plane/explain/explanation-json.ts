@@ -1,6 +1,6 @@
 // An explanation for programs. The shape is stable: fields may be added, but not changed or removed.
 
-import { type Algorithm, listShape } from '../../shared/rules/limit-shape.ts';
+import { type Algorithm, describeShape, listShape } from '../../shared/rules/limit-shape.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
@@ -92,6 +92,7 @@ export function toLimitJson(limit: Limit) {
   return {
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     unit: unit ?? null,
+    text: unlimited ? 'unlimited' : describeShape(limit),
     ...(Object.fromEntries(listShape(limit)) as ShapeJson),
     unlimited,
     name: name || null,

@@ -116,17 +116,24 @@ export function describeTime({
   return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier} ${unit}s`;
 }
 
-/** `100 per minute`, `100 per 5 minutes`, with the algorithm where it is another. */
+const digits = new Intl.NumberFormat('en');
+
+/** `40,000`. */
+export function toNumberText(value: number): string {
+  return digits.format(value);
+}
+
+/**
+ * A limit as operators write it, in messages, commands and the console: `100 per 5 minutes`, `2,000,000 per day (sliding
+ * window)`, `40,000 per minute (token bucket, burst 40,000)`.
+ */
 export function describeShape(shape: LimitShape): string {
   const { requestsPerUnit, algorithm, burst, countOverLimit } = shape;
-  const time = describeTime(shape);
-  const counts = countOverLimit ? '; what is over is counted' : '';
-  switch (algorithm) {
-    case 'fixed_window':
-      return `${requestsPerUnit} per ${time}`;
-    case 'sliding_window':
-      return `${requestsPerUnit} per ${time}, sliding: also across the ends of windows${counts}`;
-    case 'token_bucket':
-      return `on average ${requestsPerUnit} per ${time}, at once up to ${burst ?? requestsPerUnit}${counts}`;
-  }
+  const details = [
+    ...(algorithm === 'fixed_window' ? [] : [algorithm.replace('_', ' ')]),
+    ...(algorithm === 'token_bucket' ? [`burst ${toNumberText(burst ?? requestsPerUnit)}`] : []),
+    ...(algorithm !== 'fixed_window' && countOverLimit ? ['counts hits over the limit'] : []),
+  ];
+  const rate = `${toNumberText(requestsPerUnit)} per ${describeTime(shape)}`;
+  return details.length === 0 ? rate : `${rate} (${details.join(', ')})`;
 }

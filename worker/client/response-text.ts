@@ -1,5 +1,6 @@
 // A response in words, for people: the answer first, then a line for each descriptor.
 import { commandLine } from '../../shared/command-line.ts';
+import { toNumberText } from '../../shared/rules/limit-shape.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { unitFromNumber } from '../../shared/rules/unit.ts';
 import type {
@@ -67,7 +68,7 @@ function toStatus(status: DescriptorStatusMessage): string {
   const unit = unitFromNumber(limit.unit ?? 0) ?? `unit ${limit.unit ?? 0}`;
   const name = limit.name ? ` (${limit.name})` : '';
   const resets = reset ? `, resets in ${reset.seconds ?? 0} s` : '';
-  return `${answer}, limit ${limit.requestsPerUnit ?? 0} per ${unit}${name}, ${remaining} remaining${resets}`;
+  return `${answer}, limit ${toNumberText(limit.requestsPerUnit ?? 0)} per ${unit}${name}, ${remaining} remaining${resets}`;
 }
 
 function isWithoutLimit({ currentLimit, limitRemaining }: DescriptorStatusMessage): boolean {

@@ -92,16 +92,10 @@ export function Descriptor({
 }
 
 function toLimitText({
-  requestsPerUnit,
-  unit,
-  unlimited,
+  text,
   name,
-  ...shape
 }: NonNullable<ExplainedDescriptorJson['match']>['limit']): string {
-  if (unlimited) return 'Unlimited';
-  const time = shape.unit_multiplier === undefined ? unit : `${shape.unit_multiplier} ${unit}s`;
-  const how = shape.algorithm === undefined ? '' : `, ${shape.algorithm.replaceAll('_', ' ')}`;
-  return `${requestsPerUnit} per ${time}${how}${name === null ? '' : `, named ${toShown(name)}`}`;
+  return toSentence(name === null ? text : `${text}, named ${name}`);
 }
 
 /** Undefined when something is missing. */

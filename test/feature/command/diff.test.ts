@@ -72,7 +72,7 @@ const steps: readonly [what: string, before: string, after: string, change: stri
     'the same rate in another window',
     limited('unit: second, requests_per_unit: 1'),
     limited('unit: hour, requests_per_unit: 3600'),
-    'window_changed: k=: 1 per second (3600 per hour) -> 3600 per hour',
+    'window_changed: k=: 1 per second (3,600 per hour) -> 3,600 per hour',
   ],
   ['a limit of 0', perHour(5), perHour(0), 'blocked: k=: 5 per hour -> 0 per hour, all blocked'],
   [

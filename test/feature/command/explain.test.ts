@@ -194,6 +194,7 @@ test('the JSON has the levels, the rule and the keys', async (t) => {
       },
       limit: {
         requestsPerUnit: 10,
+        text: '10 per minute',
         unit: 'minute',
         unlimited: false,
         name: null,
