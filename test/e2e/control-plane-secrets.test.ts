@@ -111,7 +111,7 @@ async function useAdminApi(
         method: method.toUpperCase(),
         headers: { 'content-type': 'application/json', ...headers },
         ...(/post|put|patch/.test(method) && { body: '{"yaml": 1}' }),
-        signal: AbortSignal.timeout(20_000),
+        signal: AbortSignal.timeout(60_000),
       });
       note(`${method} ${target} ${answer.status} ${JSON.stringify([...answer.headers])}`);
       note(await readAnswer(answer));

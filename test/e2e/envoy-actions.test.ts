@@ -46,12 +46,12 @@ test('what check takes Envoy to send is what Envoy sends', async (t) => {
     for (const path of ['/?q=1', '/per-route']) {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
         headers: { 'x-customer': 'ada' },
-        signal: AbortSignal.timeout(30_000),
+        signal: AbortSignal.timeout(60_000),
       });
       await answer.body?.cancel();
     }
     const url = `http://127.0.0.1:${worker.ports.debug}/unmatched`;
-    return (await fetch(url, { signal: AbortSignal.timeout(30_000) })).text();
+    return (await fetch(url, { signal: AbortSignal.timeout(60_000) })).text();
   };
   const missing = (page: string) => {
     const domains = page.split(/^domain /m);

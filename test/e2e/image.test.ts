@@ -112,7 +112,7 @@ test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t
     checkHealth({ PORT: String(worker.ports.http), RATELANE_ADMIN_ADDRESS: ':1' });
   t.like(await check(), { code: 0 });
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(30_000), 0);
+  t.is(await worker.waitForEnd(60_000), 0);
   t.like(await check(), { code: 1 });
 });
 
@@ -175,7 +175,7 @@ for (const deployment of gatewayDeployments) {
         t.regex(await numbers.text(), /^ratelimit_mapped_total_hits\{domain="shop"\} 2$/m);
       }
       worker.signal('SIGTERM');
-      t.is(await worker.waitForEnd(30_000), 0);
+      t.is(await worker.waitForEnd(60_000), 0);
     },
   );
 }

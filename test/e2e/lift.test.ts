@@ -1,6 +1,7 @@
 // A limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
 // control plane is there.
 import test from 'ava';
+import { runInProcess } from '../support/command-run.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
@@ -108,9 +109,7 @@ test('while a revision is on trial a lift is refused, since it would end that', 
 });
 
 test('the command says what a lift lacks before it asks anybody', async (t) => {
-  const controlPlane = await createControlPlaneProcess(t, { flags: [] });
-  const lift = (...more: string[]) =>
-    controlPlane.run('counters', 'lift', '--domain', 'd', '--descriptor', 'k=v', ...more);
+  const asked = ['--domain', 'd', '--descriptor', 'k=v'];
   const why = ['--reason', 'x'];
   const needsEnd =
     'error: counters lift needs an end: one of --for DURATION, --until TIME and --end\n';
@@ -123,10 +122,9 @@ test('the command says what a lift lacks before it asks anybody', async (t) => {
       'error: counters lift is for all workers: leave out --worker\n',
     ],
   ] as const) {
-    const { exitCode, stderr } = await lift(...args);
-    t.deepEqual({ exitCode, stderr }, { exitCode: 2, stderr: text });
+    const lift = await runInProcess(['counters', 'lift', ...asked, ...args]);
+    t.deepEqual(lift, { code: 2, out: '', err: text });
   }
-  const reset = ['--domain', 'd', '--descriptor', 'k=v', '--reason', 'x', '--for', '1h'];
-  const wrong = await controlPlane.run('counters', 'reset', ...reset);
-  t.is(wrong.stderr, 'error: --for, --until and --end belong to counters lift\n');
+  const { err } = await runInProcess(['counters', 'reset', ...asked, ...why, '--for', '1h']);
+  t.is(err, 'error: --for, --until and --end belong to counters lift\n');
 });

@@ -129,7 +129,7 @@ test.serial('a worker decides, is asked by the client, and ends with 0 on SIGTER
   const arguments_ = (await readFile(`/proc/${worker.pid}/cmdline`, 'utf8')).split('\0');
   t.deepEqual(arguments_.slice(1, 1 + workerNodeFlags.length), [...workerNodeFlags]);
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(30_000), 0);
+  t.is(await worker.waitForEnd(60_000), 0);
 });
 
 test.serial('a worker of several processes decides', async (t) => {

@@ -1,20 +1,40 @@
-// A revision on its way to the workers in steps: the control plane and its commands as people run them, with
-// workers that are streams of the test's own.
-import test from 'ava';
+// A revision on its way to the workers in steps: the control plane and its commands as people run them, with workers
+// that are streams of the test's own, and once with real ones and their traffic.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
+import { createGitRepository } from '../support/git-repository.ts';
+import { startPacedCalls } from '../support/paced-calls.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { startWorkerProcess } from '../support/worker-process.ts';
+
+const plan = ['--rollout', 'canary=10%,hold=1h'];
+
+async function startPlane(t: ExecutionContext, ...source: readonly string[]) {
+  const controlPlane = await createControlPlaneProcess(t, { flags: [...source, ...plan] });
+  await controlPlane.start();
+  const port = Number(controlPlane.xdsAddress.split(':')[1]);
+  return {
+    controlPlane,
+    /** Resolves when all have rules with this text. */
+    async connectAll(count: number, text: string) {
+      const workers = Array.from({ length: count }, (_, index) =>
+        connectWorker(t, port, `w-${index}`),
+      );
+      await eventually(`all have the ${text}`, () => workers.every(({ sees }) => sees(text)));
+      return { workers, having: (what: string) => workers.filter(({ sees }) => sees(what)).length };
+    },
+  };
+}
 
 test('of a revision that workers refuse, one of ten ever sees anything, and people are told why', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
-  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
-  const controlPlane = await createControlPlaneProcess(t, { flags });
-  await controlPlane.start();
-  const port = Number(controlPlane.xdsAddress.split(':')[1]);
-  const workers = Array.from({ length: 10 }, (_, index) => connectWorker(t, port, `w-${index}`));
-  await eventually('all have the first', () => workers.every(({ sees }) => sees('first')));
+  const { controlPlane, connectAll } = await startPlane(t, '--config-dir', rules.path);
+  const { workers, having } = await connectAll(10, 'first');
 
   rules.write('a.yaml', ruleText('refused', 1));
   const waited = await controlPlane.run('status', '--wait', '--timeout', '60s');
@@ -23,7 +43,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
     waited.stdout,
     /was taken back: worker 'w-\d' refuses it: no such unit; 1 worker had it: revision [0-9a-f]{12} stays in force/,
   );
-  await eventually('it has the first again', () => workers.every(({ sees }) => sees('first')));
+  await eventually('it has the first again', () => having('first') === 10);
   t.is(workers.filter(({ seen }) => seen.some((each) => each.includes('refused'))).length, 1);
   t.regex(controlPlane.output(), /is not served.*taken back: worker 'w-\d' refuses it/);
 
@@ -32,7 +52,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
     const { stdout } = await controlPlane.run('rollout', 'status');
     return /: step 1 of 2, (holding|silent), 1 of 1 worker has it, 9 others do not/.test(stdout);
   });
-  t.is(workers.filter(({ sees }) => sees('second')).length, 1);
+  t.is(having('second'), 1);
   const { newest, inForce } = (await controlPlane.fetch('/status')).body;
   const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
@@ -54,7 +74,7 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   t.deepEqual(auditOf('abort the rollout: wrong file')?.slice(1), [inForce.id, newest.id]);
 
   rules.write('a.yaml', ruleText('third', 1));
-  await eventually('one has the third', () => workers.some(({ sees }) => sees('third')));
+  await eventually('one has the third', () => having('third') > 0);
   const promoted = await controlPlane.run('rollout', 'promote', '--reason', 'seen by eye');
   t.is(promoted.exitCode, 0, promoted.stderr);
   t.regex(
@@ -65,34 +85,108 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   t.is(status.exitCode, 0, status.stdout);
   const third = (await controlPlane.fetch('/status')).body.inForce.id;
   t.deepEqual(auditOf('promote the rollout: seen by eye')?.slice(1), [third, inForce.id]);
-  t.true(workers.every(({ sees }) => sees('third')));
+  t.is(having('third'), 10);
+
+  const files = createRulesFolder(t);
+  files.write('a.yaml', ruleText('fourth', 1));
+  const now = (...more: string[]) => controlPlane.run('push', files.path, '--now', ...more);
+  const silent = await now();
+  t.is(silent.exitCode, 2);
+  t.regex(silent.stderr, /rollout now: the message has to say why/);
+  t.is((await now('--supersede')).exitCode, 2);
+  const pushed = await now('--message', 'the shop is down', '--wait');
+  t.is(pushed.exitCode, 0, pushed.stdout + pushed.stderr);
+  t.is(having('fourth'), 10, 'an emergency goes to everybody at once');
   t.is(await controlPlane.end('SIGTERM'), 0);
 });
 
-test('an emergency goes to everybody at once, and says why', async (t) => {
-  const rules = createRulesFolder(t);
-  const files = createRulesFolder(t);
-  rules.write('a.yaml', ruleText('first', 1));
-  files.write('a.yaml', ruleText('second', 1));
-  const flags = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
-  const controlPlane = await createControlPlaneProcess(t, { flags });
-  await controlPlane.start();
-  const port = Number(controlPlane.xdsAddress.split(':')[1]);
-  const workers = ['a', 'b', 'c'].map((id) => connectWorker(t, port, id));
-  await eventually('all have the first', () => workers.every(({ sees }) => sees('first')));
-  const silent = await controlPlane.run('push', files.path, '--now');
-  t.is(silent.exitCode, 2);
-  t.regex(silent.stderr, /rollout now: the message has to say why/);
-  const both = await controlPlane.run('push', files.path, '--now', '--supersede');
-  t.is(both.exitCode, 2);
-  const pushed = await controlPlane.run(
-    'push',
-    files.path,
-    '--now',
-    '-m',
-    'the shop is down',
-    '--wait',
+const shopRules = (requestsPerYear: number) => `domain: shop
+descriptors:
+  - key: customer
+    rate_limit: { unit: year, requests_per_unit: ${requestsPerYear} }
+`;
+
+test('a revision that refuses nearly everything reaches one worker of three, and is taken back by itself', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('shop.yaml', shopRules(1_000_000));
+  const { controlPlane } = await startPlane(t, '--config-dir', folder.path);
+  const workers = await Promise.all(
+    ['w-1', 'w-2', 'w-3'].map((id) =>
+      startWorkerProcess(t, {
+        readyTimeoutMs: 60_000,
+        env: {
+          BACKEND_TYPE: 'memory',
+          CONFIG_TYPE: 'GRPC_XDS_SOTW',
+          CONFIG_GRPC_XDS_NODE_ID: id,
+          CONFIG_GRPC_XDS_SERVER_URL: controlPlane.xdsAddress,
+        },
+      }),
+    ),
   );
-  t.is(pushed.exitCode, 0, pushed.stdout + pushed.stderr);
-  t.true(workers.every(({ sees }) => sees('second')));
+  const descriptors = [{ entries: [{ key: 'customer', value: 'ada' }] }];
+  const loads = await Promise.all(
+    workers.map(({ ports }) => startPacedCalls(ports.grpc, 50, [{ domain: 'shop', descriptors }])),
+  );
+  for (const load of loads) t.teardown(load.stop);
+  folder.write('shop.yaml', shopRules(1));
+  const waited = await controlPlane.run('status', '--wait', '--timeout', '60s');
+  t.is(waited.exitCode, 4, waited.stderr);
+  t.regex(
+    waited.stdout,
+    /was taken back: over limit \d+\.\d % where it is, 0\.0 % elsewhere \(\d+ decisions with it, \d+ without\); 1 worker had it/,
+  );
+  await eventually('all decide by the first rules again', () =>
+    loads.every(({ calls }) => calls.at(-1)?.answer === 'OK'),
+  );
+  const refused = loads.filter(({ calls }) => calls.some(({ answer }) => answer === 'OVER_LIMIT'));
+  t.is(refused.length, 1, 'two workers never saw it');
 });
+
+/** Pushes of the rules, and of the record, wait until `go` is there, for 60 s at most. */
+const slowHook = `#!/bin/sh
+for second in $(seq 600); do
+  [ -e go ] && exit 0
+  sleep 0.1
+done
+`;
+/** The record is written all the same. */
+const refusingHook = `#!/bin/sh
+while read -r before after ref; do
+  case "$ref" in refs/heads/*) echo 'the branch is protected'; exit 1;; esac
+done
+`;
+
+for (const [what, hook, undo, exitCode] of [
+  ['takes long for pushes', slowHook, 'push', 0],
+  ['refuses pushes', refusingHook, 'rollback', 2],
+] as const) {
+  test(`a Git host that ${what} keeps no revision with the workers on trial that a ${undo} undoes`, async (t) => {
+    const repository = createGitRepository(t);
+    repository.push({ 'a.yaml': ruleText('good', 1) });
+    const { controlPlane, connectAll } = await startPlane(t, '--git', repository.url);
+    const { having } = await connectAll(3, 'good');
+    repository.push({ 'a.yaml': ruleText('bad', 1) });
+    await controlPlane.fetch('/status?look=true');
+    await eventually('one has it', () => having('bad') === 1);
+    const rules = createRulesFolder(t);
+    rules.write('a.yaml', ruleText('good', 1));
+    writeFileSync(join(repository.path, 'hooks', 'pre-receive'), hook, { mode: 0o755 });
+    const base = (await controlPlane.fetch('/status')).body.inForce.id;
+    let isAnswered = false;
+    const answer = controlPlane.run(undo, { push: rules.path, rollback: base }[undo]);
+    void answer.finally(() => {
+      isAnswered = true;
+    });
+    await eventually('all have the good one', () => having('good') === 3);
+    if (hook === slowHook) t.false(isAnswered, 'the push is still under way');
+    writeFileSync(join(repository.path, 'go'), '');
+    const answered = await answer;
+    t.is(answered.exitCode, exitCode, answered.stderr);
+    if (hook === slowHook) return;
+    t.regex(answered.stderr, /the branch is protected/);
+    await eventually('status says so', async () => {
+      const { text } = (await controlPlane.fetch('/status')).body;
+      return /taken back: undone by local: Roll back to [0-9a-f]{12}: revision/.test(text);
+    });
+  });
+}

@@ -40,7 +40,7 @@ function shownName(port: number, client: { cert: string; key: string }) {
     });
     socket.on('error', () => {});
     socket.once('close', () => resolve(undefined));
-    socket.setTimeout(30_000, () => {
+    socket.setTimeout(60_000, () => {
       reject(new Error('the server neither says anything nor closes'));
       socket.destroy();
     });

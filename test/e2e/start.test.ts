@@ -43,7 +43,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     t.teardown(
       () => child.exitCode === null && child.signalCode === null && signalGroup('SIGQUIT'),
     );
-    await eventually('the invitation', () => output.includes('Ctrl-C stops'), 60_000);
+    await eventually('the invitation', () => output.includes('Ctrl-C stops'));
     const { length } = output;
     signalGroup(signal);
     t.is(await ended, 0);
@@ -53,7 +53,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
 test('npm start -- --help says what it starts, and where that can be changed, and starts nothing', async (t) => {
   const args = ['compose/start.ts', '--help'];
-  const { stdout, stderr } = await run(process.execPath, args, { cwd: root, timeout: 20_000 });
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: root, timeout: 60_000 });
   t.is(stderr, '');
   for (const name of Object.keys(await freePorts())) {
     t.regex(stdout, new RegExp(`^ {2}${name} `, 'm'));
@@ -61,7 +61,7 @@ test('npm start -- --help says what it starts, and where that can be changed, an
   t.notRegex(stdout, /level=/);
   const other = run(process.execPath, ['compose/start.ts', '--port=1'], {
     cwd: root,
-    timeout: 20_000,
+    timeout: 60_000,
   });
   const { code, stderr: told } = (await t.throwsAsync(other)) as Error & {
     code: number;
@@ -99,7 +99,7 @@ test('the printed commands give what is printed beside them', async (t) => {
     child.kill('SIGKILL');
     await ended;
   });
-  await eventually('the invitation', () => output.includes('Ctrl-C stops'), 60_000);
+  await eventually('the invitation', () => output.includes('Ctrl-C stops'));
   t.notRegex(output, /level=(?:warning|error)/, 'all is well with our own sample');
   t.regex(output, /level=info msg="Successfully loaded new configuration: /);
 

@@ -38,7 +38,7 @@ for (const processes of ['1', '2']) {
       const isShown = async () => {
         const answer = await fetch(`http://127.0.0.1:${port}/`, {
           headers: { 'x-customer': 'ada' },
-          signal: AbortSignal.timeout(30_000),
+          signal: AbortSignal.timeout(60_000),
         });
         await answer.body?.cancel();
         t.is(answer.status, 200, 'it passes, which is the fault');

@@ -271,7 +271,7 @@ for (const [what, type, store] of [
     await reachesDebugPort(worker);
     await eventually('the store is said to refuse', () => /AUTH: /.test(worker.output()));
     await readPages(run, worker, pages);
-    t.is(await worker.waitForEnd(40_000), 1);
+    t.is(await worker.waitForEnd(60_000), 1);
     await run.search(worker);
   });
 }
@@ -372,7 +372,7 @@ for (const [what, toEnvironment, words] of unstarted) {
   test.serial(`a start that fails by settings ${what}`, async (t) => {
     const run = begin(t);
     const worker = await run.start(toEnvironment(run));
-    t.is(await worker.waitForEnd(30_000), 1);
+    t.is(await worker.waitForEnd(60_000), 1);
     t.regex(worker.output(), words);
     await run.search(worker);
   });
@@ -387,10 +387,10 @@ test.serial('a defect that ends the process, and the help', async (t) => {
     BACKEND_TYPE: 'memory',
     NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
   });
-  t.is(await worker.waitForEnd(30_000), 1);
+  t.is(await worker.waitForEnd(60_000), 1);
   t.regex(worker.output(), /a defect/);
   await run.search(worker);
   const help = await spawnWorkerProcess(t, { env, arguments: ['--help'] });
-  t.is(await help.waitForEnd(30_000), 0);
+  t.is(await help.waitForEnd(60_000), 0);
   await run.search(help);
 });

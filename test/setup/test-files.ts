@@ -20,7 +20,6 @@ const serverFolders = [
 /** Tests that break something for seconds and watch who waits how long: mostly idle, with bounds that
  * leave room for a busy machine, so that some of them run at once. */
 const outages = [
-  'test/e2e/outage.test.ts',
   'test/faults/control-plane.test.ts',
   'test/faults/git.test.ts',
   'test/faults/memcached.test.ts',
