@@ -6,7 +6,7 @@ import { openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { type Limiter, limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts, toArguments } from '../../worker/counters/redis/limiter-scripts.ts';
-import type { CounterStore, Hit, LimiterWindow } from '../../worker/counters/store.ts';
+import type { CounterStore, Hit, LimiterHit, LimiterWindow } from '../../worker/counters/store.ts';
 import { takeHit } from '../../worker/counters/store.ts';
 import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
 import { findTool } from '../support/installed-tool.ts';
@@ -110,7 +110,7 @@ async function compare(
       const isCounted = !isOver || limiter.countsOver;
       t.is(hit.after, isCounted ? after : after + asked, JSON.stringify({ limiter, list, index }));
       t.is(asked >= 0 && hit.after > hit.limit, isOver);
-      t.true(hit.resetSeconds >= 1);
+      t.true((hit.limiter?.resetSeconds ?? 0) >= 1);
     }
   }
 }
@@ -164,7 +164,7 @@ test('in Redis, each decision is the model’s', async (t) => {
         );
         const counter = openLimiterCounter(limiter, (reply as RedisReply[]).map(Number));
         const hits = step.hits.map((number) => toHit(window, number));
-        for (const hit of hits) takeHit(counter, hit, hit.hits);
+        for (const hit of hits) takeHit(counter, hit, hit.limiter as LimiterHit, hit.hits);
         return hits;
       });
     }),

@@ -8,6 +8,7 @@ import {
   type CountRequest,
   type Hit,
   type LimiterWindow,
+  toLimiterHit,
   toMapKey,
 } from '../../worker/counters/store.ts';
 
@@ -48,11 +49,8 @@ export function createHit(options: HitOptions): Hit {
     unit: options.unit ?? 'hour',
     descriptorIndex: options.descriptorIndex ?? 0,
     after: -1,
-    limiter: options.limiter,
+    limiter: options.limiter && toLimiterHit(options.limiter),
     lease: options.lease,
-    resetSeconds: -1,
-    closedSeconds: -1,
-    windowLeftMs: -1,
   };
 }
 

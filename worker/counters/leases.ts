@@ -85,8 +85,9 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
    * would never have been there: they are dropped. */
   function dropOverflow(lease: Lease, nowMs: number): void {
     const { limit, limiter } = lease.hit;
-    if (limiter?.algorithm !== 'token_bucket' || lease.left === 0) return;
-    const refilled = ((nowMs - lease.sentMs) * limiter.limit) / (limiter.windowSeconds * 1_000);
+    if (limiter?.window.algorithm !== 'token_bucket' || lease.left === 0) return;
+    const { window } = limiter;
+    const refilled = ((nowMs - lease.sentMs) * window.limit) / (window.windowSeconds * 1_000);
     const room = limit - lease.remaining - Math.ceil(refilled);
     lease.left = Math.max(0, Math.min(lease.left, room));
   }
@@ -96,8 +97,8 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     hit.after = lease.hit.limit - lease.remaining - lease.left;
     if (hit.limiter !== undefined) {
       const passed = Math.floor((nowMs - lease.sentMs) / 1_000);
-      hit.resetSeconds = Math.max(1, lease.hit.resetSeconds - passed);
-      hit.closedSeconds = 0;
+      hit.limiter.resetSeconds = Math.max(1, (lease.hit.limiter?.resetSeconds ?? 0) - passed);
+      hit.limiter.closedSeconds = 0;
     }
     fromLease.add(1);
     // A request is never settled from inside `count`.
@@ -115,7 +116,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     const sentMs = clock.monotonicMs();
     send(request, hit, hit.hits, (error, sent) => {
       if (error === undefined) {
-        copyAnswer(sent, hit);
+        hit.after = sent.after;
         if (lease === undefined) begin(sent, sentMs);
       }
       request.settle(error);
@@ -146,7 +147,8 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   }
 
   /** The store answered later than `sentMs`, so its window does not end before this. */
-  function findWindowEnd({ windowLeftMs }: Hit, sentMs: number): number {
+  function findWindowEnd({ limiter }: Hit, sentMs: number): number {
+    const windowLeftMs = limiter?.windowLeftMs ?? -1;
     return windowLeftMs < 0 ? Number.POSITIVE_INFINITY : sentMs + windowLeftMs;
   }
 
@@ -185,13 +187,13 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
       const left = kept + granted - hit.hits;
       if (left < 0 && amount > need && !isAtLowest(sent)) {
         // Less is left than a lease: the hits alone may still fit.
-        if (sent.limiter === undefined || sent.limiter.countsOver) release(lease, amount);
+        if (sent.limiter === undefined || sent.limiter.window.countsOver) release(lease, amount);
         keep(lease, kept);
         lease.remaining = 0;
         ask(request, hit, lease);
         return;
       }
-      copyAnswer(sent, hit);
+      hit.after = sent.after;
       if (left < 0) {
         keep(lease, kept);
         hit.after = Math.max(sent.after, sent.limit + 1);
@@ -220,7 +222,8 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
 
   /** A bucket that counts hits over the limit has a lowest level, at which not all of them were counted. */
   function isAtLowest({ after, limit, limiter }: Hit): boolean {
-    return limiter?.algorithm === 'token_bucket' && limiter.countsOver && after >= 2 * limit;
+    const window = limiter?.window;
+    return window?.algorithm === 'token_bucket' && window.countsOver && after >= 2 * limit;
   }
 
   /** The request's hit with another number of hits on the same counter. */
@@ -233,12 +236,6 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     const sent = { ...hit, hits };
     const settle = (error: AppError | undefined) => done(error, sent);
     store.count(new PartRequest(request, [sent], request.mode, settle));
-  }
-
-  function copyAnswer(from: Hit, to: Hit): void {
-    to.after = from.after;
-    to.resetSeconds = from.resetSeconds;
-    to.closedSeconds = from.closedSeconds;
   }
 
   function watch(lease: Lease): void {
@@ -264,7 +261,8 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
   function release({ hit, windowEndMs }: Lease, hits: number): void {
     if (hits <= 0) return;
     store.count({
-      hits: [{ ...hit, hits, refund: true }],
+      // With an answer of its own: the lease goes on with the one it was taken with.
+      hits: [{ ...hit, hits, refund: true, limiter: hit.limiter && { ...hit.limiter } }],
       mode: 'add',
       deadlineMs: Math.min(clock.monotonicMs() + returnMs, windowEndMs),
       cancelled: false,

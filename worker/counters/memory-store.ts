@@ -9,7 +9,7 @@ import {
   type CounterStore,
   type CountRequest,
   type Hit,
-  type LimiterWindow,
+  type LimiterHit,
   needsReading,
   takeHit,
   toMapKey,
@@ -148,13 +148,13 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
   }
 
-  function openLimiter(hit: Hit, limiter: LimiterWindow): LimiterCounter {
-    return openLimiterCounter(limiter, readKept(limiter, find(hit.mapKey)?.limiter, moment));
+  function openLimiter({ mapKey }: Hit, { window }: LimiterHit): LimiterCounter {
+    return openLimiterCounter(window, readKept(window, find(mapKey)?.limiter, moment));
   }
 
-  function countLimited(hit: Hit, limiter: LimiterWindow, isStill: boolean): AppError | undefined {
+  function countLimited(hit: Hit, limiter: LimiterHit, isStill: boolean): AppError | undefined {
     const limited = openLimiter(hit, limiter);
-    takeHit(limited, hit, isStill && !hit.refund ? 0 : hit.hits);
+    takeHit(limited, hit, limiter, isStill && !hit.refund ? 0 : hit.hits);
     const reading = limited.save();
     if (reading === undefined) {
       drop(counters.get(hit.mapKey));
@@ -162,7 +162,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     }
     const counter = find(hit.mapKey) ?? create(hit);
     if (counter === undefined) return noRoom();
-    const { kept, ttlMs } = keepReading(limiter, reading, moment);
+    const { kept, ttlMs } = keepReading(limiter.window, reading, moment);
     counter.limiter = kept;
     counter.expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
     return undefined;

@@ -21,9 +21,6 @@ const hitOf = (unit: Unit): Hit => ({
   after: 0,
   limiter: undefined,
   lease: undefined,
-  resetSeconds: -1,
-  closedSeconds: -1,
-  windowLeftMs: -1,
 });
 
 function describeStoreCall(environment: Environment, units: readonly Unit[]) {

@@ -22,8 +22,8 @@ export interface Hit {
   readonly limit: number;
   /** The window's length in seconds; the counter's lifetime is this plus the store's jitter. */
   readonly windowSeconds: number;
-  /** Undefined for a fixed window. */
-  readonly limiter: LimiterWindow | undefined;
+  /** Undefined for a fixed window. Copies of a hit share it, so that no copy loses the store's answer. */
+  readonly limiter: LimiterHit | undefined;
   /** Undefined where the store is asked for every hit (leases.ts). */
   readonly lease: Lease | undefined;
   readonly unit: Unit;
@@ -33,14 +33,23 @@ export interface Hit {
    * `settle(undefined)`. After `settle(error)` the hits that have it were counted. For a limiter: how much
    * of `limit` is used, including these hits where they are over it and therefore not counted. */
   after: number;
-  /** Limiters only, set with `after`: whole seconds, at least 1, until these hits would be admitted, or, if
-   * they were, until all of the limit is free. */
+}
+
+/** What a hit on a limiter has more than one on a fixed window. The numbers are set together with `after`. */
+export interface LimiterHit {
+  readonly window: LimiterWindow;
+  /** Whole seconds, at least 1, until these hits would be admitted, or, if they were, until all of the limit is
+   * free. */
   resetSeconds: number;
-  /** Limiters only: whole seconds, rounded down, for which no hit at all will be admitted. */
+  /** Whole seconds, rounded down, for which no hit at all will be admitted. */
   closedSeconds: number;
-  /** Sliding windows only, set with `after`: milliseconds until the window ends, by the store's clock; else
-   * -1. */
+  /** Milliseconds until a sliding window ends, by the store's clock; -1 for a bucket. */
   windowLeftMs: number;
+}
+
+/** Of a hit that the store has not answered yet. */
+export function toLimiterHit(window: LimiterWindow): LimiterHit {
+  return { window, resetSeconds: -1, closedSeconds: -1, windowLeftMs: -1 };
 }
 
 /** Longer texts are represented by a digest, which also bounds the memory that a key takes. */
@@ -124,23 +133,28 @@ export function needsReading(request: CountRequest): boolean {
 
 /** Sets the result of a hit on a limiter's counter, in its turn (behaviour: limiter-answers). `hits`: the requested
  * number; 0 where the hit only looks. */
-export function takeHit(counter: LimiterCounter, hit: Hit, hits: number): void {
-  const { limit, limiter } = hit;
-  hit.windowLeftMs = counter.windowLeftMs;
+export function takeHit(
+  counter: LimiterCounter,
+  hit: Hit,
+  limiter: LimiterHit,
+  hits: number,
+): void {
+  const { limit } = hit;
+  limiter.windowLeftMs = counter.windowLeftMs;
   if (hit.refund) {
     counter.giveBack(hits);
     hit.after = limit - counter.room;
-    hit.resetSeconds = toSeconds(counter.msUntilFree());
-    hit.closedSeconds = 0;
+    limiter.resetSeconds = toSeconds(counter.msUntilFree());
+    limiter.closedSeconds = 0;
     return;
   }
   const isOver = counter.take(hits);
   const { room } = counter;
-  const isCounted = !isOver || limiter?.countsOver === true;
+  const isCounted = !isOver || limiter.window.countsOver;
   hit.after = limit - room + (isCounted ? 0 : hits);
-  hit.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
+  limiter.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
   // Where hits over the limit are counted, every hit has to reach the store.
-  hit.closedSeconds = room > 0 || isCounted ? 0 : Math.floor(counter.msUntil(1) / 1000);
+  limiter.closedSeconds = room > 0 || isCounted ? 0 : Math.floor(counter.msUntil(1) / 1000);
 }
 
 /** At least 1: callers are never asked to retry at once. */

@@ -143,7 +143,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
   }
 
   function toState(hit: RuleHit): CounterState {
-    const { match, window, descriptorIndex, after, limit, limiter, resetSeconds } = hit;
+    const { match, window, descriptorIndex, after, limit, limiter } = hit;
     return {
       descriptor: descriptorIndex,
       rule: match.metricKey,
@@ -153,7 +153,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
       secondsUntilReset:
         limiter === undefined
           ? Math.max(0, window.start + window.seconds - nowSeconds())
-          : resetSeconds,
+          : limiter.resetSeconds,
       shadowMode: options.shadowMode || match.limit.shadowMode,
     };
   }

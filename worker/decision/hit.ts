@@ -11,7 +11,7 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
-import { type Hit, type LimiterWindow, toMapKey } from '../counters/store.ts';
+import { type Hit, type LimiterWindow, toLimiterHit, toMapKey } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
@@ -98,11 +98,8 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       unit,
       descriptorIndex: index,
       after: -1,
-      limiter: limiter === undefined ? undefined : toLimiterWindow(limiter, unit, window),
+      limiter: limiter && toLimiterHit(toLimiterWindow(limiter, unit, window)),
       lease: match.limit.lease,
-      resetSeconds: -1,
-      closedSeconds: -1,
-      windowLeftMs: -1,
       match,
       stats,
       window,

@@ -3,6 +3,7 @@
 import test from 'ava';
 import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
 import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
+import { createPerSecondStore } from '../counters/redis/redis-kind.ts';
 
 const withKey = (lines: string) => `
 domain: d
@@ -227,6 +228,30 @@ test('a list whose limits are all known to be over is answered by the local cach
   t.is(worker.stat(known), 1);
 });
 
+for (const [algorithm, reset] of [
+  ['token_bucket', 60],
+  ['sliding_window', 3_645],
+] as const) {
+  test(`${algorithm}: a request that two stores count has the reset, and is remembered, as with one`, async (t) => {
+    const yaml = `
+domain: d
+descriptors:
+  - {key: s, rate_limit: {unit: second, requests_per_unit: 100}}
+  - {key: k, rate_limit: {unit: hour, requests_per_unit: 60, algorithm: ${algorithm}}}
+`;
+    const worker = createWorker(yaml, {
+      localCacheBytes: 1,
+      stopIncrementWhenOver: true,
+      store: (one) => createPerSecondStore({ main: one, perSecond: one, continuesOnError: false }),
+    });
+    await worker.decide(ask({ of: 'k=x', hitsAddend: 60 }));
+    const outcome = await worker.decide(ask('s=1', 'k=x'));
+    t.is(outcome.ok && outcome.response.statuses[1]?.secondsUntilReset, reset);
+    await worker.decide(ask('s=1', 'k=x'));
+    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
+  });
+}
+
 test('calendar months of a limiter are not even, all its other windows are', async (t) => {
   const evenOf = async (unit: string, calendarMonths: boolean) => {
     const seen: (boolean | undefined)[] = [];
@@ -238,7 +263,7 @@ test('calendar months of a limiter are not even, all its other windows are', asy
       store: (inner) => ({
         ...inner,
         count(request) {
-          seen.push(...request.hits.map(({ limiter }) => limiter?.isEven));
+          seen.push(...request.hits.map(({ limiter }) => limiter?.window.isEven));
           inner.count(request);
         },
       }),

@@ -6,6 +6,7 @@ import type { WindowAt } from '../../shared/counting/counter-key.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Match } from '../../shared/rules/rule.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
+import type { LimiterHit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import type { RuleHit } from './hit.ts';
@@ -44,16 +45,17 @@ export function createStatuses({
   };
 
   /** The reset that the store has told, where it was asked. */
-  const findLimiterReset = (hit: RuleHit, nowSeconds: number): number => {
-    if (hit.resetSeconds > 0) return hit.resetSeconds;
+  const findLimiterReset = (hit: RuleHit, limiter: LimiterHit, nowSeconds: number): number => {
+    if (limiter.resetSeconds > 0) return limiter.resetSeconds;
     if (hit.fallback === 'cache') {
       return Math.max(1, (overLimitCache?.until(hit.mapKey) ?? 0) - nowSeconds);
     }
     return findReset(hit, nowSeconds) - nowSeconds;
   };
 
-  const judgeLimiter = (hit: RuleHit, limiter: Limiter, nowSeconds: number): Verdict => {
-    const { after, hits, limit, mapKey, closedSeconds, match, stats } = hit;
+  const judgeLimiter = (hit: RuleHit, limiter: LimiterHit, nowSeconds: number): Verdict => {
+    const { after, hits, limit, mapKey, match, stats } = hit;
+    const { window, closedSeconds } = limiter;
     if (hit.refund) {
       if (after <= limit) overLimitCache?.remove(mapKey);
       return judgeRefund(after, limit);
@@ -61,7 +63,7 @@ export function createStatuses({
     if (after > limit && closedSeconds > 0) {
       overLimitCache?.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
     }
-    return judgeLimited(after, hits, limiter, nearLimitRatio, match.limit.shadowMode, stats);
+    return judgeLimited(after, hits, window, nearLimitRatio, match.limit.shadowMode, stats);
   };
 
   const judge = (hit: RuleHit, nowSeconds: number): Verdict => {
@@ -92,7 +94,7 @@ export function createStatuses({
         if (refund) return judgeRefund(after, limit);
         return limiter === undefined
           ? judgeHits(after, hits, limit, nearLimitRatio, shadowMode, stats)
-          : judgeLimited(after, hits, limiter, nearLimitRatio, shadowMode, stats);
+          : judgeLimited(after, hits, limiter.window, nearLimitRatio, shadowMode, stats);
       case 'allow':
       case 'deny':
         return judgeUncounted(hits, refund, limit, shadowMode, fallback);
@@ -113,7 +115,7 @@ export function createStatuses({
       secondsUntilReset:
         hit.limiter === undefined
           ? findReset(hit, nowSeconds) - nowSeconds
-          : findLimiterReset(hit, nowSeconds),
+          : findLimiterReset(hit, hit.limiter, nowSeconds),
     };
   };
 

@@ -13,6 +13,7 @@ import { AppError } from '../../../shared/errors.ts';
 import {
   type CountRequest,
   type Hit,
+  type LimiterHit,
   type LimiterWindow,
   needsReading,
   takeHit,
@@ -196,14 +197,14 @@ export class Batch {
     this.#track(hit.mapKey, amount);
   }
 
-  #addLimited(hit: Hit, limiter: LimiterWindow, hits: number): void {
+  #addLimited(hit: Hit, limiter: LimiterHit, hits: number): void {
     let index = this.#open.get(hit.mapKey);
     let limited = index === undefined ? undefined : this.#limited?.get(index);
     if (index === undefined || limited === undefined) {
       index = this.#operations.length;
       const runs: number[] = [];
-      limited = { limiter, runs, hits: [], isDecided: false };
-      this.#operations.push(toLimitOperation(hit.key, limiter, runs));
+      limited = { window: limiter.window, runs, hits: [], isDecided: false };
+      this.#operations.push(toLimitOperation(hit.key, limiter.window, runs));
       this.#open.set(hit.mapKey, index);
       this.#limited ??= new Map();
       this.#limited.set(index, limited);
@@ -213,7 +214,7 @@ export class Batch {
     const last = runs.length - 2;
     if (last >= 0 && runs[last] === signed) (runs[last + 1] as number)++;
     else runs.push(signed, 1);
-    limited.hits.push({ hit, hits, request: this.requests.length - 1 });
+    limited.hits.push({ hit, limiter, hits, request: this.requests.length - 1 });
     this.#operationOf.push(index);
     this.#sumSoFar.push(0);
     const counter = this.#counters?.get(hit.mapKey);
@@ -247,7 +248,9 @@ export class Batch {
     for (const { key, mapKey, limiter } of hits) {
       if (this.#open.has(mapKey)) continue;
       this.#open.set(mapKey, this.#operations.length);
-      const read = limiter ? toLimitOperation(key, limiter, []) : toOperation('read', key, 0);
+      const read = limiter
+        ? toLimitOperation(key, limiter.window, [])
+        : toOperation('read', key, 0);
       this.#operations.push(read);
     }
   }
@@ -510,10 +513,10 @@ export class Batch {
     const limited = this.#limited?.get(operationIndex);
     if (limited === undefined || limited.isDecided) return;
     limited.isDecided = true;
-    const counter = openLimiterCounter(limited.limiter, reading);
-    for (const { hit, hits, request } of limited.hits) {
+    const counter = openLimiterCounter(limited.window, reading);
+    for (const { hit, limiter, hits, request } of limited.hits) {
       // A request that was settled without an answer is not changed any more.
-      if (this.requests[request] !== undefined) takeHit(counter, hit, hits);
+      if (this.requests[request] !== undefined) takeHit(counter, hit, limiter, hits);
       else if (hit.refund) counter.giveBack(hits);
       else counter.take(hits);
     }
@@ -524,10 +527,15 @@ export class Batch {
 export type Counters = Map<string, number | LimiterCounter>;
 
 interface LimiterHits {
-  readonly limiter: LimiterWindow;
+  readonly window: LimiterWindow;
   readonly runs: number[];
   /** With the number of hits of each, and the index of its request. */
-  readonly hits: { readonly hit: Hit; readonly hits: number; readonly request: number }[];
+  readonly hits: {
+    readonly hit: Hit;
+    readonly limiter: LimiterHit;
+    readonly hits: number;
+    readonly request: number;
+  }[];
   isDecided: boolean;
 }
 

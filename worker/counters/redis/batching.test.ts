@@ -141,9 +141,6 @@ function hit(key: string, hits = 1, limit = 10): Hit {
     after: Number.NaN,
     limiter: undefined,
     lease: undefined,
-    resetSeconds: -1,
-    closedSeconds: -1,
-    windowLeftMs: -1,
   } as const;
   return { ...fixed, key, mapKey: key, hits, limit, exactHits: undefined };
 }
