@@ -1,15 +1,17 @@
-// Ends a command quietly when its output is closed.
+// Ends a command when its output cannot be written: quietly when it is closed.
+import { errorText } from './errors.ts';
+import { exitCodes } from './lifecycle.ts';
 
 /**
  * The reader may close the output early, as `head` does: the command then ends silently, and that is no
- * failure. A closed standard error is ignored.
+ * failure. Nothing can be reported of a standard error that cannot be written: it is ignored, and a program that
+ * serves continues.
  */
 export function endWhenOutputIsClosed(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit();
+    if (error.code === 'EPIPE') process.exit();
+    process.stderr.write(`The output cannot be written: ${errorText(error)}\n`);
+    process.exit(exitCodes.failed);
   });
-  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-  });
+  process.stderr.on('error', () => {});
 }

@@ -1,4 +1,5 @@
 // A program's log, on standard error. On a terminal the format `text` becomes `terminal`.
+import { toCountText } from './count-text.ts';
 import { createLineOutput } from './line-output.ts';
 import { createLog, type Log, type LogFormat, type LogLevel } from './log.ts';
 
@@ -11,9 +12,15 @@ export interface ProgramLogOptions {
 export const logBeforeSettings: ProgramLogOptions = { level: 'warning', format: 'text' };
 
 export function createProgramLog({ level, format }: ProgramLogOptions): Log {
-  return createLog({
+  const output = createLineOutput(process.stderr, (droppedCount, reason) =>
+    log.warning(
+      `${toCountText(droppedCount, 'line')} of this log could not be written, and ${droppedCount === 1 ? 'is' : 'are'} lost: ${reason}`,
+    ),
+  );
+  const log = createLog({
     level,
     format: format === 'text' && process.stderr.isTTY ? 'terminal' : format,
-    write: createLineOutput(process.stderr).write,
+    write: output.write,
   });
+  return log;
 }

@@ -151,7 +151,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownGauge('ratelimit.node.event_loop_delay_max_us', 'The same, the longest'),
   ownCounter(
     'ratelimit.node.dropped_metric_lines',
-    'Lines of statistics that their receiver did not take in time',
+    'Lines of statistics that were lost: the receiver could not be reached or was too slow',
   ),
 ];
 

@@ -26,6 +26,8 @@ export interface LineReceiverDeps {
   /** `reason` is one clause without a final full stop. */
   readonly onLost: (reason: string) => void;
   readonly onBack: () => void;
+  /** This many lines were accepted and did not leave. */
+  readonly onDropped: (lines: number) => void;
 }
 
 export interface LineTransport {
@@ -53,14 +55,21 @@ export interface LineSinkDeps {
   readonly transport: LineTransport;
 }
 
-/** Lines of timers that could not be sent, without a receiver or because there were too many. */
+/** Lines that could not be sent: without a receiver, or because there were too many observations. */
 export const droppedLinesName = 'ratelimit.node.dropped_metric_lines';
 
+const newline = 0x0a;
 const chunkLength = 64 * 1024;
 /** Counters per turn, so that decisions do not wait for a flush. */
 const countersPerTurn = 20_000;
 /** Limit of text at a time, with one line per observation: receivers do not take more. */
 const maxTimerText = 4 * 1024 * 1024;
+
+export function countLines(text: Uint8Array): number {
+  let lines = 0;
+  for (let at = text.indexOf(newline); at !== -1; at = text.indexOf(newline, at + 1)) lines++;
+  return lines;
+}
 
 export function createLineSink(deps: LineSinkDeps): MetricsSink {
   const { registry, format, transport } = deps;

@@ -8,7 +8,14 @@ import type { HttpListener } from '../listen/plain-http-server.ts';
 import type { Tags } from '../metrics.ts';
 import { createDefaultMapping } from './default-mapping.ts';
 import { createJsonFormat } from './json-format.ts';
-import { createLineSink, type LineTransport, type MetricsSink } from './line-sink.ts';
+import {
+  countLines,
+  createLineSink,
+  droppedLinesName,
+  type LineReceiverDeps,
+  type LineTransport,
+  type MetricsSink,
+} from './line-sink.ts';
 import { readMappingFile } from './mapping-file.ts';
 import { countReservedTags, untaggedName } from './metric-name.ts';
 import { measureNode } from './node-gauges.ts';
@@ -130,6 +137,7 @@ function createSinks(
 ): MetricsSink[] {
   const { push, tagged, pull, lines, extraTags, flushIntervalMs } = options;
   const sinks: MetricsSink[] = [];
+  const dropped = registry.counter(droppedLinesName);
   const every = `every ${flushIntervalMs}ms`;
   const toTarget = ({ host, port, protocol }: PushTarget) => {
     const receiver = `${host}:${port} (${protocol})`;
@@ -147,7 +155,8 @@ function createSinks(
       if (losses.recover() !== undefined) log.notice(`Statistics reach ${receiver} again`);
     };
     log.info(`Statistics are pushed to ${receiver} ${every}`);
-    return { host, port, family, clock, onLost: losses.report, onBack } as const;
+    const onDropped = (lines: number) => dropped.add(lines);
+    return { host, port, family, clock, onLost: losses.report, onBack, onDropped } as const;
   };
   if (push !== undefined) {
     const target = toTarget(push);
@@ -163,7 +172,7 @@ function createSinks(
   }
   if (lines !== undefined) {
     const format = createJsonFormat(extraTags, () => clock.wallMs());
-    const transport = createOutputLines(lines);
+    const transport = createOutputLines(lines, (count) => dropped.add(count));
     sinks.push(createLineSink({ registry, format, transport }));
     log.info(`Statistics are written to standard output ${every}`);
   }
@@ -175,12 +184,19 @@ function createSinks(
 
 /** Writes to an output of the process, where statistics have no receiver. It stays open; buffered lines are written
  * when the process ends. */
-function createOutputLines(output: LineOutput): LineTransport {
+function createOutputLines(
+  output: LineOutput,
+  onDropped: LineReceiverDeps['onDropped'],
+): LineTransport {
   return {
     get ready() {
       return output.ready;
     },
-    send: output.write,
+    send(lines) {
+      const before = output.droppedCount;
+      output.write(lines);
+      if (output.droppedCount > before) onDropped(countLines(Buffer.from(lines)));
+    },
     close: async () => {},
   };
 }

@@ -40,6 +40,7 @@ async function startReceiver(t: ExecutionContext, port = 0, isReading = true): P
 
 function open(t: ExecutionContext, port: number, clock: ManualClock = createManualClock()) {
   const events: string[] = [];
+  let droppedCount = 0;
   const lines = createTcpLines({
     host: '127.0.0.1',
     port,
@@ -47,13 +48,16 @@ function open(t: ExecutionContext, port: number, clock: ManualClock = createManu
     clock,
     onLost: (reason) => events.push(`lost: ${reason}`),
     onBack: () => events.push('back'),
+    onDropped: (count) => {
+      droppedCount += count;
+    },
   });
   t.teardown(async () => {
     const closing = lines.close(1);
     clock.advance(1);
     await closing;
   });
-  return { lines, events, clock };
+  return { lines, events, clock, dropped: () => droppedCount };
 }
 
 test('lines arrive once the receiver is there', async (t) => {
@@ -96,9 +100,9 @@ test('a lost connection is opened again', async (t) => {
   await eventually('the line', () => receiver.text() === 'a:1|c\n');
 });
 
-test('a receiver that accepts and never reads costs bounded memory and is given up', async (t) => {
+test('a receiver that accepts and never reads costs bounded memory, is given up, and what it did not take is counted', async (t) => {
   const receiver = await startReceiver(t, 0, false);
-  const { lines, events, clock } = open(t, receiver.port);
+  const { lines, events, clock, dropped } = open(t, receiver.port);
   await eventually('a connection', () => lines.ready);
   const chunk = 'some.counter:1|c\n'.repeat(4096);
   let sent = 0;
@@ -114,6 +118,10 @@ test('a receiver that accepts and never reads costs bounded memory and is given 
   clock.advance(10_000);
   await eventually('the loss', () => events.length === 2);
   t.deepEqual(events, ['back', 'lost: the receiver took nothing for 10000ms']);
+  const before = dropped();
+  t.true(before >= 4096 && before <= sent / 'some.counter:1|c\n'.length, `${before} lines`);
+  lines.send('late:1|c\n');
+  t.is(dropped(), before + 1);
 });
 
 test('a slow receiver that takes something is kept', async (t) => {

@@ -1,7 +1,7 @@
 // Sends lines over one TCP connection, and reconnects whenever it is lost (behaviour: pushed-lines).
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
+import { countLines, type LineReceiverDeps, type LineTransport } from './line-sink.ts';
 
 const reconnectMs = 3000;
 const dialTimeoutMs = 1500;
@@ -12,7 +12,7 @@ const maxWaitingBytes = 4 * 1024 * 1024;
 
 /** Starts connecting at once. */
 export function createTcpLines(deps: LineReceiverDeps): LineTransport {
-  const { host, port, family, clock, onLost, onBack } = deps;
+  const { host, port, family, clock, onLost, onBack, onDropped } = deps;
   let socket: Socket;
   let isConnected = false;
   let isClosed = false;
@@ -67,10 +67,15 @@ export function createTcpLines(deps: LineReceiverDeps): LineTransport {
       return isConnected && socket.writableLength < maxWaitingBytes;
     },
     send(lines) {
-      if (!isConnected) return;
       // A concatenated text would keep all its pieces in memory while it waits.
-      socket.write(Buffer.from(lines), () => {
-        takenCount++;
+      const bytes = Buffer.from(lines);
+      if (!isConnected) {
+        onDropped(countLines(bytes));
+        return;
+      }
+      socket.write(bytes, (error) => {
+        if (error) onDropped(countLines(bytes));
+        else takenCount++;
       });
       if (!isWatching) watchProgress();
     },

@@ -1,4 +1,5 @@
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
+import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
@@ -28,6 +29,7 @@ function open(t: ExecutionContext, port: number, host = '127.0.0.1') {
     clock,
     onLost: (reason) => events.push(`lost: ${reason}`),
     onBack: () => events.push('back'),
+    onDropped: (count) => events.push(`dropped: ${count}`),
   });
   t.teardown(() => lines.close(0));
   return { lines, events, clock };
@@ -80,10 +82,55 @@ test('a receiver that is not there is noticed, and lines go on when it is', asyn
   await eventually('another socket', () => lines.ready);
   lines.send('b:1|c\n');
   await eventually('a datagram', () => datagrams.length > 0);
+  await eventually('the wait for errors', () => clock.pending === 1);
   t.deepEqual(datagrams, ['b:1|c\n']);
-  t.is(events.at(-1), events[0]);
+  t.false(events.includes('back'));
   clock.advance(5000);
   t.is(events.at(-1), 'back');
+});
+
+test('an address that cannot be connected to is tried again, and never counts as reached', async (t) => {
+  // Sockets are not allowed to broadcast: their attempt to connect is called back with an error, as it is where
+  // there is no route.
+  const { lines, events, clock } = open(t, 8125, '255.255.255.255');
+  await eventually('the failure', () => events.length === 1);
+  t.regex(events[0] ?? '', /^lost: connect EACCES 255\.255\.255\.255/);
+  t.false(lines.ready);
+  lines.send('a:1|c\nb:1|c\n');
+  t.is(events[1], 'dropped: 2');
+  clock.advance(3000);
+  await eventually('another failure', () => events.length === 3);
+  clock.advance(2999);
+  t.deepEqual(events, [events[0], 'dropped: 2', events[0]]);
+});
+
+test('a receiver counts as reached only when something was sent and no error came back', async (t) => {
+  const { port } = await startReceiver(t);
+  const { lines, events, clock } = open(t, port);
+  await eventually('a socket', () => lines.ready);
+  clock.advance(60_000);
+  t.deepEqual(events, []);
+  lines.send('a:1|c\n');
+  await eventually('the wait for errors', () => clock.pending === 1);
+  clock.advance(5000);
+  t.deepEqual(events, ['back']);
+});
+
+test.serial('closing while the socket opens leaves none behind', async (t) => {
+  const clock = createManualClock();
+  const noEvent = () => t.fail();
+  const deps = { host: '127.0.0.1', port: 9, family: 4, clock } as const;
+  const closed: unknown[] = [];
+  diagnostics.subscribe('udp.socket', note);
+  t.teardown(() => diagnostics.unsubscribe('udp.socket', note));
+  function note(message: unknown): void {
+    const { socket } = message as { readonly socket: Socket };
+    socket.once('close', () => closed.push(socket));
+    // Its attempt to connect begins in this turn and ends in a later one.
+    queueMicrotask(() => void lines.close(0));
+  }
+  const lines = createUdpLines({ ...deps, onLost: noEvent, onBack: noEvent, onDropped: noEvent });
+  await eventually('the end of the socket', () => closed.length === 1);
 });
 
 test('a name that does not resolve is tried again', async (t) => {

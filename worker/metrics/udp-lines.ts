@@ -3,94 +3,135 @@ import type { Socket } from 'node:dgram';
 import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { errorText } from '../../shared/errors.ts';
-import type { LineReceiverDeps, LineTransport } from './line-sink.ts';
+import { countLines, type LineReceiverDeps, type LineTransport } from './line-sink.ts';
 
 /** Fits into an Ethernet frame with headers. */
 const maxDatagramBytes = 1432;
 const maxWaitingBytes = 4 * 1024 * 1024;
 /** How long until a name that did not resolve, or a refused address, is tried again. */
 const reopenMs = 3000;
-/** A missing receiver shows, if at all, as an error after sending: without one for this long it counts as
- * present. */
+/** A missing receiver shows, if at all, as an error after sending: without one for this long after a
+ * datagram has left, the receiver counts as reached. */
 const quietMs = 5000;
 
 /** Starts looking up the host at once. */
 export function createUdpLines(deps: LineReceiverDeps): LineTransport {
-  const { host, port, family, clock, onLost, onBack } = deps;
-  let socket: Socket | undefined;
-  let isClosed = false;
-  let sendingCount = 0;
-  let noteIdle = () => {};
-  let cancelTimer = () => {};
+  return new UdpLines(deps);
+}
 
-  async function open(): Promise<void> {
+class UdpLines implements LineTransport {
+  readonly #deps: LineReceiverDeps;
+  #phase: 'opening' | 'open' | 'lost' | 'closed' = 'opening';
+  /** From its creation until it has failed or is closed. */
+  #socket: Socket | undefined;
+  #sendingCount = 0;
+  #noteIdle = () => {};
+  /** In phase `lost`: the next attempt; in phase `open`: the receiver counts as reached. */
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(deps: LineReceiverDeps) {
+    this.#deps = deps;
+    void this.#open();
+  }
+
+  get ready(): boolean {
+    return this.#phase === 'open' && (this.#socket?.getSendQueueSize() ?? 0) < maxWaitingBytes;
+  }
+
+  send(lines: string): void {
+    for (const datagram of toDatagrams(Buffer.from(lines))) this.#sendOne(datagram);
+  }
+
+  async close(graceMs: number): Promise<void> {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'closed';
+    this.#stopTimer();
+    if (this.#sendingCount > 0) {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#deps.clock.after(graceMs, resolve);
+        this.#noteIdle = () => {
+          cancel();
+          resolve();
+        };
+      });
+    }
+    this.#closeSocket();
+  }
+
+  /** Never rejects. The address is looked up each time: it may have changed. */
+  async #open(): Promise<void> {
+    const { host, port, family } = this.#deps;
+    this.#phase = 'opening';
     try {
       const found = await lookup(host, { family });
-      if (isClosed) return;
-      const opened = createSocket(found.family === 6 ? 'udp6' : 'udp4');
-      opened.on('error', (error) => reopen(opened, error.message));
-      opened.connect(port, found.address, () => {
-        if (isClosed) return;
-        socket = opened;
-        cancelTimer();
-        cancelTimer = clock.after(quietMs, onBack);
+      // Read through a method: it may have been closed meanwhile.
+      if (this.#isClosed()) return;
+      const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4');
+      this.#socket = socket;
+      socket.on('error', (error) => this.#lose(socket, error));
+      // Called with an error where there is no route to the address.
+      socket.connect(port, found.address, (error?: Error) => {
+        if (error !== undefined) this.#lose(socket, error);
+        else if (socket === this.#socket && !this.#isClosed()) this.#phase = 'open';
       });
     } catch (error) {
-      reopen(undefined, errorText(error));
+      this.#lose(this.#socket, error);
     }
   }
 
-  /** The address is looked up again: it may have changed. */
-  function reopen(failed: Socket | undefined, reason: string): void {
-    if (isClosed) return;
-    onLost(reason);
-    if (failed !== undefined) closeSocket(failed);
-    socket = undefined;
-    cancelTimer();
-    cancelTimer = clock.after(reopenMs, () => void open());
+  #isClosed(): boolean {
+    return this.#phase === 'closed';
   }
 
-  void open();
-  return {
-    get ready() {
-      return socket !== undefined && socket.getSendQueueSize() < maxWaitingBytes;
-    },
-    send(lines) {
-      const current = socket;
-      if (current === undefined) return;
-      for (const datagram of toDatagrams(Buffer.from(lines))) {
-        sendingCount++;
-        current.send(datagram, (error) => {
-          sendingCount--;
-          if (sendingCount === 0) noteIdle();
-          if (error !== null && socket === current) reopen(current, error.message);
-        });
-      }
-    },
-    async close(graceMs) {
-      if (isClosed) return;
-      isClosed = true;
-      cancelTimer();
-      const last = socket;
-      socket = undefined;
-      if (last === undefined) return;
-      if (sendingCount > 0) {
-        await new Promise<void>((resolve) => {
-          const cancel = clock.after(graceMs, resolve);
-          noteIdle = () => {
-            cancel();
-            resolve();
-          };
-        });
-      }
-      closeSocket(last);
-    },
-  };
-}
+  #sendOne(datagram: Uint8Array): void {
+    const socket = this.#socket;
+    if (socket === undefined || this.#phase !== 'open') {
+      this.#deps.onDropped(countLines(datagram));
+      return;
+    }
+    this.#sendingCount++;
+    try {
+      socket.send(datagram, (error) => this.#noteSent(socket, datagram, error));
+    } catch (error) {
+      this.#noteSent(socket, datagram, error);
+    }
+  }
 
-function closeSocket(socket: Socket): void {
-  socket.removeAllListeners('error').on('error', () => {});
-  socket.close();
+  #noteSent(socket: Socket, datagram: Uint8Array, error: unknown): void {
+    this.#sendingCount--;
+    if (this.#sendingCount === 0) this.#noteIdle();
+    if (error !== null && error !== undefined) {
+      this.#deps.onDropped(countLines(datagram));
+      this.#lose(socket, error);
+    } else if (socket === this.#socket && this.#phase === 'open') {
+      this.#cancelTimer ??= this.#deps.clock.after(quietMs, this.#deps.onBack);
+    }
+  }
+
+  /** Does nothing for a socket that is no longer the current one. */
+  #lose(failed: Socket | undefined, error: unknown): void {
+    if (failed !== this.#socket || this.#isClosed()) return;
+    this.#closeSocket();
+    this.#stopTimer();
+    this.#phase = 'lost';
+    this.#cancelTimer = this.#deps.clock.after(reopenMs, () => {
+      this.#cancelTimer = undefined;
+      void this.#open();
+    });
+    this.#deps.onLost(errorText(error));
+  }
+
+  #stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  #closeSocket(): void {
+    // A late error of a closed socket has no other listener.
+    this.#socket?.removeAllListeners('error').on('error', () => {});
+    this.#socket?.close();
+    this.#socket = undefined;
+  }
 }
 
 /** Cuts between lines; a line longer than a datagram should be goes alone. */
