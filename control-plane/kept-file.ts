@@ -9,9 +9,11 @@ import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { codeOf } from '../shared/rules-directory.ts';
 import { writeFileAtomically } from './store/atomic-file.ts';
+import { setAside } from './store/set-aside.ts';
 
 export interface KeptFile<Content> {
-  /** Undefined where there is none, or it is damaged or of something else, which is logged: it never rejects. */
+  /** Undefined where there is none, or it is damaged or of something else, which is logged: it never rejects. One that is
+   * damaged is set aside. */
   read(): Promise<Content | undefined>;
   /** Begins to write it. */
   start(): void;
@@ -29,13 +31,17 @@ export interface KeptFileDeps<Schema extends TSchema> {
   readonly without: string;
   /** Why this content is not taken; undefined where it is. */
   readonly refuse: (content: Static<Schema>) => string | undefined;
-  /** Undefined while there is nothing to keep. */
-  readonly toContent: () => Static<Schema> | undefined;
+  /** At most `share` of what there is, the newest; undefined while there is nothing to keep. */
+  readonly toContent: (share: number) => Static<Schema> | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 export const keepMs = 30_000;
+const smallestShare = 0.001;
+
+/** Why a content is none. */
+class Damage extends Error {}
 
 export function openKeptFile<Schema extends TSchema>(
   deps: KeptFileDeps<Schema>,
@@ -46,11 +52,26 @@ export function openKeptFile<Schema extends TSchema>(
   let writing: Promise<void> = Promise.resolve();
   let stopWriting = () => {};
 
+  /** The content as it can be read again: less of it where all of it would be too large. */
+  function toText(): string | undefined {
+    for (let share = 1; share > smallestShare; share /= 2) {
+      const content = deps.toContent(share);
+      if (content === undefined) return undefined;
+      const text = JSON.stringify(content);
+      if (Buffer.byteLength(text) > deps.maxBytes) continue;
+      // A number that is not finite is written as null, for example.
+      if (!Value.Check(schema, JSON.parse(text))) {
+        throw new Error('it could not be read again');
+      }
+      return text;
+    }
+    throw new Error('it is too large');
+  }
+
   async function write(): Promise<void> {
-    const content = deps.toContent();
-    const text = content === undefined ? undefined : JSON.stringify(content);
-    if (text === undefined || text === written) return;
     try {
+      const text = toText();
+      if (text === undefined || text === written) return;
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       await writeFileAtomically(path, text, 0o600);
       written = text;
@@ -65,6 +86,17 @@ export function openKeptFile<Schema extends TSchema>(
     }
   }
 
+  /** Rejects when the file system does not give it. */
+  async function readContent(): Promise<unknown> {
+    if ((await stat(path)).size > deps.maxBytes) return new Damage('it is too large');
+    const text = await readFile(path, 'utf8');
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      return new Damage(errorText(error));
+    }
+  }
+
   function keep(): Promise<void> {
     writing = writing.then(write);
     return writing;
@@ -72,19 +104,25 @@ export function openKeptFile<Schema extends TSchema>(
 
   return {
     async read() {
+      let content: unknown;
       try {
-        if ((await stat(path)).size > deps.maxBytes) throw new Error('it is too large');
-        const content: unknown = JSON.parse(await readFile(path, 'utf8'));
-        if (!Value.Check(schema, content)) throw new Error(`it is not ${deps.what}`);
-        const refusal = deps.refuse(content);
-        if (refusal !== undefined) throw new Error(refusal);
-        return content;
+        content = await readContent();
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') {
           log.warning(`${path} cannot be read (${errorText(error)}): ${deps.without}`);
         }
         return undefined;
       }
+      if (!Value.Check(schema, content)) {
+        const reason = content instanceof Damage ? content.message : `it is not ${deps.what}`;
+        const where = await setAside(path);
+        log.warning(`${path} cannot be read (${reason}): ${deps.without}; ${where}`);
+        return undefined;
+      }
+      const refusal = deps.refuse(content);
+      if (refusal === undefined) return content;
+      log.warning(`${path} cannot be read (${refusal}): ${deps.without}`);
+      return undefined;
     },
     start() {
       stopWriting = repeatAfter(deps.clock, keepMs, keep);

@@ -45,6 +45,7 @@ import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { SnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
+import { listSetAside } from './store/set-aside.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
 import type { ConnectedWorkers } from './xds/workers.ts';
@@ -217,6 +218,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       examine,
       turns: createChangeTurns(clock),
       rollout,
+      listSetAside: () => listSetAside(stateDirectory),
       peers,
       allowsRemoval: settings.allowsRemoval,
       recordings: settings.recordings,

@@ -1,6 +1,9 @@
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createActivity, maxEntries, maxTextLength } from './activity.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { createRulesFolder } from '../../test/support/rules-folder.ts';
+import { type Activity, createActivity, maxEntries, maxTextLength } from './activity.ts';
+import { openKeptActivity } from './kept-activity.ts';
 
 const change = {
   who: 'ann',
@@ -36,4 +39,23 @@ test('the number of entries is bounded, and so is each text', (t) => {
   t.is(entries.length, maxEntries);
   t.true((entries[0]?.what.length ?? 0) <= maxTextLength);
   t.regex(entries[0]?.what ?? '', /^1004 x+ .* x+: the reason$/);
+});
+
+test('the longest texts of a thousand entries can be read again, as many as the file may have', async (t) => {
+  const clock = createManualClock();
+  const log = createRecordedLog();
+  const stateDirectory = createRulesFolder(t).path;
+  const open = (activity: Activity) =>
+    openKeptActivity({ stateDirectory, store: '/rules', activity, log, clock });
+  const activity = createActivity(clock);
+  const text = '\u0007'.repeat(maxTextLength);
+  for (let count = 0; count < maxEntries; count++) {
+    activity.note({ ...change, what: `${count} ${text}`, who: text, outcome: text });
+  }
+  await open(activity).stop();
+  const again = createActivity(clock);
+  await open(again).read();
+  t.true(again.read().length >= maxEntries / 2);
+  t.deepEqual(again.read()[0], activity.read()[0]);
+  t.deepEqual(log.lines, []);
 });

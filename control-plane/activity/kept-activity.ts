@@ -51,8 +51,10 @@ export function openKeptActivity({
     what: 'what was done',
     without: 'the activity begins anew',
     refuse: (content) => (content.store === store ? undefined : `it is about ${content.store}`),
-    toContent() {
-      const entries = activity.read().map(({ before, after, ...entry }) => ({
+    toContent(share) {
+      const newest = activity.read();
+      const some = newest.slice(0, Math.ceil(newest.length * share));
+      const entries = some.map(({ before, after, ...entry }) => ({
         ...entry,
         ...(before !== undefined && { before }),
         ...(after !== undefined && { after }),

@@ -29,6 +29,8 @@ export interface AdminApi {
   readonly examine: Examine;
   readonly turns: ChangeTurns;
   readonly rollout: Rollout;
+  /** Paths of files of the state directory that could not be read, and were renamed. */
+  listSetAside(): Promise<readonly string[]>;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   /** Whether any change may remove most limits. */

@@ -96,10 +96,12 @@ function statusOf(
     nowMs,
     rollout,
     rolloutWarning: undefined,
+    setAside: [],
     memory: {
       place: 'beside the rules',
       alone: undefined,
       trouble: undefined,
+      aside: undefined,
       isForgetful: false,
       words: [],
       outcomes: [],

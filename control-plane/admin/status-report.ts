@@ -119,6 +119,8 @@ export const statusJson = Type.Object(
       place: Type.String(),
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
     }),
+    /** Files of the state directory that could not be read, and were renamed; an older control plane tells none. */
+    setAside: Type.Optional(Type.Array(Type.String())),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
     /** Domains with fields that only Ratelane's own workers get, and the fields. */
@@ -170,6 +172,8 @@ export interface StatusSources {
   /** Why the next revision could not reach the workers in steps. */
   readonly rolloutWarning: string | undefined;
   readonly memory: MemoryState;
+  /** Paths of files that could not be read. */
+  readonly setAside: readonly string[];
 }
 
 export function toStatusJson(sources: StatusSources): StatusJson {
@@ -221,6 +225,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
+    setAside: [...sources.setAside],
     waitingFor: workers.filter(isWaitedFor).slice(0, maxWaitingFor),
     leftOut: (inForce?.leftOut ?? []).map(({ domain, fields }) => ({
       domain,
@@ -330,13 +335,19 @@ function judge(
   return { verdict, text: `${id} ${toReach(counts.connected)}` };
 }
 
-function toMemoryProblem({ place, alone, trouble, isForgetful }: MemoryState): string | null {
+function toMemoryProblem({
+  place,
+  alone,
+  trouble,
+  aside,
+  isForgetful,
+}: MemoryState): string | null {
   if (trouble !== undefined) return trouble;
-  if (alone === undefined) return null;
+  if (alone === undefined && aside === undefined) return null;
   const where = isForgetful
     ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
     : 'only the state directory has what was taken back, held back or approved';
-  return `${place} takes no writes (${alone}): ${where}`;
+  return `${aside ?? `${place} takes no writes (${alone})`}: ${where}`;
 }
 
 /** The text for a revision that all `connected` workers have. */

@@ -8,6 +8,7 @@ import type { TrafficHistory } from '../fleet/traffic-history.ts';
 import { openKeptFile } from '../kept-file.ts';
 import { type Marks, markKind, maxMarks, maxMarkTextLength } from './marks.ts';
 
+const maxSlots = 720;
 const count = Type.Number({ minimum: 0 });
 const fileJson = Type.Object({
   format: Type.Literal(1),
@@ -16,7 +17,7 @@ const fileJson = Type.Object({
   /** The revision; null while none is. */
   inForce: Type.Union([Type.String({ maxLength: 128 }), Type.Null()]),
   /** Start, decisions, over limit, errors. */
-  slots: Type.Array(Type.Tuple([count, count, count, count]), { maxItems: 720 }),
+  slots: Type.Array(Type.Tuple([count, count, count, count]), { maxItems: maxSlots }),
   marks: Type.Array(
     Type.Object({
       atMs: Type.Number(),
@@ -57,18 +58,19 @@ const maxFileBytes = 1_000_000;
 export function openKeptHour(deps: KeptHourDeps): KeptHour {
   const { stateDirectory, store, history, marks, log, clock } = deps;
 
-  function toContent(): Static<typeof fileJson> | undefined {
-    const slots = history
-      .read()
-      .map(({ atMs, ...counts }): [number, number, number, number] => [
+  function toContent(share: number): Static<typeof fileJson> | undefined {
+    const slots = newest(history.read(), maxSlots * share).map(
+      ({ atMs, ...counts }): [number, number, number, number] => [
         atMs,
         toThousandths(counts.decisions),
         toThousandths(counts.overLimit),
         toThousandths(counts.errors),
-      ]);
-    const happened = marks
-      .read()
-      .map(({ revision, ...mark }) => ({ ...mark, ...(revision !== undefined && { revision }) }));
+      ],
+    );
+    const happened = newest(marks.read(), maxMarks * share).map(({ revision, ...mark }) => ({
+      ...mark,
+      ...(revision !== undefined && { revision }),
+    }));
     if (slots.length + happened.length === 0) return undefined;
     return { format: 1, store, inForce: deps.readInForce() ?? null, slots, marks: happened };
   }
@@ -103,6 +105,11 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
     start: file.start,
     stop: file.stop,
   };
+}
+
+/** Of a list with the newest last. */
+function newest<Item>(items: readonly Item[], count: number): readonly Item[] {
+  return items.slice(-Math.ceil(count));
 }
 
 function toThousandths(value: number): number {

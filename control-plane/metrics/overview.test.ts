@@ -62,6 +62,7 @@ const memory: MemoryState = {
   place: 'beside the rules',
   alone: undefined,
   trouble: undefined,
+  aside: undefined,
   isForgetful: false,
   words: [],
   outcomes: [],

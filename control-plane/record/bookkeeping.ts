@@ -23,7 +23,9 @@ export interface MemoryState {
   readonly alone: string | undefined;
   /** Why it cannot be read or written now. */
   readonly trouble: string | undefined;
-  /** It is in the state directory alone, and that was empty at the start. */
+  /** Which text beside the rules could not be read, and where it is now, for people. */
+  readonly aside: string | undefined;
+  /** It was in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;
   /** The verdicts on revisions that were not simply served, the newest first. */
   readonly words: readonly Verdict[];
@@ -151,9 +153,9 @@ export class Bookkeeping {
   }
 
   memory(): MemoryState {
-    const { place, alone, trouble, isForgetful, record } = this.#deps.keeper;
+    const { place, alone, trouble, aside, isForgetful, record } = this.#deps.keeper;
     const { verdicts: words, outcomes } = record;
-    return { place, alone, trouble, isForgetful, words, outcomes };
+    return { place, alone, trouble, aside, isForgetful, words, outcomes };
   }
 
   /** Decides nothing any more, and lets another control plane lead. Bounded in time. */

@@ -9,19 +9,18 @@ const kindJson = Type.Union([
   Type.Literal('invalid'),
 ]);
 
-/** Bounds of what is read are wider than those of what is kept. */
 export const outcomeOnRecord = Type.Object({
   /** The newest first: with those that changed nothing for anybody after it. */
-  revisions: Type.Array(Type.String({ maxLength: 128 }), { minItems: 1, maxItems: 10 }),
+  revisions: Type.Array(Type.String({ maxLength: 128 }), { minItems: 1 }),
   /** Of a build (snapshot/build.ts); '' of one that is invalid. */
   content: Type.String({ maxLength: 64 }),
   kind: kindJson,
   /** Since when: wall time in milliseconds, of the control plane that wrote it. */
   atMs: Type.Number(),
   /** For people, with the figures that it was decided by; '' where there is nothing to say. */
-  reason: Type.String({ maxLength: 1_000 }),
+  reason: Type.String(),
   /** The person who decided; '' for a control plane. */
-  by: Type.String({ maxLength: 300 }),
+  by: Type.String(),
 });
 export type OutcomeOnRecord = Type.Static<typeof outcomeOnRecord>;
 
@@ -49,7 +48,7 @@ export function withOutcome(
   }
   // A revision stays in force until another one is; any other outcome belongs to the same try.
   const isAgain = last !== undefined && last.kind !== 'in_force' && last.revisions[0] === revision;
-  const short = { reason: shorten(now.reason, maxReason), by: shorten(now.by, maxBy) };
+  const short = { reason: cutText(now.reason, maxReason), by: cutText(now.by, maxBy) };
   const said = { revisions: [revision], ...now, ...short };
   return [said, ...(isAgain ? older : outcomes)].slice(0, maxOutcomes);
 }
@@ -68,6 +67,7 @@ export function inForceOf(outcomes: Outcomes): OutcomeOnRecord | undefined {
   return outcomes.find(({ kind }) => kind === 'in_force');
 }
 
-function shorten(text: string, length: number): string {
+/** Of a text for people. */
+export function cutText(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`.toWellFormed();
 }

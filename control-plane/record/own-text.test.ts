@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import test from 'ava';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
+import { listSetAside } from '../store/set-aside.ts';
 import { openOwnText } from './own-text.ts';
+import { emptyRecord, toRecordText } from './record.ts';
 
-const kept = { text: 'first', plane: 'p'.repeat(64), isAlone: false };
+const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
+const kept = { text: textOf(1), plane: 'p'.repeat(64), isAlone: false };
 
 test('the newest text of a store is found again, and no other store finds it', async (t) => {
   const log = createRecordedLog();
@@ -13,11 +16,11 @@ test('the newest text of a store is found again, and no other store finds it', a
   const own = openOwnText(folder, 'one store', log);
   t.is(await own.read(), undefined);
   own.keep(kept);
-  own.keep({ ...kept, text: 'second', isAlone: true });
+  own.keep({ ...kept, text: textOf(2), isAlone: true });
   await own.settled();
   t.deepEqual(await openOwnText(folder, 'one store', log).read(), {
     ...kept,
-    text: 'second',
+    text: textOf(2),
     isAlone: true,
   });
   t.is(await openOwnText(folder, 'another', log).read(), undefined);
@@ -29,10 +32,12 @@ test('the newest text of a store is found again, and no other store finds it', a
 for (const content of [
   '{"format":1',
   '{"store":"a store","text":1}',
+  '{"plane":"p","store":"a store","text":"{}","isAlone":true}',
+  ' '.repeat(5_000_000),
   '7',
   `{"plane":"${'x'.repeat(65)}","store":"a store","text":"","isAlone":true}`,
 ]) {
-  test(`a damaged text is logged, and done without: ${content.slice(0, 40)}`, async (t) => {
+  test(`a damaged text is logged, set aside, and done without: ${content.slice(0, 60).trim()}`, async (t) => {
     const log = createRecordedLog();
     const { path } = createRulesFolder(t);
     writeFileSync(join(path, 'rollout.json'), content);
@@ -40,8 +45,10 @@ for (const content of [
     t.is(log.lines.length, 1);
     t.regex(
       log.lines[0] ?? '',
-      /^warning .*rollout\.json cannot be read \(.+\): it is done without$/,
+      /^warning .*rollout\.json cannot be read \(.+\): it is done without; it is kept as rollout\.json\.unreadable$/,
     );
+    t.is(readFileSync(join(path, 'rollout.json.unreadable'), 'utf8'), content);
+    t.deepEqual(await listSetAside(path), [join(path, 'rollout.json.unreadable')]);
   });
 }
 
@@ -55,19 +62,19 @@ test('a failure to write is logged once, and again after a success', async (t) =
     own.keep({ ...kept, text });
     await own.settled();
   };
-  await keep('first');
-  await keep('second');
+  await keep(textOf(1));
+  await keep(textOf(2));
   t.is(log.lines.length, 1);
   t.regex(
     log.lines[0] ?? '',
     /rollout\.json cannot be written \(.+\): a restart knows no more than what is beside the rules/,
   );
   rmSync(folder);
-  await keep('third');
-  t.is(JSON.parse(readFileSync(join(folder, 'rollout.json'), 'utf8')).text, 'third');
+  await keep(textOf(3));
+  t.is(JSON.parse(readFileSync(join(folder, 'rollout.json'), 'utf8')).text, textOf(3));
   t.is(log.lines.length, 1);
   rmSync(folder, { recursive: true });
   writeFileSync(folder, 'in its way');
-  await keep('fourth');
+  await keep(textOf(4));
   t.is(log.lines.length, 2);
 });

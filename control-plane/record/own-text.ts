@@ -1,13 +1,17 @@
 // A copy of the record in the state directory, for the next start of this control plane: of one that takes no
 // writes beside the rules it is the record itself.
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
 import { Value } from 'typebox/value';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
+import { readSmallFile } from '../../shared/small-file.ts';
 import { writeFileAtomically } from '../store/atomic-file.ts';
+import { setAside } from '../store/set-aside.ts';
+import { maxSharedTextBytes } from '../store/shared-text.ts';
+import { parseRecord } from './record.ts';
 
 const fileJson = Type.Object({
   /** The description of the revision's store. */
@@ -18,7 +22,7 @@ const fileJson = Type.Object({
   /** Whether nothing beside the rules had it when it was written. */
   isAlone: Type.Boolean(),
 });
-export type KeptText = Readonly<Omit<Type.Static<typeof fileJson>, 'store'>>;
+export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 
 /** A text that cannot be read or written is logged: no call rejects. */
 export interface OwnText {
@@ -28,6 +32,18 @@ export interface OwnText {
   keep(kept: KeptText): void;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;
+}
+
+/** The text, and what is around it. */
+const maxBytes = 8 * maxSharedTextBytes;
+
+/** Throws where it is not as control planes write it. */
+function parse(text: string): Static<typeof fileJson> {
+  const content: unknown = JSON.parse(text);
+  if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
+  const parsed = parseRecord(content.text);
+  if (!parsed.ok) throw new Error(parsed.problem);
+  return content;
 }
 
 export function openOwnText(stateDirectory: string, store: string, log: Log): OwnText {
@@ -55,17 +71,18 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
 
   return {
     async read() {
+      let content: Static<typeof fileJson>;
       try {
-        const content: unknown = JSON.parse(await readFile(path, 'utf8'));
-        if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
-        const { store: of, ...kept } = content;
-        return of === store ? kept : undefined;
+        content = parse(await readSmallFile(path, maxBytes));
       } catch (error) {
-        if (codeOf(error) !== 'ENOENT') {
-          log.warning(`${path} cannot be read (${errorText(error)}): it is done without`);
-        }
+        const isFault = error instanceof Error && 'code' in error;
+        if (codeOf(error) === 'ENOENT') return undefined;
+        const where = isFault ? '' : `; ${await setAside(path)}`;
+        log.warning(`${path} cannot be read (${errorText(error)}): it is done without${where}`);
         return undefined;
       }
+      const { store: of, ...kept } = content;
+      return of === store ? kept : undefined;
     },
     keep(kept) {
       newest = kept;

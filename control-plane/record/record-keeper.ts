@@ -12,12 +12,14 @@ import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
 import {
   emptyRecord,
+  fitRecord,
   mergeRecords,
   openRolloutOf,
   parseRecord,
   type RolloutRecord,
   toRecordText,
   verdictOf,
+  whyUnreadable,
 } from './record.ts';
 
 /** Makes the record to write from the one at that moment; undefined where it has become pointless. */
@@ -42,6 +44,8 @@ export interface RecordKeeper extends RevisionMemory {
   readonly trouble: string | undefined;
   /** Why this control plane has the record for itself alone, for people; undefined where it is shared. */
   readonly alone: string | undefined;
+  /** Which text beside the rules could not be read and where it is now, for people; undefined where all could. */
+  readonly aside: string | undefined;
   /** Whether nothing could be read at the start, here or beside the rules. */
   readonly isForgetful: boolean;
   /** Reads the record. Never rejects. */
@@ -119,6 +123,13 @@ interface Known {
   readonly contentId: string;
 }
 
+interface FoundRecord {
+  /** Of the text that is there. */
+  readonly version: string | undefined;
+  readonly record: RolloutRecord | undefined;
+  readonly isDamaged: boolean;
+}
+
 const retryMs = 2_000;
 const maxAttempts = 3;
 
@@ -135,6 +146,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let trouble: string | undefined;
   let isTroubleSaid = false;
   let alone: string | undefined;
+  let aside: string | undefined;
   let isForgetful = false;
   let ledSinceMs = 0;
   let isKnown = false;
@@ -179,35 +191,55 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   async function read(attempt = 1): Promise<void> {
     const startedMs = clock.monotonicMs();
     try {
-      const found = await shared.read();
-      const theirs = found && parse(found.text);
+      const found = await readShared();
+      const theirs = found.record;
       readAtMs = startedMs;
       isKnown = true;
       if (alone !== undefined) {
-        const isLate = !(await rejoin(found?.version, theirs));
+        const isLate = !(await rejoin(found.version, theirs));
         if (isLate && attempt < maxAttempts) await read(attempt + 1);
         return;
       }
       noteReachable();
-      if (found?.version === known.version) return;
       if (theirs === undefined) {
         // One that somebody has removed is written again with the next change.
-        known = { ...known, version: undefined };
+        known = { ...known, version: found.version };
+        // The others get what is known here in place of the damaged one, whoever leads.
+        if (found.isDamaged && known.record !== emptyRecord) await swap(known.record);
         return;
       }
       const record = endTakenBack(theirs);
       before = undefined;
-      setKnown(found?.version, record);
+      setKnown(found.version, record);
       if (record !== theirs) await swap(record);
     } catch (error) {
       if (alone === undefined) fail(`${shared.description} cannot be read (${errorText(error)})`);
     }
   }
 
-  function parse(text: string): RolloutRecord {
-    const parsed = parseRecord(text);
-    if (parsed.ok) return parsed.record;
-    throw new AppError('store', `${parsed.problem}: somebody has to remove it`);
+  /** Without a record where the version is known already, there is none, or it is damaged. */
+  async function readShared(): Promise<FoundRecord> {
+    const found = await shared.read();
+    const version = found?.version;
+    if (found === undefined || version === known.version) {
+      return { version, record: undefined, isDamaged: false };
+    }
+    const parsed = parseRecord(found.text);
+    if (parsed.ok) return { version, record: parsed.record, isDamaged: false };
+    if (parsed.isOfOtherVersion) {
+      throw new AppError('store', `${parsed.problem}: run the version that wrote it, or remove it`);
+    }
+    const place = await shared.setAside(found.version).catch(() => undefined);
+    const where = place === undefined ? 'cannot be moved away' : `is kept as ${place}`;
+    aside = `${shared.description} could not be read (${parsed.problem}) and ${where}`;
+    log.error(
+      `Rollout: ${aside}: what was taken back, held back or approved is known from the state directory alone`,
+    );
+    return {
+      version: place === undefined ? version : undefined,
+      record: undefined,
+      isDamaged: true,
+    };
   }
 
   function noteReachable(): void {
@@ -238,7 +270,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     const merged = isNews ? mergeRecords(theirs, known.record) : known.record;
     // A rollout that others began meanwhile has its leader.
     const isLed = isNews && openRolloutOf(theirs) !== undefined;
-    const record = isLed ? merged : toOwn(merged);
+    const record = fitRecord(isLed ? merged : toOwn(merged));
     const result = await shared.swap(version, toRecordText(record));
     if (result.kind === 'denied') alone = result.reason;
     if (result.kind !== 'written') return result.kind !== 'stale';
@@ -253,8 +285,14 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     return { ...record, leader: { id, plane, name, hasLeft: false }, beat: 0 };
   }
 
-  async function swap(record: RolloutRecord): Promise<boolean> {
+  async function swap(given: RolloutRecord): Promise<boolean> {
     const before = known.record;
+    const record = fitRecord(given);
+    const problem = whyUnreadable(record);
+    if (problem !== undefined) {
+      fail(`${shared.description} cannot be written (${problem})`);
+      return false;
+    }
     if (alone !== undefined) {
       setKnown(known.version, record);
       tellOutcome(before, record);
@@ -369,8 +407,11 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     get alone() {
       return alone;
     },
+    get aside() {
+      return aside;
+    },
     get isForgetful() {
-      return isForgetful && alone !== undefined;
+      return isForgetful && (alone !== undefined || aside !== undefined);
     },
     start: () =>
       enqueue(async () => {
@@ -394,16 +435,17 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       });
     },
     keepHere(change) {
-      const changed = change(known.record);
-      if (changed === undefined) return;
+      const wanted = change(known.record);
+      if (wanted === undefined) return;
       const before = known.record;
+      const changed = fitRecord(wanted);
       known = { ...known, record: changed, contentId: toContentId(changed) };
       keepOwn(changed);
       tellOutcome(before, changed);
     },
     keepTakenBack(change) {
       const changed = change(known.record);
-      if (changed !== undefined) keepOwn(changed);
+      if (changed !== undefined) keepOwn(fitRecord(changed));
     },
     tick(isWaiting) {
       const nowMs = clock.monotonicMs();

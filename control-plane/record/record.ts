@@ -5,12 +5,22 @@ import { Value } from 'typebox/value';
 import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
-import { mergeOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
+import { maxSharedTextBytes } from '../store/shared-text.ts';
+import {
+  cutText,
+  maxOutcomes,
+  mergeOutcomes,
+  type NewOutcome,
+  outcomeOnRecord,
+  withOutcome,
+} from './outcomes.ts';
 
+const currentFormat = 3;
 const revisionId = Type.String({ maxLength: 128 });
 /** `content` of a build (snapshot/build.ts): equal where every node gets the same. */
 const content = Type.String({ maxLength: 64 });
-const reason = Type.String({ maxLength: 8_192 });
+/** Texts for people, and lists, are as long as the whole allows: `fitRecord` keeps them short. */
+const shown = Type.String();
 
 const rolloutJson = Type.Object({
   /** Of this rollout: a revision may come again. Unknown to workers, whose places follow from it. */
@@ -26,11 +36,11 @@ const rolloutJson = Type.Object({
   /** Counted from 0. */
   step: Type.Integer({ minimum: 0 }),
   /** The places (pools.ts) of the workers that have it. */
-  chosen: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 20_000 }),
+  chosen: Type.Array(Type.String({ maxLength: 16 })),
   /** Pools (pools.ts) of which all workers have it. */
-  whole: Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 1_000 }),
+  whole: Type.Array(Type.Integer({ minimum: 0 })),
   /** Why it is paused or was taken back, or why everybody has it; '' else. */
-  reason,
+  reason: shown,
 });
 export type RolloutOnRecord = Type.Static<typeof rolloutJson>;
 
@@ -42,9 +52,9 @@ const verdictJson = Type.Object({
     Type.Literal('approved'),
     Type.Literal('taken_back'),
   ]),
-  reason,
+  reason: shown,
   /** The person who said so; '' for a control plane. */
-  by: Type.String({ maxLength: 300 }),
+  by: shown,
   /** Wall time in milliseconds. */
   atMs: Type.Number(),
   /** Of one that is held back: the content in force that it would remove too much of. */
@@ -58,18 +68,18 @@ export type Verdict = Type.Static<typeof verdictJson>;
 export type Word = Pick<Verdict, 'reason' | 'by' | 'atMs'>;
 
 const recordJson = Type.Object({
-  format: Type.Literal(3),
+  format: Type.Literal(currentFormat),
   /** The last one; null before the first. */
   rollout: Type.Union([rolloutJson, Type.Null()]),
   /**
    * The revisions that everybody was given, the newest first: that one is in force, but for the workers of an
    * open rollout.
    */
-  inForce: Type.Array(Type.Object({ revision: revisionId, content }), { maxItems: 20 }),
+  inForce: Type.Array(Type.Object({ revision: revisionId, content })),
   /** The last word about a content, the newest first. */
-  verdicts: Type.Array(verdictJson, { maxItems: 50 }),
+  verdicts: Type.Array(verdictJson),
   /** The outcomes of the last revisions, the newest first. */
-  outcomes: Type.Array(outcomeOnRecord, { maxItems: 100 }),
+  outcomes: Type.Array(outcomeOnRecord),
   /** The control plane that decides. */
   leader: Type.Object({
     /** The id of the process. */
@@ -77,12 +87,12 @@ const recordJson = Type.Object({
     /** The id of one control plane, the same over restarts. */
     plane: Type.String({ maxLength: 64 }),
     /** The name for people. */
-    name: Type.String({ maxLength: 300 }),
+    name: shown,
     /** It has stopped, and another one may lead at once. */
     hasLeft: Type.Boolean(),
   }),
   /** The name of the leader before, which has stopped; '' where this one began the rollout. */
-  after: Type.String({ maxLength: 300 }),
+  after: shown,
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
 });
@@ -106,8 +116,11 @@ export const emptyRecord: RolloutRecord = {
 
 const maxInForce = 20;
 const maxVerdicts = 50;
-/** Characters: with all of them the record stays below the bound of a shared text. */
-const maxKeptReason = 1_000;
+/** Characters, of which a record that would be too large keeps fewer. */
+const reasonLengths = [1_000, 300, 100, 30];
+const maxName = 300;
+/** The most workers that one step can have: their places stand in the record one by one. */
+export const maxChosen = 20_000;
 
 /** The rollout whose revision workers may still get, or lose. */
 export function openRolloutOf({ rollout }: RolloutRecord): RolloutOnRecord | undefined {
@@ -166,8 +179,7 @@ export function noteOutcome(record: RolloutRecord, outcome: NewOutcome): Rollout
 
 function addVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {
   const others = withoutVerdict(record, verdict.content).verdicts;
-  const short = { ...verdict, reason: verdict.reason.slice(0, maxKeptReason) };
-  return { ...record, verdicts: [short, ...others].slice(0, maxVerdicts) };
+  return { ...record, verdicts: [verdict, ...others].slice(0, maxVerdicts) };
 }
 
 /** The content is tried again, or has come through. */
@@ -267,32 +279,75 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   return { ...told, outcomes: mergeOutcomes(told.outcomes, ours.outcomes) };
 }
 
+/** The record with texts for people as short as it takes for all of it to be a shared text. */
+export function fitRecord(record: RolloutRecord): RolloutRecord {
+  let fitted = record;
+  for (const length of reasonLengths) {
+    fitted = shorten(record, length);
+    if (Buffer.byteLength(toRecordText(fitted)) <= maxSharedTextBytes) break;
+  }
+  return fitted;
+}
+
+function shorten(record: RolloutRecord, maxReason: number): RolloutRecord {
+  const { rollout, verdicts, outcomes, leader, after } = record;
+  const cut = <Said extends Pick<Verdict, 'reason'>>(said: Said): Said => ({
+    ...said,
+    reason: cutText(said.reason, maxReason),
+  });
+  const cutBoth = <Said extends Pick<Verdict, 'reason' | 'by'>>(said: Said): Said => ({
+    ...cut(said),
+    by: cutText(said.by, maxName),
+  });
+  return {
+    ...record,
+    rollout: rollout && cut(rollout),
+    inForce: record.inForce.slice(0, maxInForce),
+    verdicts: verdicts.slice(0, maxVerdicts).map(cutBoth),
+    outcomes: outcomes.slice(0, maxOutcomes).map(cutBoth),
+    leader: { ...leader, name: cutText(leader.name, maxName) },
+    after: cutText(after, maxName),
+  };
+}
+
+/** Why this record could not be read again, for people; undefined when it can. */
+export function whyUnreadable(record: RolloutRecord): string | undefined {
+  const text = toRecordText(record);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > maxSharedTextBytes) {
+    return `the record would have ${bytes} bytes, more than ${maxSharedTextBytes}`;
+  }
+  const reading = parseRecord(text);
+  return reading.ok ? undefined : `nobody could read the record: ${reading.problem}`;
+}
+
 export function toRecordText(record: RolloutRecord): string {
-  return JSON.stringify({ format: 3, ...record });
+  return JSON.stringify({ format: currentFormat, ...record });
 }
 
 export type RecordReading =
   | { readonly ok: true; readonly record: RolloutRecord }
-  /** A sentence for people. */
-  | { readonly ok: false; readonly problem: string };
+  /** A sentence for people, and whether control planes of another version may understand it. */
+  | { readonly ok: false; readonly problem: string; readonly isOfOtherVersion: boolean };
 
+/** Whoever reads a text has held it against `maxSharedTextBytes`. */
 export function parseRecord(text: string): RecordReading {
+  const refuse = (problem: string, isOfOtherVersion = false) =>
+    ({ ok: false, problem, isOfOtherVersion }) as const;
   let given: unknown;
   try {
     given = JSON.parse(text);
   } catch {
-    return { ok: false, problem: 'it is cut or damaged' };
+    return refuse('it is cut or damaged');
   }
   if (Value.Check(recordJson, given)) {
-    const { format, ...record } = given;
+    const { format: _, ...record } = given;
     return { ok: true, record };
   }
   const { format } = Object(given) as { format?: unknown };
-  const isNewer = typeof format === 'number' && format > 3;
-  return {
-    ok: false,
-    problem: isNewer
-      ? `it is of a newer version (format ${format})`
-      : 'it is not a record of a rollout',
-  };
+  if (typeof format !== 'number' || format === currentFormat) {
+    return refuse('it is not a record of a rollout');
+  }
+  const age = format > currentFormat ? 'a newer' : 'an older';
+  return refuse(`it is of ${age} version (format ${format})`, true);
 }

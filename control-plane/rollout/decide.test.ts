@@ -770,3 +770,14 @@ test('before a revision comes it is foreseen whether a share can be made at any 
     "the next revision will have to be approved, since no share of the workers can be made: 4 share 2 node ids, such as that of 'w0', and do not tell their instances",
   );
 });
+
+test('a step with more workers than the record can name is not taken, and says so', (t) => {
+  const decision = decideOn({
+    plan: '5%:30s,50%:60s',
+    members: workers(41_000),
+    open: { chosen: places(2) },
+    view: { heldMs: 60_000 },
+  });
+  t.is(decision.change?.kind, 'pause');
+  t.regex(decision.text, /^step 2 has 20500 workers, and the record holds 20000 of them/);
+});

@@ -3,6 +3,7 @@
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import {
+  maxChosen,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
@@ -238,6 +239,10 @@ function give(
     const { length } = members.filter(createIsWithin(share));
     if (length === members.length) break;
     if (length === 0) continue;
+    if (share.chosen.length > maxChosen) {
+      const reason = `step ${step + 1} has ${share.chosen.length} workers, and the record holds ${maxChosen} of them: make the steps smaller, or promote it`;
+      return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
+    }
     const reach = `${length} of ${toCountText(members.length, 'worker')}`;
     return toGiven(step, share, `${because}step ${step + 1} of ${pools.stepCount + 1}, ${reach}`);
   }

@@ -140,7 +140,7 @@ const damaged: readonly (readonly [what: string, text: string, problem: string])
 ];
 
 for (const [what, text, problem] of damaged) {
-  test(`a file with ${what} is ignored, said once, and replaced by the next change`, async (t) => {
+  test(`a file with ${what} is set aside, said once, and written anew by the next change`, async (t) => {
     const { write, open, file } = prepare(t);
     write('a.yaml', '1');
     writeFileSync(file, text);
@@ -149,8 +149,9 @@ for (const [what, text, problem] of damaged) {
     await store.read();
     const { message } = await change(store, '2', 'repaired');
     t.deepEqual(log.lines, [
-      `warning ${file} is ignored, so the authors and messages of changes may be missing: ${problem}; the next change through the admin API replaces it`,
+      `warning ${file} is ignored, so the authors and messages of changes may be missing: ${problem}; it is kept as .ratelane-revisions.json.unreadable`,
     ]);
+    t.is(readFileSync(`${file}.unreadable`, 'utf8'), text);
     t.is((await open().store.read()).message, message);
   });
 }

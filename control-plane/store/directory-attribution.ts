@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf, unreadable } from '../../shared/rules-directory.ts';
 import { type RevisionInfo, type StoredFile, toInfoText } from './revision.ts';
+import { setAside } from './set-aside.ts';
 
 export interface DirectoryAttribution {
   /**
@@ -44,8 +45,11 @@ export function createDirectoryAttribution(
   async function read(): Promise<readonly RevisionInfo[]> {
     const { revisions, problem } = await readAttribution(path);
     if (problem !== undefined && problem !== logged) {
+      const where = isDamage(problem)
+        ? await setAside(path)
+        : 'the next change through the admin API replaces it';
       log.warning(
-        `${path} is ignored, so the authors and messages of changes may be missing: ${problem}; the next change through the admin API replaces it`,
+        `${path} is ignored, so the authors and messages of changes may be missing: ${problem}; ${where}`,
       );
     }
     logged = problem;
@@ -69,6 +73,13 @@ export function createDirectoryAttribution(
   };
 }
 
+const damaged = 'it is damaged';
+const tooLong = `it has more than ${maxBytes} bytes`;
+
+function isDamage(problem: string): boolean {
+  return problem === damaged || problem === tooLong;
+}
+
 interface FoundAttribution {
   /** Newest first; none when there is a problem, or no file. */
   readonly revisions: readonly RevisionInfo[];
@@ -84,9 +95,9 @@ async function readAttribution(path: string): Promise<FoundAttribution> {
     try {
       if (!(await handle.stat()).isFile()) return ignored('it is not a file');
       const bytes = await buffer(handle.createReadStream({ end: maxBytes, autoClose: false }));
-      if (bytes.length > maxBytes) return ignored(`it has more than ${maxBytes} bytes`);
+      if (bytes.length > maxBytes) return ignored(tooLong);
       const revisions = parseAttribution(bytes.toString());
-      return revisions ? { revisions, problem: undefined } : ignored('it is damaged');
+      return revisions ? { revisions, problem: undefined } : ignored(damaged);
     } finally {
       await handle.close();
     }

@@ -343,7 +343,7 @@ test('an index of the history that cannot be read is said once, and again when i
   }
 });
 
-test('a damaged history is said, and does not stop the store', async (t) => {
+test('what is damaged of a history is set aside, and the rest of it can still be gone back to', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
   const first = openStore(t, folder);
@@ -353,13 +353,27 @@ test('a damaged history is said, and does not stop the store', async (t) => {
   writeFileSync(file, readFileSync(file, 'utf8').replace('"text":"1"', '"text":"2"'));
   folder.write('rules/a.yaml', '3');
   await first.store.read();
-  await t.throwsAsync(first.store.readRevision(id), { message: /is not a stored revision, or it/ });
-  writeFileSync(join(history, 'history.json'), '[{"id":"../../x","atMs":1},');
-  t.deepEqual(await first.store.history(5), []);
+  const second = await first.store.read();
+  t.is(await first.store.readRevision(id), undefined);
+  t.regex(
+    first.log.lines.at(-1) ?? '',
+    /is not a stored revision, or it was changed; it is kept as/,
+  );
+  t.true(existsSync(`${file}.unreadable`));
+  for (const damaged of ['[{"id":"../../x","atMs":1},', '[{"id":"../../x","atMs":1}]']) {
+    writeFileSync(join(history, 'history.json'), damaged);
+    const known = await first.store.history(5);
+    t.deepEqual(
+      known.map((info) => info.id),
+      [second.id],
+    );
+    t.is(readFileSync(join(history, 'history.json.unreadable'), 'utf8'), damaged);
+  }
+  t.deepEqual((await first.store.readRevision(second.id))?.files, second.files);
   folder.write('rules/a.yaml', '4');
   const newest = await first.store.read();
   t.deepEqual(
     (await first.store.history(5)).map((info) => info.id),
-    [newest.id],
+    [newest.id, second.id],
   );
 });

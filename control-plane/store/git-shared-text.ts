@@ -7,6 +7,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createGit, GitError } from './git-command.ts';
 import { type GitStoreDeps, readGitAddress } from './git-store.ts';
 import { resolveObject } from './git-tree.ts';
+import { asideSuffix } from './set-aside.ts';
 import { maxSharedTextBytes, type SharedText, type VersionedText } from './shared-text.ts';
 
 const fileName = 'text.json';
@@ -55,9 +56,21 @@ export function createGitSharedText(
     writes = 0;
   }
 
+  /** What is asked for is a pattern, which the ends of other names match too. */
   async function findTip(): Promise<string | undefined> {
     const output = await runAtRemote(['ls-remote', '--', address.url, remoteRef]);
-    return output === '' ? undefined : output.split('\t')[0];
+    return output
+      .split('\n')
+      .map((line) => line.split('\t'))
+      .find(([, name]) => name === remoteRef)?.[0];
+  }
+
+  /** '' where it is not as control planes write it. */
+  async function readText(version: string): Promise<string> {
+    const blob = await resolveObject(git, `${version}:${fileName}`, signal);
+    if (blob === undefined) return '';
+    const bytes = Number(await run(['cat-file', '-s', blob]));
+    return bytes > maxSharedTextBytes ? '' : run(['cat-file', 'blob', blob]);
   }
 
   async function makeCommit(text: string): Promise<string> {
@@ -91,9 +104,9 @@ export function createGitSharedText(
       await runAtRemote([...fetch, '--', address.url, refspec]);
       writes++;
       // It may be newer than the one that was found.
-      const version = await resolveObject(git, `${localRef}^{commit}`, signal);
-      if (version === undefined) throw new AppError('store', `${remoteRef} is not a commit`);
-      known = { version, text: await run(['cat-file', 'blob', `${version}:${fileName}`]) };
+      const version = await resolveObject(git, localRef, signal);
+      if (version === undefined) throw new AppError('store', `${remoteRef} is gone again`);
+      known = { version, text: await readText(version) };
       return known;
     },
     async swap(before, text) {
@@ -116,6 +129,19 @@ export function createGitSharedText(
       }
       known = { version: commit, text };
       return { kind: 'written', version: commit };
+    },
+    async setAside(version) {
+      const aside = `${remoteRef}${asideSuffix}`;
+      const lease = `--force-with-lease=${remoteRef}:${version}`;
+      const push = ['push', '--quiet', '--porcelain', '--no-verify', '--atomic', lease];
+      const refs = [`+${version}:${aside}`, `:${remoteRef}`];
+      try {
+        await runAtRemote([...push, '--', address.url, ...refs]);
+      } catch (error) {
+        if ((await findTip()) === version) throw error;
+      }
+      known = undefined;
+      return aside;
     },
     close: () => closed.abort(),
   };

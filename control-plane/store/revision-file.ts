@@ -5,6 +5,7 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import type { Revision } from './revision.ts';
+import { setAside } from './set-aside.ts';
 
 /** Readable for the owner only: rules may reveal a company's business. */
 const mode = 0o600;
@@ -32,7 +33,7 @@ export async function writeRevisionFile(
 }
 
 /** Undefined when there is none, or one of another store. Rejects with an AppError `store` that says
- * what is wrong with it. */
+ * what is wrong with it: one that is damaged is set aside. */
 export async function readRevisionFile(path: string, store: string): Promise<Revision | undefined> {
   let text: string;
   try {
@@ -44,12 +45,13 @@ export async function readRevisionFile(path: string, store: string): Promise<Rev
   let content: Partial<Content> | null;
   try {
     content = JSON.parse(text);
-  } catch (error) {
-    throw new AppError('store', `${path} is not a stored revision`, { cause: error });
+  } catch {
+    content = null;
   }
   const { revision } = content ?? {};
   if (content?.format !== format || !revision || content.sha256 !== toSum(revision)) {
-    throw new AppError('store', `${path} is not a stored revision, or it was changed`);
+    const where = await setAside(path);
+    throw new AppError('store', `${path} is not a stored revision, or it was changed; ${where}`);
   }
   return content.store === store ? revision : undefined;
 }

@@ -1,12 +1,16 @@
 // Keeps the last revisions on disk for a store without a history of its own.
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import Type from 'typebox';
+import { Value } from 'typebox/value';
+import { toCountText } from '../../shared/count-text.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { type Revision, type RevisionInfo, toRevisionInfo } from './revision.ts';
 import { readRevisionFile, writeRevisionFile } from './revision-file.ts';
+import { asideSuffix, setAside } from './set-aside.ts';
 
 export interface RevisionHistory {
   /** Newest first. */
@@ -34,23 +38,49 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
   /** Why the index could not be read, when it was looked at last: that is at each look at the store. */
   let failure: string | undefined;
 
-  async function readIndex(): Promise<string> {
+  async function list(): Promise<readonly RevisionInfo[]> {
+    let text: string;
     try {
-      const text = await readFile(index, 'utf8');
+      text = await readFile(index, 'utf8');
       failure = undefined;
-      return text;
     } catch (error) {
       const before = failure;
       failure = codeOf(error) === 'ENOENT' ? undefined : errorText(error);
       if (failure !== undefined && failure !== before) {
         log.warning(`${index} cannot be read: ${failure}`);
       }
-      return '[]';
+      return [];
     }
+    return parseIndex(text) ?? rebuild();
   }
 
-  async function list(): Promise<readonly RevisionInfo[]> {
-    return parseIndex(await readIndex()) ?? [];
+  /** The index is damaged: the revisions are there all the same. */
+  async function rebuild(): Promise<readonly RevisionInfo[]> {
+    const where = await setAside(index);
+    const found: RevisionInfo[] = [];
+    for (const name of await readdir(folder)) {
+      const id = idOf(name);
+      const revision = id && (await tryToRead(id));
+      if (revision) found.push(toRevisionInfo(revision));
+    }
+    const infos = found.sort((a, b) => b.atMs - a.atMs).slice(0, maxRevisions);
+    log.warning(
+      `${index} is damaged: it is made again from ${toCountText(infos.length, 'revision')}; ${where}`,
+    );
+    await writeFileAtomically(index, JSON.stringify(infos), 0o600).catch(() => {
+      // It is made again at the next look.
+    });
+    return infos;
+  }
+
+  /** Undefined where it is damaged, which is logged: the others can be gone back to. */
+  async function tryToRead(id: string): Promise<Revision | undefined> {
+    try {
+      return await readRevisionFile(fileOf(id), store);
+    } catch (error) {
+      log.warning(`Revision ${id} cannot be read any more: ${errorText(error)}`);
+      return undefined;
+    }
   }
 
   /** Entries within the bounds, without those whose files were removed. */
@@ -75,10 +105,8 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
   async function prune(infos: readonly RevisionInfo[]): Promise<void> {
     const keptIds = new Set(infos.map(({ id }) => id));
     for (const name of await readdir(folder)) {
-      const [id, ...rest] = name.split('.');
-      if (rest.join('.') === 'revision.json' && !keptIds.has(id ?? '')) {
-        await rm(join(folder, name), { force: true });
-      }
+      const id = idOf(name) ?? idOf(name.replace(asideSuffix, ''));
+      if (id !== undefined && !keptIds.has(id)) await rm(join(folder, name), { force: true });
     }
   }
 
@@ -86,7 +114,7 @@ export function createRevisionHistory(deps: RevisionHistoryDeps): RevisionHistor
     list,
     async read(id) {
       if (!(await list()).some((info) => info.id === id)) return undefined;
-      return readRevisionFile(fileOf(id), store);
+      return tryToRead(id);
     },
     async add(revision) {
       const { id } = revision;
@@ -118,12 +146,27 @@ async function sizeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Undefined when it is not one of ours. */
+/** Of the file of a revision; undefined for any other. */
+function idOf(name: string): string | undefined {
+  const [id = '', ...rest] = name.split('.');
+  return rest.join('.') === 'revision.json' ? id : undefined;
+}
+
+const indexJson = Type.Array(
+  Type.Object({
+    id: Type.String({ pattern: '^[0-9a-f]+$' }),
+    atMs: Type.Number(),
+    author: Type.Optional(Type.String()),
+    message: Type.Optional(Type.String()),
+  }),
+);
+
+/** Undefined when it is not as control planes write it. */
 function parseIndex(text: string): RevisionInfo[] | undefined {
   try {
     const infos: unknown = JSON.parse(text);
-    if (!Array.isArray(infos)) return undefined;
-    return infos.filter((info) => /^[0-9a-f]+$/.test(info?.id) && Number.isFinite(info?.atMs));
+    if (!Value.Check(indexJson, infos)) return undefined;
+    return infos.map(({ id, atMs, author, message }) => ({ id, atMs, author, message }));
   } catch {
     return undefined;
   }

@@ -13,6 +13,9 @@ export interface SharedText {
   read(): Promise<VersionedText | undefined>;
   /** Writes `text` when the newest is still of the version `before`; undefined: when there is none. */
   swap(before: string | undefined, text: string): Promise<SwapResult>;
+  /** Nobody can read the text of this version: from now on there is none, and it can be found under the name that is
+   * returned. Does nothing where another one is the newest by now. */
+  setAside(version: string): Promise<string>;
   /** Aborts what is under way. */
   close(): void;
 }
@@ -30,5 +33,5 @@ export type SwapResult =
   /** The place answers, and takes no writes from this control plane: why, for people. */
   | { readonly kind: 'denied'; readonly reason: string };
 
-/** The most bytes; a longer text is damaged. */
+/** The most bytes; a longer text is damaged, and is read as an empty one. */
 export const maxSharedTextBytes = 512 * 1024;

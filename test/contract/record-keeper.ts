@@ -3,8 +3,10 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import {
+  parseRecord,
   type RolloutOnRecord,
   type RolloutRecord,
+  toRecordText,
   type Verdict,
   verdictOf,
   withEnd,
@@ -443,41 +445,65 @@ export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind
     t.is(verdictOf(other.record, 'z', 'z')?.outcome, 'held_back');
   });
 
-  for (const [what, damage, problem] of [
-    ['damaged', (text: string) => text.slice(1), /it is cut or damaged: somebody has to remove it/],
-    [
-      'of a newer version',
-      (text: string) => text.replace('"format":3', '"format":9'),
-      /it is of a newer version \(format 9\): somebody has to remove it/,
-    ],
-    [
-      'written by hand',
-      () => '{"outcome":"in_force"}',
-      /it is not a record of a rollout: somebody has to remove it/,
-    ],
+  test(`${name}: a record of a newer version is refused by name, and nobody decides or writes by it`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one } = await fleet.join('one');
+    await one.write(begin);
+    const text = fleet.place.open();
+    const found = await text.read();
+    const newer = (found?.text ?? '').replace('"format":3', '"format":9');
+    t.is((await text.swap(found?.version, newer)).kind, 'written');
+    await fleet.pass(10);
+    t.deepEqual(one.record.rollout, rollout, 'as known before');
+    const problem = /it is of a newer version \(format 9\): run the version that wrote it/;
+    t.regex(one.trouble ?? '', problem);
+    t.false(one.isVacant);
+    t.false(await one.write(toStep(1)));
+    t.is((await text.read())?.text, newer);
+    const { keeper: other } = await fleet.join('other');
+    t.is(other.record.rollout, null);
+    t.false(other.isVacant);
+    t.false(await other.write(begin));
+    t.regex(other.trouble ?? '', problem);
+    t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
+  });
+
+  for (const [what, damage] of [
+    ['damaged', (text: string) => text.slice(1)],
+    ['written by hand', () => '{"outcome":"in_force"}'],
+    ['longer than any record', (text: string) => text.padEnd(600_000)],
   ] as const) {
-    test(`${name}: a record that is ${what} is refused by name, and nobody decides or writes by it`, async (t) => {
+    test(`${name}: a record that is ${what} is set aside by name, and what is known takes its place`, async (t) => {
       const fleet = openFleet(t);
       const { keeper: one } = await fleet.join('one');
       await one.write(begin);
       const text = fleet.place.open();
-      const found = await text.read();
-      const damaged = damage(found?.text ?? '');
-      t.is((await text.swap(found?.version, damaged)).kind, 'written');
-      await fleet.pass(10);
-      t.deepEqual(one.record.rollout, rollout, 'as known before');
-      t.regex(one.trouble ?? '', problem);
-      t.false(one.isVacant);
-      t.false(await one.write(toStep(1)));
-      t.is((await text.read())?.text, damaged);
+      t.is(
+        (await text.swap((await text.read())?.version, damage(toRecordText(one.record)))).kind,
+        'written',
+      );
+      await fleet.pass(3);
+      t.regex(one.aside ?? '', /could not be read \(it is .*\) and is kept as .*unreadable$/);
+      t.is(one.trouble, undefined);
+      t.deepEqual(one.record.rollout, rollout);
       const { keeper: other } = await fleet.join('other');
-      t.is(other.record.rollout, null);
-      t.false(other.isVacant);
-      t.false(await other.write(begin));
-      t.regex(other.trouble ?? '', problem);
-      t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
+      t.deepEqual(other.record.rollout, rollout);
+      t.true(await one.write(toStep(1)));
+      t.is(fleet.log.lines.length, 1, fleet.log.lines.join('\n'));
     });
   }
+
+  test(`${name}: a record that could not be read again is not written`, async (t) => {
+    const fleet = openFleet(t);
+    const { keeper: one, text } = await fleet.join('one');
+    const reason = 'x'.repeat(100_000);
+    t.true(await one.write((record) => ({ ...record, rollout: { ...rollout, reason } })));
+    t.true((one.record.rollout?.reason.length ?? 0) < 2_000);
+    const chosen = Array(40_000).fill('0123456789ab');
+    t.false(await one.write((record) => ({ ...record, rollout: { ...rollout, chosen } })));
+    t.regex(one.trouble ?? '', /the record would have \d+ bytes, more than 524288/);
+    t.true(parseRecord((await text.read())?.text ?? '').ok);
+  });
 
   test(`${name}: those that listen hear of each change, by whomever`, async (t) => {
     const fleet = openFleet(t);

@@ -31,6 +31,20 @@ export function testSharedText(test: TestFn, { name, prepare }: SharedTextKind):
     t.is((await place.open().read())?.text, 'second');
   });
 
+  test(`${name}: a text that is set aside is there no more, and no version comes twice`, async (t) => {
+    const place = prepare(t);
+    const [one, other] = [place.open(), place.open()];
+    const first = await one.swap(undefined, 'damaged');
+    const version = first.kind === 'written' ? first.version : '';
+    t.regex(await one.setAside(version), /unreadable$/);
+    t.is(await other.read(), undefined);
+    t.is((await other.swap(version, 'late')).kind, 'stale');
+    const second = await other.swap(undefined, 'anew');
+    t.true(second.kind === 'written' && second.version !== version);
+    await one.setAside(version);
+    t.is((await one.read())?.text, 'anew');
+  });
+
   test(`${name}: of several that swap at once exactly one succeeds, again and again`, async (t) => {
     const place = prepare(t);
     const texts = Array.from({ length: 4 }, () => place.open());

@@ -151,6 +151,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         events,
         awaited: () => undefined,
         xdsPort: () => undefined,
+        listSetAside: async () => [],
         exposeMetrics: metrics.expose,
       },
       guard: authorizer.guard,

@@ -48,6 +48,10 @@ export function createSimulatedText(): SimulatedText {
       text.onWritten?.(given);
       return { kind: 'written', version: String(text.writes) };
     },
+    async setAside() {
+      text.content = undefined;
+      return 'the text aside';
+    },
     close() {},
   };
   return text;

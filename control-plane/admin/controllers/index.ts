@@ -161,6 +161,7 @@ export class Status extends AdminController {
       rollout: rollout.state(),
       rolloutWarning: rollout.warning(),
       memory: rollout.memory(),
+      setAside: await this.api.listSetAside(),
     });
   }
 

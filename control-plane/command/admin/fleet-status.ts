@@ -132,8 +132,13 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   const foreseen = known.flatMap(({ rolloutWarning }) =>
     rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
   );
+  const aside = known.flatMap(({ setAside = [] }) =>
+    setAside.map(
+      (path) => `warning: a file could not be read, and is kept as ${escapeText(path)}\n`,
+    ),
+  );
   const unseen = known.flatMap(toUnseenTexts);
-  const all = [...unseen, ...warnings, ...unenforced, ...away, ...memory, ...foreseen];
+  const all = [...unseen, ...warnings, ...unenforced, ...away, ...memory, ...aside, ...foreseen];
   for (const warning of new Set(all)) {
     io.writeError(warning);
   }

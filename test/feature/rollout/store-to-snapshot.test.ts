@@ -333,7 +333,7 @@ test('a last good revision that is damaged is said, and not served', async (t) =
   t.is(cache.state().inForce, undefined);
   t.is(
     log.lines.at(-1),
-    `error The last good revision cannot be restored: ${file} is not a stored revision`,
+    `error The last good revision cannot be restored: ${file} is not a stored revision, or it was changed; it is kept as last-good.revision.json.unreadable`,
   );
   folder.write('rules/a.yaml', ruleText('a', 2));
   await eventually('the repair', () => served() === 'a');

@@ -244,10 +244,12 @@ test('clients that name resources are in force with what they named, and after c
       nowMs: 0,
       rollout: undefined,
       rolloutWarning: undefined,
+      setAside: [],
       memory: {
         place: '',
         alone: undefined,
         trouble: undefined,
+        aside: undefined,
         isForgetful: false,
         words: [],
         outcomes: [],

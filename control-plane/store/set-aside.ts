@@ -1,0 +1,33 @@
+// Sets files aside that cannot be read: each is renamed, so that a person can look at its content while a new one is
+// written in its place, and is named by `status` for as long as it is there.
+import { readdir, rename } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+
+export const asideSuffix = '.unreadable';
+/** In the state directory: the folders with files of this control plane. */
+const folders = ['', 'directory-history'];
+const maxListed = 20;
+
+/** What a log line says at its end. The file stays where it is when it cannot be renamed. */
+export async function setAside(path: string): Promise<string> {
+  const aside = `${path}${asideSuffix}`;
+  try {
+    await rename(path, aside);
+    return `it is kept as ${basename(aside)}`;
+  } catch {
+    return 'it cannot be renamed';
+  }
+}
+
+/** The paths of files that were set aside in a state directory. Never rejects. */
+export async function listSetAside(stateDirectory: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of folders) {
+    const path = join(stateDirectory, folder);
+    const names = await readdir(path).catch(() => []);
+    found.push(
+      ...names.filter((name) => name.endsWith(asideSuffix)).map((name) => join(path, name)),
+    );
+  }
+  return found.sort().slice(0, maxListed);
+}
