@@ -104,7 +104,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   const store = await kind.create(settings, { health, metrics, log, clock, addOutages });
   const rules: { current: RuleSet | undefined } = { current: undefined };
   const leases = kind.countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
-  const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics);
+  const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock);
   const options = toDecisionOptions(settings);
   const shouldRateLimit = createShouldRateLimit({
     rules,

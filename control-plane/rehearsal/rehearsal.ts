@@ -96,7 +96,7 @@ export function createRehearsal({ rules, settings, startMs }: RehearsalDeps): Re
         counting = task;
       },
     }),
-    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics),
+    overLimitCache: createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock),
     metrics,
     unmatched: createUnmatchedSampler(metrics, () => {}),
     clock,

@@ -86,13 +86,13 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     log,
     ...(options.maxCounters !== undefined && { maxCounters: options.maxCounters }),
   });
-  const rules = yaml === undefined ? undefined : buildRules(yaml);
+  const rules = { current: yaml === undefined ? undefined : buildRules(yaml) };
   const samples: UnmatchedSample[] = [];
   const shouldRateLimit = createShouldRateLimit({
-    rules: { current: rules },
+    rules,
     store: options.store?.(memory) ?? memory,
     ...(options.leases && { leases: options.leases(memory) }),
-    overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics),
+    overLimitCache: createOverLimitCache(options.localCacheBytes ?? 0, metrics, clock),
     metrics,
     unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),
     clock,
@@ -102,6 +102,9 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     clock,
     memory,
     samples,
+    useRules(next: string) {
+      rules.current = buildRules(next);
+    },
     /** `receivedMs` is now unless given. */
     decide: (request: RateLimitRequest, deadlineMs?: number, receivedMs = clock.monotonicMs()) =>
       new Promise<DecisionOutcome>((settle) =>

@@ -98,7 +98,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     if (hit.limiter !== undefined) {
       const passed = Math.floor((nowMs - lease.sentMs) / 1_000);
       hit.limiter.resetSeconds = Math.max(1, (lease.hit.limiter?.resetSeconds ?? 0) - passed);
-      hit.limiter.closedSeconds = 0;
+      hit.limiter.closedMs = 0;
     }
     fromLease.add(1);
     // A request is never settled from inside `count`.

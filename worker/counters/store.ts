@@ -41,15 +41,15 @@ export interface LimiterHit {
   /** Whole seconds, at least 1, until these hits would be admitted, or, if they were, until all of the limit is
    * free. */
   resetSeconds: number;
-  /** Whole seconds, rounded down, for which no hit at all will be admitted. */
-  closedSeconds: number;
+  /** Milliseconds for which no hit at all will be admitted. */
+  closedMs: number;
   /** Milliseconds until a sliding window ends, by the store's clock; -1 for a bucket. */
   windowLeftMs: number;
 }
 
 /** Of a hit that the store has not answered yet. */
 export function toLimiterHit(window: LimiterWindow): LimiterHit {
-  return { window, resetSeconds: -1, closedSeconds: -1, windowLeftMs: -1 };
+  return { window, resetSeconds: -1, closedMs: -1, windowLeftMs: -1 };
 }
 
 /** Longer texts are represented by a digest, which also bounds the memory that a key takes. */
@@ -145,7 +145,7 @@ export function takeHit(
     counter.giveBack(hits);
     hit.after = limit - counter.room;
     limiter.resetSeconds = toSeconds(counter.msUntilFree());
-    limiter.closedSeconds = 0;
+    limiter.closedMs = 0;
     return;
   }
   const isOver = counter.take(hits);
@@ -154,7 +154,7 @@ export function takeHit(
   hit.after = limit - room + (isCounted ? 0 : hits);
   limiter.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
   // Where hits over the limit are counted, every hit has to reach the store.
-  limiter.closedSeconds = room > 0 || isCounted ? 0 : Math.floor(counter.msUntil(1) / 1000);
+  limiter.closedMs = room > 0 || isCounted ? 0 : counter.msUntil(1);
 }
 
 /** At least 1: callers are never asked to retry at once. */

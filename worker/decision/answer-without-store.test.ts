@@ -66,7 +66,7 @@ function setUp(mode: AnsweringMode, { shadowMode = false, counts }: SetUpOptions
     store,
     failurePolicy: policy,
     unmatched: createUnmatchedSampler(metrics, () => {}),
-    overLimitCache: createOverLimitCache(1_000_000, metrics),
+    overLimitCache: createOverLimitCache(1_000_000, metrics, clock),
     metrics,
     clock,
     options: {

@@ -112,7 +112,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
         return;
       }
       for (const part of match.parts ?? [match]) {
-        found.push(prepare(request, descriptor, part, nowSeconds()));
+        found.push(prepare(request, descriptor, part, nowSeconds(), clock.monotonicMs()));
       }
     });
     return { found, problems };

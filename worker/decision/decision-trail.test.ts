@@ -51,7 +51,7 @@ function createTrailed() {
   const shouldRateLimit = createShouldRateLimit({
     rules: { current: built.ruleSet },
     store: createMemoryStore({ clock, log }),
-    overLimitCache: createOverLimitCache(100_000, metrics),
+    overLimitCache: createOverLimitCache(100_000, metrics, clock),
     metrics,
     unmatched: createUnmatchedSampler(metrics, () => {}),
     clock,

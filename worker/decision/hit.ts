@@ -41,8 +41,14 @@ export interface PrepareHitsDeps {
 }
 
 export interface PrepareHits {
-  /** The hit of the descriptor at `index` on its one limit. */
-  prepare(request: RateLimitRequest, index: number, match: Match, nowSeconds: number): RuleHit;
+  /** The hit of the descriptor at `index` on its one limit. `receivedMs` is on the monotonic clock. */
+  prepare(
+    request: RateLimitRequest,
+    index: number,
+    match: Match,
+    nowSeconds: number,
+    receivedMs: number,
+  ): RuleHit;
   /** One hit for each limit of a list. */
   prepareList(
     request: RateLimitRequest,
@@ -50,6 +56,7 @@ export interface PrepareHits {
     match: Match,
     parts: readonly Match[],
     nowSeconds: number,
+    receivedMs: number,
   ): readonly RuleHit[];
 }
 
@@ -68,6 +75,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     index: number,
     match: Match,
     nowSeconds: number,
+    receivedMs: number,
   ): RuleHit => {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const addend = hitsAddend(request, descriptor);
@@ -81,24 +89,36 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const mapKey = toMapKey(key);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
-    const isKnownOver =
-      overLimitCache !== undefined &&
-      !refund &&
-      (limiter === undefined || hits > 0) &&
-      overLimitCache.has(mapKey, nowSeconds);
-    if (isKnownOver) trail?.knownOver(key, match);
+    const { requestsPerUnit } = match.limit;
+    const limit = limiter === undefined ? requestsPerUnit : limiter.capacity;
+    const overUntilMs =
+      overLimitCache !== undefined && !refund && (limiter === undefined || isFound(limiter, hits))
+        ? overLimitCache.find(mapKey, requestsPerUnit, limit, receivedMs)
+        : 0;
+    const isKnownOver = overUntilMs > 0;
+    const limiterHit = limiter && toLimiterHit(toLimiterWindow(limiter, unit, window));
+    if (isKnownOver) {
+      trail?.knownOver(key, match);
+      if (limiterHit !== undefined) {
+        limiterHit.resetSeconds = findClosedReset(
+          limiterHit.window,
+          hits,
+          overUntilMs - receivedMs,
+        );
+      }
+    }
     return {
       key,
       mapKey,
       hits,
       exactHits: typeof addend === 'bigint' ? addend : undefined,
       refund,
-      limit: limiter === undefined ? match.limit.requestsPerUnit : limiter.capacity,
+      limit,
       windowSeconds: window.seconds,
       unit,
       descriptorIndex: index,
       after: -1,
-      limiter: limiter && toLimiterHit(toLimiterWindow(limiter, unit, window)),
+      limiter: limiterHit,
       lease: match.limit.lease,
       match,
       stats,
@@ -122,8 +142,15 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     return limiterWindow;
   };
 
-  const prepareList: PrepareHits['prepareList'] = (request, index, match, parts, nowSeconds) => {
-    const list = parts.map((part) => prepare(request, index, part, nowSeconds));
+  const prepareList: PrepareHits['prepareList'] = (
+    request,
+    index,
+    match,
+    parts,
+    nowSeconds,
+    receivedMs,
+  ) => {
+    const list = parts.map((part) => prepare(request, index, part, nowSeconds, receivedMs));
     const [{ hits, refund } = { hits: 0, refund: false }] = list;
     // The rule itself counts once.
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
@@ -132,6 +159,22 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   };
 
   return { prepare, prepareList };
+}
+
+/** Whether the local cache can answer for these hits: it knows when a single hit is admitted, which says nothing of more
+ * hits on a sliding window, and what is over has to reach the store where it is counted. */
+function isFound({ algorithm, countsOver }: Limiter, hits: number): boolean {
+  return hits > 0 && !countsOver && (hits === 1 || algorithm === 'token_bucket');
+}
+
+/** The reset of these hits on a limiter that admits a single one after so many milliseconds. */
+function findClosedReset(
+  { limit, windowSeconds }: LimiterWindow,
+  hits: number,
+  ms: number,
+): number {
+  const furtherMs = hits === 1 ? 0 : ((hits - 1) * windowSeconds * 1000) / limit;
+  return Math.max(1, Math.ceil((ms + furtherMs) / 1000));
 }
 
 /** Caches counter keys. Repeated requests, as of a caller far over its limit, get the same string again:

@@ -1,48 +1,80 @@
 // Remembers which counters are over their limit until their window ends, so that the store is not asked
 // again (behaviour: over-limit-cache).
+import type { Clock } from '../../shared/clock.ts';
+import { AgedEntry, OldestFirst } from '../../shared/oldest-first.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Counters are known by `Hit.mapKey`. */
+/** The limit that a counter is over. A limit of a rule has both numbers, and so has one of a request. */
+export interface KnownLimit {
+  readonly requestsPerUnit: number;
+  /** The most hits at once: `burst` of a bucket, else the same number. */
+  readonly capacity: number;
+}
+
+/** Counters are identified by `Hit.mapKey`, times are on the monotonic clock. */
 export interface OverLimitCache {
-  /** Whether this counter is known to be over its limit. */
-  has(mapKey: string, nowSeconds: number): boolean;
-  /** Expiry of a cached key in Unix seconds; else 0. */
-  until(mapKey: string): number;
+  /** Until when this counter is over this limit; 0 where that is not known. */
+  find(mapKey: string, requestsPerUnit: number, capacity: number, nowMs: number): number;
   /** How often `remove` was called. */
   readonly removals: number;
   /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
    * the counter may have been over its limit only before that. Nor is any key where a removal since is no longer
    * remembered. */
-  add(mapKey: string, untilSeconds: number, removalsBefore: number): void;
+  add(mapKey: string, limit: KnownLimit, untilMs: number, removalsBefore: number): void;
   /** A refund brought the counter back within its limit (behaviour: refunds). */
   remove(mapKey: string): void;
 }
 
 /** The reference's cache never uses less; smaller settings keep working as they did there. */
 export const leastBytes = 512 * 1024;
-/** V8's overhead of a map entry and a string header, rounded up. */
-const bytesPerEntry = 96;
+/** V8's overhead of a map entry, the entry itself and a string header, rounded up. */
+export const bytesPerEntry = 176;
 /** How many removed keys are remembered, for decisions that wait for an answer. */
 const removedKeysMax = 10_000;
+/** Entries that are inspected whenever one is added: what has expired is gone before as many again are there. */
+const inspectedPerAddition = 2;
 
-/** Undefined where `sizeInBytes` is 0: then there is none. At the size limit, which counts removed keys too, the oldest keys are dropped
- * first. */
+class Known extends AgedEntry<Known> {
+  readonly requestsPerUnit: number;
+  readonly capacity: number;
+  readonly untilMs: number;
+
+  constructor(key: string, { requestsPerUnit, capacity }: KnownLimit, untilMs: number) {
+    super(key);
+    this.requestsPerUnit = requestsPerUnit;
+    this.capacity = capacity;
+    this.untilMs = untilMs;
+  }
+}
+
+class Removed extends AgedEntry<Removed> {
+  /** The value of `removals` after the last removal of the key. */
+  readonly at: number;
+
+  constructor(key: string, at: number) {
+    super(key);
+    this.at = at;
+  }
+}
+
+/** Undefined where `sizeInBytes` is 0: then there is none. At the size limit, which counts removed keys too, the oldest
+ * keys are dropped first. */
 export function createOverLimitCache(
   sizeInBytes: number,
   metrics: Metrics,
+  clock: Clock,
 ): OverLimitCache | undefined {
   if (sizeInBytes === 0) return undefined;
   const bytesMax = Math.max(sizeInBytes, leastBytes);
-  const untilByKey = new Map<string, number>();
-  /** The bytes of both maps. */
+  const known = new OldestFirst<Known>();
+  const removed = new OldestFirst<Removed>();
+  /** Of both. */
   let bytes = 0;
   let removals = 0;
-  /** The value of `removals` after the last removal of each key; the oldest first. */
-  const removedAt = new Map<string, number>();
   /** The value of `removals` after the last removal that is no longer remembered. */
   let forgottenAt = 0;
   const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
-  let lastLookupSeconds = 0;
+  let lastLookupMs: number | undefined;
 
   const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
   const gauges = {
@@ -55,10 +87,14 @@ export function createOverLimitCache(
     evacuateCount: gauge('evacuateCount'),
     overwriteCount: gauge('overwriteCount'),
   };
+  /** In Unix seconds, of the last lookup: the mean over the entries would need a timestamp in each. */
+  const toAccessTime = () => {
+    if (known.size === 0 || lastLookupMs === undefined) return 0;
+    return Math.floor((clock.wallMs() - (clock.monotonicMs() - lastLookupMs)) / 1000);
+  };
   metrics.beforeReading(() => {
-    gauges.entryCount.set(untilByKey.size);
-    // In place of the mean over the entries, which would need a timestamp in each.
-    gauges.averageAccessTime.set(untilByKey.size === 0 ? 0 : lastLookupSeconds);
+    gauges.entryCount.set(known.size);
+    gauges.averageAccessTime.set(toAccessTime());
     gauges.hitCount.set(counts.hit);
     gauges.missCount.set(counts.miss);
     gauges.lookupCount.set(counts.hit + counts.miss);
@@ -69,59 +105,73 @@ export function createOverLimitCache(
 
   // Two bytes per character, as for keys with a character outside Latin-1.
   const cost = (mapKey: string) => bytesPerEntry + 2 * mapKey.length;
-  const drop = (mapKey: string): boolean => {
-    const dropped = untilByKey.delete(mapKey);
-    if (dropped) bytes -= cost(mapKey);
-    return dropped;
+  const drop = (entry: Known): void => {
+    known.delete(entry);
+    bytes -= cost(entry.key);
   };
-  const forget = (mapKey: string): void => {
-    if (removedAt.delete(mapKey)) bytes -= cost(mapKey);
+  const forget = (entry: Removed): void => {
+    removed.delete(entry);
+    bytes -= cost(entry.key);
+  };
+  /** A key contains its window, so nobody asks for it after that. */
+  const sweep = (nowMs: number): void => {
+    for (let count = 0; count < inspectedPerAddition; count++) {
+      const entry = known.inspectNext();
+      if (entry === undefined || nowMs < entry.untilMs) continue;
+      drop(entry);
+      counts.expired++;
+    }
   };
   /** Removed keys go first: they matter only to decisions under way. */
   const makeRoom = (): void => {
-    for (const [oldest, removal] of removedAt) {
-      if (bytes <= bytesMax && removedAt.size <= removedKeysMax) break;
+    while (bytes > bytesMax || removed.size > removedKeysMax) {
+      const { oldest } = removed;
+      if (oldest === undefined) break;
       forget(oldest);
-      forgottenAt = removal;
+      forgottenAt = oldest.at;
     }
-    for (const [oldest] of untilByKey) {
-      if (bytes <= bytesMax) break;
-      drop(oldest);
+    while (bytes > bytesMax && known.oldest !== undefined) {
+      drop(known.oldest);
       counts.evacuated++;
     }
   };
 
   return {
-    has(mapKey, nowSeconds) {
-      lastLookupSeconds = nowSeconds;
-      const until = untilByKey.get(mapKey);
-      if (until !== undefined && nowSeconds < until) {
-        counts.hit++;
-        return true;
-      }
-      if (until !== undefined) {
-        drop(mapKey);
+    find(mapKey, requestsPerUnit, capacity, nowMs) {
+      lastLookupMs = nowMs;
+      const entry = known.get(mapKey);
+      if (entry !== undefined && nowMs >= entry.untilMs) {
+        drop(entry);
         counts.expired++;
+      } else if (entry?.requestsPerUnit === requestsPerUnit && entry.capacity === capacity) {
+        counts.hit++;
+        return entry.untilMs;
       }
       counts.miss++;
-      return false;
+      return 0;
     },
-    until: (mapKey) => untilByKey.get(mapKey) ?? 0,
     get removals() {
       return removals;
     },
-    add(mapKey, untilSeconds, removalsBefore) {
-      if (removalsBefore < (removedAt.get(mapKey) ?? forgottenAt)) return;
-      if (drop(mapKey)) counts.overwritten++;
-      untilByKey.set(mapKey, untilSeconds);
+    add(mapKey, limit, untilMs, removalsBefore) {
+      if (removalsBefore < (removed.get(mapKey)?.at ?? forgottenAt)) return;
+      const before = known.get(mapKey);
+      if (before !== undefined) {
+        drop(before);
+        counts.overwritten++;
+      }
+      sweep(clock.monotonicMs());
+      known.add(new Known(mapKey, limit, untilMs));
       bytes += cost(mapKey);
       if (bytes > bytesMax) makeRoom();
     },
     remove(mapKey) {
       removals++;
-      drop(mapKey);
-      forget(mapKey);
-      removedAt.set(mapKey, removals);
+      const before = known.get(mapKey);
+      if (before !== undefined) drop(before);
+      const removedBefore = removed.get(mapKey);
+      if (removedBefore !== undefined) forget(removedBefore);
+      removed.add(new Removed(mapKey, removals));
       bytes += cost(mapKey);
       makeRoom();
     },

@@ -332,7 +332,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
   };
 
   const toResponse = (
-    { request, matches, limited }: Decision,
+    { request, matches, limited, receivedMs }: Decision,
     nowSeconds: number,
   ): RateLimitResponse => {
     const statuses = new Array<DescriptorStatus>(matches.length);
@@ -344,8 +344,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         const count = match?.parts?.length ?? 1;
         statuses[index] =
           match === undefined || count === 1
-            ? toStatus(hit, nowSeconds)
-            : toListStatus(match, limited.slice(next, next + count), nowSeconds);
+            ? toStatus(hit, nowSeconds, receivedMs)
+            : toListStatus(match, limited.slice(next, next + count), nowSeconds, receivedMs);
         next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
@@ -462,19 +462,19 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   /** Sets `limited`. Returns how many of these hits need no answer of the store. */
   const prepareHits = (decision: Decision, nowSeconds: number): number => {
-    const { request, matches } = decision;
+    const { request, matches, receivedMs } = decision;
     let limited: RuleHit[] | undefined;
     let known = 0;
     for (let index = 0; index < matches.length; index++) {
       const match = matches[index];
       if (!match || match.limit.unlimited) continue;
       if (match.parts !== undefined) {
-        const list = prepareList(request, index, match, match.parts, nowSeconds);
+        const list = prepareList(request, index, match, match.parts, nowSeconds, receivedMs);
         known += list.filter(({ fallback }) => fallback !== undefined).length;
         limited = limited === undefined ? [...list] : limited.concat(list);
         continue;
       }
-      const hit = prepare(request, index, match, nowSeconds);
+      const hit = prepare(request, index, match, nowSeconds, receivedMs);
       if (limited === undefined) limited = [hit];
       else limited.push(hit);
       if (hit.fallback !== undefined) known++;

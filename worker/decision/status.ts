@@ -23,10 +23,16 @@ export interface StatusDeps {
 }
 
 export interface Statuses {
-  /** The status of a hit whose `after` is known, or whose `fallback` is. */
-  toStatus(hit: RuleHit, nowSeconds: number): DescriptorStatus;
+  /** The status of a hit whose `after` is known, or whose `fallback` is. `receivedMs` is when its request had arrived,
+   * on the monotonic clock. */
+  toStatus(hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus;
   /** Of a rule with a list of limits, by a hit for each: the caller gets one answer for the rule. */
-  toListStatus(match: Match, hits: readonly RuleHit[], nowSeconds: number): DescriptorStatus;
+  toListStatus(
+    match: Match,
+    hits: readonly RuleHit[],
+    nowSeconds: number,
+    receivedMs: number,
+  ): DescriptorStatus;
 }
 
 export function createStatuses({
@@ -44,40 +50,35 @@ export function createStatuses({
     return next.start + next.seconds;
   };
 
-  /** The reset that the store has told, where it was asked. */
-  const findLimiterReset = (hit: RuleHit, limiter: LimiterHit, nowSeconds: number): number => {
-    if (limiter.resetSeconds > 0) return limiter.resetSeconds;
-    if (hit.fallback === 'cache') {
-      return Math.max(1, (overLimitCache?.until(hit.mapKey) ?? 0) - nowSeconds);
-    }
-    return findReset(hit, nowSeconds) - nowSeconds;
-  };
-
-  const judgeLimiter = (hit: RuleHit, limiter: LimiterHit, nowSeconds: number): Verdict => {
+  const judgeLimiter = (hit: RuleHit, limiter: LimiterHit, receivedMs: number): Verdict => {
     const { after, hits, limit, mapKey, match, stats } = hit;
-    const { window, closedSeconds } = limiter;
+    const { window, closedMs } = limiter;
     if (hit.refund) {
       if (after <= limit) overLimitCache?.remove(mapKey);
       return judgeRefund(after, limit);
     }
-    if (after > limit && closedSeconds > 0) {
-      overLimitCache?.add(mapKey, nowSeconds + closedSeconds, hit.removalsBefore);
+    if (after > limit && closedMs > 0) {
+      // From the arrival, which was before the store's answer: never for longer than the store would refuse.
+      const known = { requestsPerUnit: match.limit.requestsPerUnit, capacity: limit };
+      overLimitCache?.add(mapKey, known, receivedMs + closedMs, hit.removalsBefore);
     }
     return judgeLimited(after, hits, window, nearLimitRatio, match.limit.shadowMode, stats);
   };
 
-  const judge = (hit: RuleHit, nowSeconds: number): Verdict => {
+  const judge = (hit: RuleHit, nowSeconds: number, receivedMs: number): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
     if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
     trail?.counted(hit, match);
-    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, nowSeconds);
+    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, receivedMs);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache?.remove(hit.mapKey);
       return judgeRefund(hit.after, requestsPerUnit);
     }
-    if (hit.after > requestsPerUnit) {
-      overLimitCache?.add(hit.mapKey, window.start + window.seconds, hit.removalsBefore);
+    if (overLimitCache !== undefined && hit.after > requestsPerUnit) {
+      const leftMs = (window.start + window.seconds - nowSeconds) * 1000;
+      const known = { requestsPerUnit, capacity: requestsPerUnit };
+      overLimitCache.add(hit.mapKey, known, receivedMs + leftMs, hit.removalsBefore);
     }
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };
@@ -101,9 +102,9 @@ export function createStatuses({
     }
   };
 
-  const toStatus = (hit: RuleHit, nowSeconds: number): DescriptorStatus => {
-    const { match } = hit;
-    const verdict = judge(hit, nowSeconds);
+  const toStatus = (hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus => {
+    const { match, limiter } = hit;
+    const verdict = judge(hit, nowSeconds, receivedMs);
     return {
       code: verdict.code,
       currentLimit: {
@@ -112,17 +113,20 @@ export function createStatuses({
         unit: hit.unit,
       },
       limitRemaining: verdict.remaining,
+      // Unknown to limiters where neither the store nor the cache has answered.
       secondsUntilReset:
-        hit.limiter === undefined
-          ? findReset(hit, nowSeconds) - nowSeconds
-          : findLimiterReset(hit, hit.limiter, nowSeconds),
+        limiter !== undefined && limiter.resetSeconds > 0
+          ? limiter.resetSeconds
+          : findReset(hit, nowSeconds) - nowSeconds,
     };
   };
 
   return {
     toStatus,
-    toListStatus(match, hits, nowSeconds) {
-      const status = hits.map((hit) => toStatus(hit, nowSeconds)).reduce(combineStatuses);
+    toListStatus(match, hits, nowSeconds, receivedMs) {
+      const status = hits
+        .map((hit) => toStatus(hit, nowSeconds, receivedMs))
+        .reduce(combineStatuses);
       const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
       countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
       return status;
