@@ -200,7 +200,7 @@ test('on a unix socket a finished TLS handshake is no unfinished one, in whateve
   };
   const finish = async (socket: Socket) => {
     const secure = connectTls({ socket, ca: authority, servername: 'localhost' });
-    await once(secure, 'data', { signal: AbortSignal.timeout(20_000) });
+    await once(secure, 'data', { signal: AbortSignal.timeout(60_000) });
     return secure;
   };
   const finished: TLSSocket[] = [];
@@ -227,7 +227,7 @@ test('the oldest of too many unfinished TLS handshakes goes first, and callers c
   const call = async () => {
     const socket = connectTls({ port, host: '127.0.0.1', ca: authority, servername: 'localhost' });
     t.teardown(() => socket.destroy());
-    const [bytes] = await once(socket, 'data', { signal: AbortSignal.timeout(20_000) });
+    const [bytes] = await once(socket, 'data', { signal: AbortSignal.timeout(60_000) });
     t.is(`${bytes}`, 'here');
     return socket;
   };

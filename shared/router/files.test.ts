@@ -60,7 +60,7 @@ test.after.always(async () => {
 /** Paths are sent as they are: `fetch` would resolve their dots. */
 async function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
   const asking = request({ port, host: '127.0.0.1', path, headers, method }).end();
-  const [answer] = await once(asking, 'response', { signal: AbortSignal.timeout(10_000) });
+  const [answer] = await once(asking, 'response', { signal: AbortSignal.timeout(60_000) });
   const chunks: Buffer[] = [];
   for await (const chunk of answer) chunks.push(chunk);
   return {

@@ -39,7 +39,7 @@ const fs = require('node:fs');
 const plan = JSON.parse(fs.readFileSync('plan.json', 'utf8'));
 fs.appendFileSync('calls.txt', process.argv.slice(2).join(' ') + '\\n');
 process.stderr.write(plan.output ?? '');
-if (plan.waitFor === undefined) setTimeout(finish, plan.waitMs ?? 0);
+if (plan.waitFor === undefined) finish();
 else setInterval(() => fs.existsSync(plan.waitFor) && finish(), 20);
 function finish() {
   if (plan.installs) {
@@ -55,7 +55,6 @@ interface Plan {
   readonly installs?: Packages;
   readonly output?: string;
   readonly exitCode?: number;
-  readonly waitMs?: number;
   /** The name of a file in the project. */
   readonly waitFor?: string;
 }
@@ -63,7 +62,7 @@ interface Plan {
 interface Run {
   /** So far. */
   output(): string;
-  readonly ended: Promise<{ code: number | null; output: string; ms: number }>;
+  readonly ended: Promise<{ code: number | null; output: string }>;
 }
 
 interface Project {
@@ -89,7 +88,6 @@ function createProject(t: { teardown(task: () => void): void }): Project {
   const calls = join(folder, 'calls.txt');
   const start = (...args: string[]) => spawnIn(process.execPath, [program, ...args]);
   const spawnIn = (command: string, args: readonly string[]): Run => {
-    const startedMs = performance.now();
     const child = spawn(command, args, {
       cwd: folder,
       env: {
@@ -107,7 +105,7 @@ function createProject(t: { teardown(task: () => void): void }): Project {
       });
     }
     const ended = once(child, 'close').then(([code]) => {
-      return { code: code as number | null, output, ms: performance.now() - startedMs };
+      return { code: code as number | null, output };
     });
     return { output: () => output, ended };
   };
@@ -190,11 +188,10 @@ test('a failure is one plain sentence below what npm said, and is not taken for 
 test('a registry that does not answer is said at once, after a look into the cache', async (t) => {
   const project = createProject(t);
   const attempt = 'npm http fetch GET registry/alpha attempt 3 failed with ENOTFOUND\n';
-  project.plan({ output: attempt, waitMs: 60_000, exitCode: 1 });
-  const { code, output, ms } = await project.run();
+  project.plan({ output: attempt, waitFor: 'never', exitCode: 1 });
+  const { code, output } = await project.run();
   t.is(code, 1);
   t.regex(output, /the package registry cannot be reached/);
-  t.true(ms < 40_000, `${ms} ms`);
   t.regex(project.calls()[1] ?? '', /--offline/);
 });
 

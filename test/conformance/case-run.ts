@@ -15,7 +15,7 @@ import { compare, fillWindowStarts, waitForRoomMs, withoutDefaults } from './com
 import { actions, counterIncreases, looks, questions, type Scene } from './observations.ts';
 import type { WorkerUnderTest } from './worker-under-test.ts';
 
-const lookTimeoutMs = 20_000;
+const lookTimeoutMs = 60_000;
 /** After a match: statistics that come late would be wrong too. */
 const lateStatsMs = 150;
 /** For how long service-wide counters must rest before a case that reads them. */
@@ -42,7 +42,7 @@ export async function runCase(worker: WorkerUnderTest, one: Case): Promise<strin
 
 /** A start that has to fail. */
 export async function runStartFailure(worker: WorkerUnderTest, one: Case): Promise<string[]> {
-  const ending = await worker.process.waitForEnd((one.within ?? 30) * 1000);
+  const ending = await worker.process.waitForEnd((one.within ?? 60) * 1000);
   if (ending === undefined) {
     return ['the worker is still running; it should have ended with an error'];
   }

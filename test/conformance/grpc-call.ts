@@ -14,7 +14,7 @@ import { loadSync } from '@grpc/proto-loader';
 import type { Json } from './case-file.ts';
 import { withoutDefaults } from './comparison.ts';
 
-const deadlineMs = 8_000;
+const deadlineMs = 60_000;
 type JsonObject = { [key: string]: Json };
 
 const definition = loadSync(

@@ -8,7 +8,7 @@ import {
   type WorkerUnderTest,
 } from './worker-under-test.ts';
 
-const caseTimeoutMs = 90_000;
+const caseTimeoutMs = 200_000;
 
 const servers = createSharedServers();
 const started = new Set<WorkerUnderTest>();

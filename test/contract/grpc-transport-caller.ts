@@ -56,7 +56,7 @@ export async function createCaller(address: ListenAddress, tls?: CallerTls): Pro
     isToldToGo = true;
   });
   await Promise.race([
-    once(session, 'remoteSettings', { signal: AbortSignal.timeout(30_000) }),
+    once(session, 'remoteSettings', { signal: AbortSignal.timeout(60_000) }),
     // Of the socket: a session does not always notice that its socket has failed.
     new Promise((_resolve, reject) => {
       socket.once('close', () => reject(new Error('closed before it could be used')));

@@ -36,12 +36,12 @@ export function checkConnectionEnds(check: Check): void {
     const { connect } = await start(t, { '/test.Echo/Echo': calls.method }, ages, clock);
     const answered = (await connect()).call('/test.Echo/Echo', Buffer.of());
     const failed = t.throwsAsync(answered);
-    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
     clock.advance(4400);
     t.is(calls.gone, 0);
     clock.advance(1200);
     await failed;
-    t.true(await waitUntil(() => calls.gone === 1, 30_000));
+    t.true(await waitUntil(() => calls.gone === 1, 60_000));
   });
 
   check('an age of a year does not end connections at once', async (t) => {
@@ -73,7 +73,7 @@ export function checkConnectionEnds(check: Check): void {
     clock.advance(0.202 * ageMs);
     for (const answered of await Promise.all(uses)) t.true(answered > 0);
     for (const { session } of callers) {
-      t.true(await waitUntil(() => session.destroyed, 30_000));
+      t.true(await waitUntil(() => session.destroyed, 60_000));
     }
   });
 
@@ -104,11 +104,11 @@ export function checkConnectionEnds(check: Check): void {
     const { transport, connectPeer } = await start(t, methods, {}, createManualClock());
     const peer = await connectPeer();
     peer.send(toCall(1, '/test.Echo/Echo', Buffer.from('before')));
-    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
     const stopped = transport.stop(30_000);
     t.is((await peer.goAway()).code, errorCodes.noError);
     peer.send(toCall(3, '/test.Echo/Echo', Buffer.from('after')));
-    t.true(await waitUntil(() => calls.replies.length === 2, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 2, 60_000));
     for (const reply of calls.replies) reply();
     t.deepEqual(await peer.answer(1), toMessage(Buffer.from('before')));
     t.deepEqual(await peer.answer(3), toMessage(Buffer.from('after')));
@@ -160,7 +160,7 @@ export function checkConnectionEnds(check: Check): void {
     const pending = caller.call('/test.Echo/Echo', Buffer.from('x'));
     const stream = caller.open('/test.Chat/Chat');
     stream.send(Buffer.of());
-    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
     const stopped = transport.stop(30_000);
     t.is((await stream.answer).grpcStatus, 14);
     await t.throwsAsync(createCaller(address));
@@ -174,10 +174,10 @@ export function checkConnectionEnds(check: Check): void {
     const calls = recordCalls();
     const { transport, connect } = await start(t, { '/test.Echo/Echo': calls.method });
     const pending = (await connect()).call('/test.Echo/Echo', Buffer.of());
-    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
     await transport.stop(50);
     await t.throwsAsync(pending);
-    t.true(await waitUntil(() => calls.gone === 1, 30_000));
+    t.true(await waitUntil(() => calls.gone === 1, 60_000));
   });
 }
 

@@ -62,7 +62,7 @@ export function checkConnections(check: Check): void {
       for (let index = 0; index < 5; index++) socket.write(randomFrame());
       socket.end();
       socket.resume();
-      await once(socket, 'close', { signal: AbortSignal.timeout(30_000) });
+      await once(socket, 'close', { signal: AbortSignal.timeout(60_000) });
     }
     t.is((await (await connect()).call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
   });
@@ -79,7 +79,7 @@ export function checkConnections(check: Check): void {
       silent.on('error', () => {});
       silent.resume();
       const closed = once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
-      t.true(await waitUntil(() => clock.pending > pending, 30_000));
+      t.true(await waitUntil(() => clock.pending > pending, 60_000));
       clock.advance(10_000);
       await closed;
       t.is((await caller.call('/test.Echo/Echo', Buffer.of())).grpcStatus, 0);
@@ -218,7 +218,7 @@ function isServed(address: ListenAddress, tls?: CallerTls): Promise<boolean> {
       tls === undefined
         ? connectSocket(target)
         : connectTls({ ...target, ...tls, servername: 'localhost', ALPNProtocols: ['h2'] });
-    socket.setTimeout(30_000, () => reject(new Error('neither served nor refused')));
+    socket.setTimeout(60_000, () => reject(new Error('neither served nor refused')));
     socket.on('error', () => {});
     socket.once('data', () => resolve(true));
     socket.once('close', () => resolve(false));
@@ -238,7 +238,7 @@ function peerName(caller: Caller): string | undefined {
 async function leaveStaleSocket(path: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data', { signal: AbortSignal.timeout(30_000) });
+  await once(child.stdout, 'data', { signal: AbortSignal.timeout(60_000) });
   child.kill('SIGKILL');
   await once(child, 'exit');
 }

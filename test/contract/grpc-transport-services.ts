@@ -99,7 +99,7 @@ export function checkServices(check: Check): void {
     for (const [index, expected] of [1, 2, 1, 2].entries()) {
       if (index > 0) health.set('store', expected === 1);
       const isSeen = () => watches.every(({ seen }) => seen.length > index);
-      t.true(await waitUntil(isSeen, 30_000));
+      t.true(await waitUntil(isSeen, 60_000));
       t.true(watches.every(({ seen }) => seen.at(-1) === expected));
     }
     watches[0]?.watch.cancel();
@@ -119,7 +119,7 @@ export function checkServices(check: Check): void {
     for (let index = 0; index < 20; index++) {
       stream.write({ listServices: '*' });
       stream.write({ fileContainingSymbol: symbol });
-      t.true(await waitUntil(() => answers.length === 2 * (index + 1), 30_000));
+      t.true(await waitUntil(() => answers.length === 2 * (index + 1), 60_000));
     }
     stream.end();
     await ended;

@@ -82,7 +82,7 @@ function checkCalls(check: Check): void {
     const answers = Array.from({ length: 200 }, (_, index) =>
       caller.call('/test.Echo/Echo', Buffer.from(`${index}`)),
     );
-    t.true(await waitUntil(() => replies.length === 200, 30_000));
+    t.true(await waitUntil(() => replies.length === 200, 60_000));
     for (const reply of replies.reverse()) reply();
     for (const [index, answer] of (await Promise.all(answers)).entries()) {
       t.deepEqual(answer.messages, [Buffer.from(`${index}`)]);
@@ -158,7 +158,7 @@ function checkCalls(check: Check): void {
     const caller = await (await start(t, { '/test.Echo/Echo': calls.method })).connect();
     const answer = await caller.call('/test.Echo/Echo', Buffer.of(), { 'grpc-timeout': '50m' });
     t.is(answer.grpcStatus, 4);
-    t.true(await waitUntil(() => calls.gone === 1, 30_000));
+    t.true(await waitUntil(() => calls.gone === 1, 60_000));
     t.notThrows(() => calls.replies[0]?.());
   });
 
@@ -168,15 +168,15 @@ function checkCalls(check: Check): void {
     const caller = await connect();
     const call = caller.open('/test.Echo/Echo');
     call.stream.end(frame(Buffer.of()));
-    t.true(await waitUntil(() => calls.replies.length === 1, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 1, 60_000));
     call.stream.close(8);
-    t.true(await waitUntil(() => calls.gone === 1, 30_000));
+    t.true(await waitUntil(() => calls.gone === 1, 60_000));
     t.notThrows(() => calls.replies[0]?.());
 
     caller.open('/test.Echo/Echo').stream.end(frame(Buffer.of()));
-    t.true(await waitUntil(() => calls.replies.length === 2, 30_000));
+    t.true(await waitUntil(() => calls.replies.length === 2, 60_000));
     caller.session.socket.destroy();
-    t.true(await waitUntil(() => calls.gone === 2, 30_000));
+    t.true(await waitUntil(() => calls.gone === 2, 60_000));
     t.notThrows(() => calls.replies[1]?.());
   });
 
@@ -215,9 +215,9 @@ function checkCalls(check: Check): void {
 
     const left = caller.open('/test.Chat/Chat');
     left.send(Buffer.from('bye'));
-    t.true(await waitUntil(() => events.length === 1, 30_000));
+    t.true(await waitUntil(() => events.length === 1, 60_000));
     left.stream.close(8);
-    t.true(await waitUntil(() => events.includes('closed'), 30_000));
+    t.true(await waitUntil(() => events.includes('closed'), 60_000));
     t.is(events.filter((event) => event === 'closed').length, 1);
   });
 
@@ -238,7 +238,7 @@ function checkCalls(check: Check): void {
     call.stream.pause();
     const sent = 5000;
     for (let index = 0; index < sent; index++) call.send(Buffer.of(1));
-    t.true(await waitUntil(() => received > 0, 30_000));
+    t.true(await waitUntil(() => received > 0, 60_000));
     let before = -1;
     // It has come to a halt when nothing more was taken for a while.
     await waitUntil(

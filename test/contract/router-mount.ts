@@ -545,7 +545,7 @@ async function readHead(socket: Socket): Promise<string> {
 
 async function withDeadline<Value>(promise: Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error('nothing happened in time')), 30_000);
+  const timer = setTimeout(() => late.reject(new Error('nothing happened in time')), 60_000);
   try {
     return await Promise.race([promise, late.promise]);
   } finally {

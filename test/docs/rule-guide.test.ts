@@ -119,7 +119,7 @@ async function ask(worker: WorkerInProcess, request: unknown): Promise<Reply> {
   const answer = await fetch(`http://${http.text}/json`, {
     method: 'POST',
     body: JSON.stringify(request),
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
   });
   const text = await answer.text();
   if (answer.status !== 200 && answer.status !== 429) throw new Error(text);

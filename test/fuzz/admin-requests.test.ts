@@ -151,7 +151,7 @@ function send(port: number, { method, path, body, headers }: Sent): Promise<Repl
         }),
       );
     });
-    request.setTimeout(20_000, () => request.destroy(new Error('no answer')));
+    request.setTimeout(60_000, () => request.destroy(new Error('no answer')));
     request.on('error', reject);
     request.end(method === 'GET' || method === 'HEAD' ? '' : body);
   });

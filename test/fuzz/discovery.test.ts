@@ -189,7 +189,7 @@ test.serial(
         }),
       });
       const trailers = new Promise<Record<string, unknown>>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error('the stream does not end')), 20_000);
+        const timer = setTimeout(() => reject(new Error('the stream does not end')), 60_000);
         let found: Record<string, unknown> = {};
         stream.on('response', (headers) => {
           if ('grpc-status' in headers) found = headers;

@@ -231,7 +231,7 @@ async function exchange(port: number, bytes: string): Promise<string> {
   });
   socket.on('error', () => {});
   socket.end(bytes, 'latin1');
-  await once(socket, 'close', { signal: AbortSignal.timeout(20_000) });
+  await once(socket, 'close', { signal: AbortSignal.timeout(60_000) });
   return answer;
 }
 

@@ -208,7 +208,7 @@ test.serial('a hostile Redis makes requests fail with a reason, and nothing else
   });
   const store = createRecordedRedisStore(`127.0.0.1:${server.port}`, { timeoutMs: deadlineMs });
   t.teardown(() => store.close(0));
-  await store.connect(AbortSignal.timeout(20_000));
+  await store.connect(AbortSignal.timeout(60_000));
   await fuzz(
     t,
     'requests to a hostile Redis',
@@ -234,7 +234,7 @@ test.serial(
       clock: systemClock,
     });
     t.teardown(() => store.close(0));
-    await store.connect(AbortSignal.timeout(20_000));
+    await store.connect(AbortSignal.timeout(60_000));
     await fuzz(
       t,
       'requests to a hostile memcached',

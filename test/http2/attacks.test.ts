@@ -273,7 +273,7 @@ for (const [what, fault] of Object.entries(faults)) {
     t.is((await peer.goAway()).code, enhanceYourCalm);
     t.true(calls.replies.length <= limits.faultBurst + 1, `${calls.replies.length} calls`);
     t.true(countResets(peer) <= limits.faultBurst);
-    t.true(await waitUntil(() => calls.gone === calls.replies.length, 30_000));
+    t.true(await waitUntil(() => calls.gone === calls.replies.length, 60_000));
     return `GOAWAY after ${calls.replies.length} calls`;
   });
 }
@@ -297,7 +297,7 @@ attack('more calls than allowed', async (t, { connectPeer, calls }) => {
   }
   const refused = wanted - limits.maxConcurrentStreams;
   t.true(
-    await waitUntil(() => countResets(peer, errorCodes.refusedStream) === refused, 30_000),
+    await waitUntil(() => countResets(peer, errorCodes.refusedStream) === refused, 60_000),
     `${countResets(peer)} refused`,
   );
   t.is(calls.replies.length, limits.maxConcurrentStreams);
@@ -473,7 +473,7 @@ attack('a slow reader that comes back in time', async (t, { connectPeer, clock, 
   await passTime(clock, limits.stalledMs / 2);
   t.false(peer.isEnded);
   peer.resume();
-  t.true(await waitUntil(() => answerAll() || countEnds(peer) === wanted, 30_000));
+  t.true(await waitUntil(() => answerAll() || countEnds(peer) === wanted, 60_000));
   await Promise.all(sent);
   t.deepEqual(await peer.answer(2 * wanted - 1), toMessage(message));
   return `${wanted} answers of ${message.length} bytes`;
@@ -494,14 +494,14 @@ attack(
     for (let index = 0; index < 4; index++) {
       await Promise.race([peer.sendAll(toData(1, requests)), pause(200)]);
     }
-    t.true(await waitUntil(() => produced > 0, 30_000));
+    t.true(await waitUntil(() => produced > 0, 60_000));
     await pause(200);
     const held = (await heldBytes()) - before;
     t.true(produced * large.length < limits.maxUnsentBytes + kernelBytes, `${produced} answers`);
     t.true(held < 2 * kernelBytes, `${held} bytes held`);
     const made = produced;
     peer.resume();
-    t.true(await waitUntil(() => produced > made + 100, 30_000), 'it went on when it was read');
+    t.true(await waitUntil(() => produced > made + 100, 60_000), 'it went on when it was read');
     return `${made} of 13,104 answers of ${large.length} bytes were made, ${held} bytes held`;
   },
   {
@@ -678,7 +678,7 @@ attack(
       peer.send(toCall(2 * index++ + 1, '/test.Echo/Echo', small));
       return peer.frames.some(endsStream);
     };
-    t.true(await waitUntil(isServed, 30_000));
+    t.true(await waitUntil(isServed, 60_000));
     return `${refused} of ${begun} were refused`;
   },
 );
@@ -839,7 +839,7 @@ attack(
     for (let index = 0; index < count; index++) {
       busy.send(toCall(2 * index + 1, '/attacked', small));
     }
-    await waitUntil(() => calls.replies.length === count, 20_000);
+    await waitUntil(() => calls.replies.length === count, 60_000);
     // Each holds less than the calls of the busy one are counted with.
     const parked = toMessage(Buffer.alloc(440_000)).subarray(0, 400_000);
     const frames = Array.from({ length: 25 }, (_, index) =>
@@ -904,7 +904,7 @@ attack(
     t.true(refused > 0 && refused < sent, `${refused} refused`);
     const held = await heldBytes();
     for (const { close } of peers) close();
-    t.true(await waitUntil(() => calls.gone === atWork, 20_000));
+    t.true(await waitUntil(() => calls.gone === atWork, 60_000));
     // Without what the test's own end of the connections keeps.
     const ours = held - (await heldBytes());
     t.true(ours < maxWaitingBytes + 2 * size, `${ours} bytes held`);

@@ -176,7 +176,7 @@ for (const headerTableSize of [0, 2_048, 4_096, 65_536]) {
     t.teardown(() => session.destroy());
     // Each call hears of it, too.
     session.on('error', () => {});
-    await once(session, 'remoteSettings', { signal: AbortSignal.timeout(10_000) });
+    await once(session, 'remoteSettings', { signal: AbortSignal.timeout(60_000) });
     const call = async (method: string) => {
       const stream = session.request({
         ':method': 'POST',
@@ -191,7 +191,7 @@ for (const headerTableSize of [0, 2_048, 4_096, 65_536]) {
         });
       }
       stream.end(readFileSync(files.request)).resume();
-      await once(stream, 'close', { signal: AbortSignal.timeout(10_000) });
+      await once(stream, 'close', { signal: AbortSignal.timeout(60_000) });
       return grpcStatus;
     };
     t.deepEqual(

@@ -24,7 +24,7 @@ export interface FailoverCounters {
 }
 
 /** After the announcement until decisions on every key succeed. */
-const gapMs = 10_000;
+const gapMs = 30_000;
 const settledMs = ({ startedMs, tookMs }: LoadResult) => startedMs + tookMs;
 
 /** The counters of the master, once its replica has them. */

@@ -110,7 +110,7 @@ export function createRecordedRedisStore(
   return { ...store, log, metrics, healthChanges, connections };
 }
 
-/** Connected; gives up after 30 s. */
+/** Connected; gives up after 60 s. */
 export async function openRedisStore(
   t: Owner,
   url: string,
@@ -118,6 +118,6 @@ export async function openRedisStore(
 ): Promise<RecordedRedisStore> {
   const store = createRecordedRedisStore(url, options);
   t.teardown(() => store.close(0));
-  await store.connect(AbortSignal.timeout(30_000));
+  await store.connect(AbortSignal.timeout(60_000));
   return store;
 }

@@ -24,11 +24,11 @@ test('lines over TCP and UDP add up, also when a line comes in two pieces', asyn
   await once(tcp, 'connect');
   tcp.setNoDelay(true);
   tcp.write('hits:1|c\nhi');
-  t.true(await waitUntil(() => receiver.totals.get('hits|c') === 1, 5_000));
+  t.true(await waitUntil(() => receiver.totals.get('hits|c') === 1, 60_000));
   tcp.end('ts:2|c\ntime:9|ms\n');
   const udp = createSocket('udp4');
   udp.send('hits:4|c\ntime:7|ms', receiver.port, '127.0.0.1');
-  t.true(await waitUntil(() => receiver.totals.get('hits|c') === 7, 5_000));
-  t.true(await waitUntil(() => receiver.totals.get('time|ms') === 2, 5_000));
+  t.true(await waitUntil(() => receiver.totals.get('hits|c') === 7, 60_000));
+  t.true(await waitUntil(() => receiver.totals.get('time|ms') === 2, 60_000));
   udp.close();
 });

@@ -12,8 +12,8 @@ import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
 const host = '127.0.0.1';
-const startTimeoutMs = 30_000;
-const answerTimeoutMs = 20_000;
+const startTimeoutMs = 60_000;
+const answerTimeoutMs = 60_000;
 const turnMs = 50;
 
 export interface WorkerInProcessOptions {
@@ -33,7 +33,7 @@ export interface Answer {
 export interface WorkerInProcess {
   /** Everything that was said so far, about the settings first. */
   readonly log: RecordedLog;
-  /** Resolves when every port is open; rejects when the start fails, or takes longer than 30 s. */
+  /** Resolves when every port is open; rejects when the start fails, or takes longer than 60 s. */
   readonly started: ReturnType<Worker['start']>;
   /** One descriptor for each `key` or `key=value`, over `/json`, in domain `d`. */
   decide(...entries: string[]): Promise<Answer>;

@@ -86,7 +86,7 @@ test('beyond those that there may be, the connection that is used least is close
   };
   const ask = async (socket: Awaited<ReturnType<typeof open>>) => {
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    return String(await once(socket, 'data', { signal: AbortSignal.timeout(20_000) }));
+    return String(await once(socket, 'data', { signal: AbortSignal.timeout(60_000) }));
   };
   const silent = await open();
   silent.resume();
@@ -95,7 +95,7 @@ test('beyond those that there may be, the connection that is used least is close
   clock.advance(1000);
   const newcomer = await open();
   t.regex(await ask(newcomer), /here/);
-  if (!silent.closed) await once(silent, 'close', { signal: AbortSignal.timeout(20_000) });
+  if (!silent.closed) await once(silent, 'close', { signal: AbortSignal.timeout(60_000) });
   t.regex(await ask(used), /here/, 'who is there is served on');
   t.regex(await ask(await open()), /here/);
   const told = log.lines.filter((line) => line.includes('was closed'));

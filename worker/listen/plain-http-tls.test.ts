@@ -67,7 +67,7 @@ function get(port: number, path: string, agent: Agent) {
         }),
       );
     });
-    call.setTimeout(20_000, () => call.destroy(new Error('no answer')));
+    call.setTimeout(60_000, () => call.destroy(new Error('no answer')));
     call.once('error', reject);
     call.end();
   });
@@ -144,7 +144,7 @@ test('new certificates are taken up under load without a failed request', async 
 test('plain HTTP on a port with TLS ends at once', async (t) => {
   const { port } = await start(t);
   const call = httpRequest({ host: '127.0.0.1', port, path: '/healthcheck', agent: false });
-  call.setTimeout(20_000, () => call.destroy(new Error('it hangs')));
+  call.setTimeout(60_000, () => call.destroy(new Error('it hangs')));
   call.end();
   const error: NodeJS.ErrnoException = await once(call, 'error').then(([reason]) => reason);
   t.is(error.code, 'ECONNRESET', error.message);
@@ -158,7 +158,7 @@ test('a caller that does not finish its handshake is cut', async (t) => {
     socket.on('error', () => {});
     socket.resume();
     if (bytes.length > 0) socket.write(bytes);
-    return once(socket, 'close', { signal: AbortSignal.timeout(30_000) });
+    return once(socket, 'close', { signal: AbortSignal.timeout(60_000) });
   };
   // Nothing at all, and the beginning of a record that never ends.
   await Promise.all([

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
+import { eventually } from '../../../test/support/eventually.ts';
 import { Controller } from '../controller.ts';
 import { op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
@@ -87,7 +87,7 @@ test('an open file is sent whole with its length, and is closed then', async (t)
   t.deepEqual([status, headers.get('content-type')], [200, 'application/octet-stream']);
   t.is(text, await readFile(path, 'utf8'));
   t.is(headers.get('content-length'), String(Buffer.byteLength(text)));
-  await untilClosed(file);
+  await eventually('it is closed', () => file?.fd === -1);
 });
 
 test('an open file that nobody reads to its end is closed', async (t) => {
@@ -116,15 +116,10 @@ test('an open file that nobody reads to its end is closed', async (t) => {
   ] as const) {
     const { body } = await send(method, status);
     for await (const _chunk of body ?? []) break;
-    await untilClosed(file);
+    await eventually('it is closed', () => file?.fd === -1);
     t.pass();
   }
 });
-
-/** Runs into the time limit of the tests where it stays open. */
-async function untilClosed(file: FileHandle | undefined): Promise<void> {
-  while (file?.fd !== -1) await setTimeout(1);
-}
 
 test('a Node stream that nobody reads is destroyed', async (t) => {
   const stream = Readable.from(['a']);

@@ -304,7 +304,7 @@ test('CONNECT opens the WebSocket of a class, with its positions and fields', as
   const { port } = server.address() as AddressInfo;
   const api = client<{ live: { Rooms: typeof Rooms } }>(`http://127.0.0.1:${port}`);
   const socket = api.live.Rooms.CONNECT({ as: 'ann' }, 'blue room');
-  const signal = AbortSignal.timeout(10_000);
+  const signal = AbortSignal.timeout(60_000);
   const [greeting] = await once(socket, 'message', { signal });
   t.is(JSON.parse(greeting.data), 'ann in blue room');
   socket.send(JSON.stringify({ text: 'hi' }));
@@ -325,7 +325,7 @@ test('a program sends its headers with the handshake of a WebSocket, so that a g
   const headers = () => ({ authorization: 'Bearer right' });
   const api = client<{ live: { Guarded: typeof Guarded } }>(serving.url, { headers });
   const socket = api.live.Guarded.CONNECT({ as: 'ann' }, 'tea');
-  const [greeting] = await once(socket, 'message', { signal: AbortSignal.timeout(10_000) });
+  const [greeting] = await once(socket, 'message', { signal: AbortSignal.timeout(60_000) });
   t.is(JSON.parse(greeting.data), 'ann in tea');
 });
 

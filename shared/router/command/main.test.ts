@@ -107,7 +107,7 @@ async function finishAfterSigterm() {
 }
 
 async function isRefusedSoon(port: number): Promise<boolean> {
-  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await setTimeout(20)) {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await setTimeout(20)) {
     const socket = connect(port, '127.0.0.1');
     const [error] = await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(
       (refused) => [refused],

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import test from 'ava';
+import { eventually } from '../../../test/support/eventually.ts';
 import { StartError } from '../errors.ts';
 import { isWatched, startWatching } from './watch.ts';
 
@@ -39,22 +39,16 @@ test('a program that cannot be started is told, and one that cannot be started a
   await symlink(process.execPath, program);
   const watching = await watch();
   t.teardown(() => watching.stop());
-  await until(() => existsSync(started));
+  await eventually('it has come so far', () => existsSync(started));
   await rm(program);
   await rm(started);
   await writeFile(join(folder, 'index.ts'), '');
-  await until(() => told.length > 0);
+  await eventually('it has come so far', () => told.length > 0);
   t.deepEqual(told, [
     `cannot start ${program}: spawn ${program} ENOENT; the next change tries it again`,
   ]);
   await symlink(process.execPath, program);
   await writeFile(join(folder, 'index.ts'), '// changed');
-  await until(() => existsSync(started));
+  await eventually('it has come so far', () => existsSync(started));
   t.is(told.length, 1);
 });
-
-async function until(isTrue: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 30_000; !isTrue(); await setTimeout(20)) {
-    if (Date.now() > deadline) throw new Error(`waited in vain: ${isTrue}`);
-  }
-}

@@ -55,7 +55,7 @@ async function send(
   // It may be cut when its answer is there.
   request.on('error', () => {});
   request.flushHeaders();
-  const signal = AbortSignal.timeout(20_000);
+  const signal = AbortSignal.timeout(60_000);
   const [response] = await once(request, 'response', { signal });
   response.resume();
   request.destroy();

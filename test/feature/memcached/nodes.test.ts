@@ -141,7 +141,7 @@ for (const how of ['failing', 'silent', 'normal'] as const) {
       resolveSrv,
     });
     t.teardown(() => store.close(0));
-    const error = await t.throwsAsync(store.connect(AbortSignal.timeout(30_000)));
+    const error = await t.throwsAsync(store.connect(AbortSignal.timeout(60_000)));
     t.like(error, { code: 'cannot_start' });
     t.regex(
       error?.message ?? '',
@@ -254,7 +254,7 @@ test('the start fails when a file of TLS is no good', async (t) => {
     },
   });
   t.teardown(() => store.close(0));
-  const error = await t.throwsAsync(store.connect(AbortSignal.timeout(30_000)));
+  const error = await t.throwsAsync(store.connect(AbortSignal.timeout(60_000)));
   t.like(error, { code: 'cannot_start' });
   t.regex(error?.message ?? '', /^memory cache: .*server\.key is not a certificate/);
 });

@@ -44,7 +44,7 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
   const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify(toRequest(...users)),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(60_000),
   });
   await answer.body?.cancel();
   return answer.status;
@@ -138,7 +138,7 @@ test.serial('hits that were answered are counted although the worker is told to 
     );
     t.is(await ask(worker, ...users), 200);
     worker.signal('SIGTERM');
-    t.is(await worker.waitForEnd(30_000), 0);
+    t.is(await worker.waitForEnd(60_000), 0);
     // What a busy machine makes of an answer is that there was none, and the hits are not added.
     if (attempt === 5 || !/memory cache .*: no answer/.test(worker.output())) break;
   }

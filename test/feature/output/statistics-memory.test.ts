@@ -38,7 +38,7 @@ function createAsker(t: ExecutionContext, port: number) {
       }));
       client['ShouldRateLimit']?.(
         { domain: 'd', descriptors },
-        { deadline: Date.now() + 30_000 },
+        { deadline: Date.now() + 60_000 },
         (error: ServiceError | null) => (error === null ? resolve() : reject(error)),
       );
     });

@@ -22,7 +22,7 @@ async function ask(t: ExecutionContext, port: number): Promise<string[]> {
         new Promise<string>((resolve) => {
           client['ShouldRateLimit']?.(
             request,
-            { deadline: Date.now() + 20_000 },
+            { deadline: Date.now() + 60_000 },
             (error: ServiceError | null) => resolve(error === null ? 'answered' : error.details),
           );
         }),

@@ -103,10 +103,8 @@ for (const [where, open] of Object.entries(places)) {
     const { body } = await second.fetch('/status');
     const approved = await second.run('approve', body.newest.id, '--reason', 'the shop is closed');
     t.is(approved.exitCode, 0, approved.stderr);
-    await eventually(
-      'nobody has rules',
-      () => [...workers, ...others].every(({ told }) => told.at(-1) === ''),
-      30_000,
+    await eventually('nobody has rules', () =>
+      [...workers, ...others].every(({ told }) => told.at(-1) === ''),
     );
     for (const plane of [first, second]) {
       await eventually('it is in force', async () => (await verdictOf(plane)) === 'in_force');
@@ -182,25 +180,19 @@ test('a record of a newer version stops rollouts, and one that is damaged is set
   rules.write(newer, '{"format":4,"rollout":null}');
   rules.write('a.yaml', ruleText('second', 1));
   const said = /it is of a newer version \(format 4\): run the version that wrote it, or remove it/;
-  await eventually(
-    'it is named',
-    async () => said.test((await plane.run('rollout', 'status')).stdout),
-    30_000,
+  await eventually('it is named', async () =>
+    said.test((await plane.run('rollout', 'status')).stdout),
   );
   t.is(everTold(workers, 'second'), 0);
   rmSync(join(rules.path, newer));
-  await eventually('it goes on', () => having(workers, 'second') === 1, 30_000);
+  await eventually('it goes on', () => having(workers, 'second') === 1);
   rules.write('.ratelane-rollout.91.json', '{"format":3,"rollout":');
-  await eventually(
-    'it is set aside',
-    async () => {
-      const { stderr } = await plane.run('status');
-      return /could not be read \(it is cut or damaged\) and is kept as .*91\.json\.unreadable/.test(
-        stderr,
-      );
-    },
-    30_000,
-  );
+  await eventually('it is set aside', async () => {
+    const { stderr } = await plane.run('status');
+    return /could not be read \(it is cut or damaged\) and is kept as .*91\.json\.unreadable/.test(
+      stderr,
+    );
+  });
   t.true(existsSync(join(rules.path, '.ratelane-rollout.91.json.unreadable')));
   await plane.run('rollout', 'promote', '--reason', 'seen by eye');
   await eventually('all have it', () => having(workers, 'second') === 3);

@@ -58,7 +58,7 @@ test('GRPC_MAX_CONNECTION_AGE: a connection of that age is told to go away, and 
   const watch = open('/grpc.health.v1.Health/Watch');
   watch.answer.catch(() => {});
   watch.send(nothing);
-  await once(session, 'goaway', { signal: AbortSignal.timeout(30_000) });
+  await once(session, 'goaway', { signal: AbortSignal.timeout(60_000) });
   t.false(watch.stream.closed);
 });
 

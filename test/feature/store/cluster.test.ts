@@ -136,7 +136,7 @@ test.serial(
     for (const { error, startedMs, tookMs } of refused) {
       t.regex(error?.message ?? '', /: CLUSTERDOWN /);
       const lateMs = startedMs + tookMs - failover.announcedMs;
-      t.true(startedMs >= awayMs && lateMs < 10_000 + safe.worstLagMs, `${lateMs} ms`);
+      t.true(startedMs >= awayMs && lateMs < 30_000 + safe.worstLagMs, `${lateMs} ms`);
     }
     t.log(`${refused.length} of ${safe.results.length} refused on the other masters`);
     for (const key of ofOthers) {

@@ -38,7 +38,7 @@ async function ask(worker: WorkerProcess, key: string, value = 'x'): Promise<Ans
   const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] }),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(60_000),
   });
   return { status: answer.status, body: JSON.parse(await answer.text()) };
 }

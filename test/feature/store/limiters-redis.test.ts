@@ -63,7 +63,7 @@ test('a server without scripts fails the limits that need them, with what to do,
 test('that a server refuses scripts is said once, in the log and on the debug page, until it is over', async (t) => {
   const server = await startRedisServer(t);
   const store = createRecordedRedisStore(server.url, { type: 'single' });
-  await store.connect(AbortSignal.timeout(10_000));
+  await store.connect(AbortSignal.timeout(60_000));
   const saysOf = (text: string) => store.log.lines.filter((line) => line.includes(text)).length;
   await server.command('ACL', 'SETUSER', 'default', '-@scripting');
   for (let again = 0; again < 5; again++) {
@@ -188,7 +188,7 @@ for (const algorithm of limiterAlgorithms) {
     const server = await startRedisServer(t);
     const proxy = await startTcpProxy(t, server.port);
     const store = createRecordedRedisStore(`127.0.0.1:${proxy.port}`, { type: 'single', size: 2 });
-    await store.connect(AbortSignal.timeout(10_000));
+    await store.connect(AbortSignal.timeout(60_000));
     let sent = 0;
     let answered = 0;
     let lost = 0;

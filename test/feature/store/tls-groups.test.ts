@@ -39,7 +39,7 @@ function create(
   return store;
 }
 
-const connect = (store: RecordedRedisStore) => store.connect(AbortSignal.timeout(30_000));
+const connect = (store: RecordedRedisStore) => store.connect(AbortSignal.timeout(60_000));
 
 async function count(store: RecordedRedisStore, ...keys: string[]) {
   const { request, result } = startCounting(keys.map((key) => createHit({ key })));

@@ -68,7 +68,7 @@ async function setUp(t: ExecutionContext, setup: Setup): Promise<Running> {
   return { redis, store, tlsPort, writeClient };
 }
 
-const connect = ({ store }: Running) => store.connect(AbortSignal.timeout(10_000));
+const connect = ({ store }: Running) => store.connect(AbortSignal.timeout(60_000));
 
 async function count(store: RecordedRedisStore, key: string) {
   const { request, result } = startCounting([createHit({ key })]);

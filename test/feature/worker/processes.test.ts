@@ -61,7 +61,7 @@ async function healthOf({ ports }: WorkerProcess): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${ports.http}/healthcheck`, {
     // Another connection, and so another process, each time.
     headers: { connection: 'close' },
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
   });
   await answer.body?.cancel();
   return answer.status;
@@ -180,7 +180,7 @@ test.serial(
     await eventually(
       'a profile of what decides',
       async () => {
-        const profile = await fetch(`${profileUrl}2`, { signal: AbortSignal.timeout(20_000) });
+        const profile = await fetch(`${profileUrl}2`, { signal: AbortSignal.timeout(60_000) });
         t.is(profile.status, 200);
         const { stringTable } = Profile.decode(gunzipSync(await profile.arrayBuffer()));
         return /worker\/(decision|counters)\//.test(stringTable.strings.join(' '));
@@ -236,24 +236,23 @@ test.serial(
     );
     t.teardown(load.stop);
     const answeredBy = (from: number) =>
-      new Set(load.decisions.slice(from).map(({ caller }) => caller)).size;
+      new Set(
+        load.decisions.slice(from).flatMap((each) => (each.answer === 'OK' ? each.caller : [])),
+      ).size;
     await eventually('all callers are answered', () => answeredBy(0) === callers.length);
     const [, victim = 0] = await pidsOf(worker);
     process.kill(victim, 'SIGKILL');
     const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another takes its place/;
     await eventually('the primary says so', () => gone.test(worker.output()));
-    const goneMs = performance.now();
     await allServe(worker, victim);
     const replacedAt = load.decisions.length;
     await eventually('all callers are answered again', () => answeredBy(replacedAt) === 8);
+    const againAt = load.decisions.length;
+    await eventually('they go on', () => answeredBy(againAt) === 8);
     await load.stop();
     const failures = load.decisions.filter(({ answer }) => answer !== 'OK');
     t.true(new Set(failures.map(({ caller }) => caller)).size <= 4, 'those of one process at most');
-    // A caller's own pause between two attempts at connecting may end a second later.
-    t.deepEqual(
-      failures.filter(({ askedMs }) => askedMs >= goneMs + 2_000).map(({ answer }) => answer),
-      [],
-    );
+    t.true(load.decisions.slice(againAt).every(({ answer }) => answer === 'OK'));
     t.regex(
       await worker.page('/status'),
       /process 2: pid \d+, serves .*, replaced 1 time, counters: /,
@@ -283,7 +282,7 @@ test.serial(
     );
     redis.resume();
     t.deepEqual(new Set(await Promise.all(inFlight)), new Set(['OK']));
-    t.is(await worker.waitForEnd(20_000), 0, worker.output());
+    t.is(await worker.waitForEnd(60_000), 0, worker.output());
     t.false(pids.some(isRunning));
   },
 );
@@ -309,7 +308,7 @@ test.serial('a process that hangs keeps no caller once it is ended', async (t) =
   t.true([...isClosed].every((socket) => !isServed.has(socket)));
   await allServe(worker, victim);
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(20_000), 0);
+  t.is(await worker.waitForEnd(60_000), 0);
 });
 
 test.serial('one process starts no other', async (t) => {
@@ -383,14 +382,14 @@ test.serial(
     await allServe(worker, victim);
 
     const second = await spawnWorkerProcess(t, { env, rules });
-    t.is(await second.waitForEnd(30_000), 1);
+    t.is(await second.waitForEnd(60_000), 1);
     t.regex(second.output(), /the unix socket .*: another process listens there/);
     t.deepEqual(
       new Set(await Promise.all(callers.map((caller) => caller.decide('d', 'k', 'other')))),
       new Set(['OK']),
     );
     worker.signal('SIGTERM');
-    t.is(await worker.waitForEnd(20_000), 0);
+    t.is(await worker.waitForEnd(60_000), 0);
     t.false(existsSync(path));
   },
 );
@@ -405,17 +404,13 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
     },
     rules,
   });
-  await eventually(
-    'it is said',
-    () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()),
-    20_000,
-  );
+  await eventually('it is said', () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()));
   t.regex(
     await worker.page('/status'),
     /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
   );
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(20_000), 0, worker.output());
+  t.is(await worker.waitForEnd(60_000), 0, worker.output());
   t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
 });
 
@@ -442,7 +437,7 @@ for (const [what, envOf] of mistakes) {
         rules,
         ports,
       });
-      t.is(await worker.waitForEnd(30_000), 1);
+      t.is(await worker.waitForEnd(60_000), 1);
       const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
       outputs.push(text.replace(/^time="[^"]*" /gm, ''));
     }

@@ -12,16 +12,16 @@ test('workers that connect while the process is busy are taken in by the kernel'
   const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
   t.teardown(ads.stop);
   const count = 1_000;
-  // Says how many are connected once all are, or none has been for 2 s: one that the kernel has no place for hears nothing.
+  // Says how many are connected once all are, or none has been for 20 s: one that the kernel has no place for hears nothing.
   const herd = `
     let connected = 0;
     const say = () => { console.log(connected); process.exit(); };
-    let timer = setTimeout(say, 2_000);
+    let timer = setTimeout(say, 20_000);
     for (let index = 0; index < ${count}; index++) {
       require('node:net').connect(${ads.port}, '127.0.0.1', () => {
         if (++connected === ${count}) say();
         clearTimeout(timer);
-        timer = setTimeout(say, 2_000);
+        timer = setTimeout(say, 20_000);
       });
     }`;
   // Nothing is accepted here meanwhile.

@@ -20,7 +20,7 @@ async function decide({ ports }: WorkerProcess, domain: string): Promise<string>
   const answer = await fetch(`http://127.0.0.1:${ports.http}/json`, {
     method: 'POST',
     body: JSON.stringify({ domain, descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] }),
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
   });
   const text = await answer.text();
   return answer.ok || answer.status === 429 ? JSON.parse(text).overallCode : text;
@@ -61,7 +61,7 @@ test('it ends at once when it is told to while it waits for rules', async (t) =>
   const worker = await spawnWorkerProcess(t, { env: environment(`127.0.0.1:${await freePort()}`) });
   await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));
   worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(20_000), 0);
+  t.is(await worker.waitForEnd(60_000), 0);
 });
 
 test('FORCE_START_WITHOUT_INITIAL_CONFIG: it serves without rules when it is told to start by force', async (t) => {

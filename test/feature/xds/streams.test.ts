@@ -49,7 +49,7 @@ function fetchOnce(
       fetchMethod.requestSerialize,
       fetchMethod.responseDeserialize,
       request,
-      { deadline: Date.now() + 20_000 },
+      { deadline: Date.now() + 60_000 },
       (error, response) => (error === null && response ? resolve(response) : reject(error)),
     );
   }).finally(() => client.close());

@@ -82,7 +82,7 @@ test('commands that another server sent here are answered before the pool ends',
     systemClock,
   );
   t.teardown(() => pool.close());
-  await pool.tryToOpen(AbortSignal.timeout(10_000));
+  await pool.tryToOpen(AbortSignal.timeout(60_000));
   const answered = new Promise<RawReply[]>((resolve) => {
     // It answers when something is put into the list.
     pool.sendCommands([toCommandText('BLPOP', 'list', 0)], resolve);

@@ -273,9 +273,9 @@ test('a caller that goes away cancels the decision, one that was answered does n
   await callUnary(client, 'ShouldRateLimit', { domain: 'quick' });
   const method = (client as unknown as Record<string, Unary>)['ShouldRateLimit'];
   const call = method?.call(client, { domain: 'slow' }, () => {});
-  t.true(await waitUntil(() => decisions.length === 2, 20_000));
+  t.true(await waitUntil(() => decisions.length === 2, 60_000));
   call?.cancel();
-  t.true(await waitUntil(() => decisions[1]?.cancelled === true, 20_000));
+  t.true(await waitUntil(() => decisions[1]?.cancelled === true, 60_000));
   t.false(decisions[0]?.cancelled);
 });
 
@@ -320,14 +320,14 @@ test('a watch sends the state, each change, and ends when the server stops', asy
   watch.on('error', (error: ServiceError) => {
     end = error;
   });
-  t.true(await waitUntil(() => seen.length === 1, 20_000));
+  t.true(await waitUntil(() => seen.length === 1, 60_000));
   health.set('store', false);
-  t.true(await waitUntil(() => seen.length === 2, 20_000));
+  t.true(await waitUntil(() => seen.length === 2, 60_000));
   health.set('store', true);
-  t.true(await waitUntil(() => seen.length === 3, 20_000));
+  t.true(await waitUntil(() => seen.length === 3, 60_000));
   t.deepEqual(seen, [1, 2, 1]);
   await server.stop(10_000);
-  t.true(await waitUntil(() => end !== undefined, 20_000));
+  t.true(await waitUntil(() => end !== undefined, 60_000));
   t.is(end?.code, status.UNAVAILABLE);
 });
 
@@ -342,7 +342,7 @@ test('a watch of an unknown service says so and stays open', async (t) => {
   watch.on('end', () => {
     isEnded = true;
   });
-  t.true(await waitUntil(() => seen.length === 1, 20_000));
+  t.true(await waitUntil(() => seen.length === 1, 60_000));
   health.set('store', false);
   await callUnary(client, 'Check', {});
   t.deepEqual(seen, [3]);
@@ -371,9 +371,9 @@ test('a watcher that leaves is forgotten', async (t) => {
   const watch = connect(t, protos.healthService, address.port).Watch({});
   watch.on('error', () => {});
   watch.on('data', () => {});
-  t.true(await waitUntil(() => listeners === 1, 20_000));
+  t.true(await waitUntil(() => listeners === 1, 60_000));
   watch.cancel();
-  t.true(await waitUntil(() => listeners === 0, 20_000));
+  t.true(await waitUntil(() => listeners === 0, 60_000));
 });
 
 // Proof of differences.md: gRPC reflection is served
