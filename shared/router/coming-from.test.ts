@@ -1,7 +1,7 @@
 // The guide for those who come from elsewhere shows two sides: both are run, and answer alike. Of Python the methods alone
 // are run, since endpoints needs a newer one than many machines have.
 import { execFile, spawnSync } from 'node:child_process';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -9,20 +9,15 @@ import test from 'ava';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import type { Hono } from 'hono';
 import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
+import { ownedByFile } from '../../test/support/owner.ts';
 import { createRouterFolder, writeFilesOf } from '../../test/support/router-folder.ts';
 import { createTestClient } from './test-client.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const guide = await readFile(new URL('docs/coming-from.md', import.meta.url), 'utf8');
+const guide = readFileSync(new URL('docs/coming-from.md', import.meta.url), 'utf8');
 const guarded = { authorization: 'Bearer t-ann' };
-let folder = '';
-
-test.before('the files of the guide are written', async () => {
-  folder = await createRouterFolder(['@hono', 'fastify', 'hono', 'zod']);
-  await writeFilesOf(guide, folder);
-});
-
-test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+const folder = createRouterFolder(ownedByFile(test), ['@hono', 'fastify', 'hono', 'zod']);
+writeFilesOf(guide, folder);
 
 interface Shown {
   readonly method: string;
@@ -159,7 +154,7 @@ test('the TypeScript of the guide compiles', async (t) => {
     ...{ module: 'nodenext', target: 'esnext', lib: ['esnext', 'dom'], types: ['node'] },
     ...{ strict: true, skipLibCheck: true, noEmit: true, allowImportingTsExtensions: true },
   };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
   const compiler = join(root, 'node_modules', '.bin', 'tsc');
   const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
     (error: { stdout: string }) => error,

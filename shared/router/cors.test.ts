@@ -23,10 +23,10 @@ class Closed extends Controller {
   GET() {}
 }
 
-const client = await createTestClient({ '': { Listed, Any, Closed } });
+const opening = createTestClient({ '': { Listed, Any, Closed } });
 
 const headersOf = async (method: string, target: string, headers: Record<string, string>) => {
-  const answer = await client.send(method, target, { headers });
+  const answer = await (await opening).send(method, target, { headers });
   const cors = [...answer.headers].filter(([name]) => name.startsWith('access-control-'));
   return { status: answer.status, vary: answer.headers.get('vary'), ...Object.fromEntries(cors) };
 };

@@ -6,7 +6,7 @@ import { Controller } from './controller.ts';
 import { HttpError, NotImplemented, Redirect, Stop } from './errors.ts';
 import { op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
-import { createTestClient } from './test-client.ts';
+import { createTestClient, type TestClient } from './test-client.ts';
 
 const open = Type.Object({}, { additionalProperties: true });
 
@@ -60,7 +60,10 @@ class Closed extends Controller {
   DELETE() {}
 }
 
-const client = await createTestClient({ '': { Open, Closed, Broken } });
+const opening = createTestClient({ '': { Open, Closed, Broken } });
+const client = {
+  send: async (...of: Parameters<TestClient['send']>) => (await opening).send(...of),
+};
 
 test('nothing but declared verbs is callable, whatever path or method is sent', async (t) => {
   for (const name of [
@@ -99,34 +102,37 @@ test('__proto__ is refused in a query, a form and a multipart field', async (t) 
   t.is(({} as Record<string, unknown>)['1'], undefined);
 });
 
-test('a text that is longer than allowed is refused before a pattern looks at it', async (t) => {
-  const pattern = '^a*a*b$';
-  class Named extends Controller {
-    static readonly POST = op({
-      body: Type.Object({ names: Type.Array(Type.String({ pattern, maxLength: 256 })) }),
-    });
-    POST() {}
-  }
-  const own = await createTestClient({ '': { Named } });
-  const headers = { 'content-type': 'application/json' };
-  const send = async (...names: string[]) => {
-    const answer = await own.send('POST', '/named', { headers, body: JSON.stringify({ names }) });
-    return (answer.json as { errors?: { reason: string }[] } | undefined)?.errors ?? [];
-  };
-  const before = cpuMs();
-  t.deepEqual(
-    (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
-    ['must not have more than 256 characters'],
-  );
-  t.true(cpuMs() - before < 5_000);
-  // Characters outside the basic plane are two units each, and are looked at as well.
-  const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
-  t.deepEqual(
-    (await send(...names)).map(({ reason }) => reason),
-    [`must match pattern "${pattern}"`, `must match pattern "${pattern}"`],
-  );
-  t.deepEqual(await send('aab'), []);
-});
+test.serial(
+  'a text that is longer than allowed is refused before a pattern looks at it',
+  async (t) => {
+    const pattern = '^a*a*b$';
+    class Named extends Controller {
+      static readonly POST = op({
+        body: Type.Object({ names: Type.Array(Type.String({ pattern, maxLength: 256 })) }),
+      });
+      POST() {}
+    }
+    const own = await createTestClient({ '': { Named } });
+    const headers = { 'content-type': 'application/json' };
+    const send = async (...names: string[]) => {
+      const answer = await own.send('POST', '/named', { headers, body: JSON.stringify({ names }) });
+      return (answer.json as { errors?: { reason: string }[] } | undefined)?.errors ?? [];
+    };
+    const before = cpuMs();
+    t.deepEqual(
+      (await send('a'.repeat(1_000_000))).map(({ reason }) => reason),
+      ['must not have more than 256 characters'],
+    );
+    t.true(cpuMs() - before < 5_000);
+    // Characters outside the basic plane are two units each, and are looked at as well.
+    const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
+    t.deepEqual(
+      (await send(...names)).map(({ reason }) => reason),
+      [`must match pattern "${pattern}"`, `must match pattern "${pattern}"`],
+    );
+    t.deepEqual(await send('aab'), []);
+  },
+);
 
 test('the text of an unexpected error reaches the log alone, with the id of the answer', async (t) => {
   const own = await createTestClient({ '': { Broken } });
@@ -217,7 +223,7 @@ test('of a body that a method cannot take no more is read than tells so', async 
   async function* endless() {
     for (; ; read += 1) yield Buffer.alloc(1024, ' ');
   }
-  const answer = await client.app.dispatch({
+  const answer = await (await opening).app.dispatch({
     method: 'PATCH',
     target: '/closed',
     headers: new Headers(json),
@@ -235,7 +241,7 @@ test('a charset other than UTF-8 and a compressed body are 415, bytes that are n
   t.is(await status({ 'content-type': 'application/json; charset=utf-16' }, '{}'), 415);
   t.is(await status({ ...json, 'content-encoding': 'gzip' }, '{}'), 415);
   t.is(await status({ 'content-type': 'application/json; charset="UTF-8"' }, '{}'), 200);
-  const answer = await client.app.dispatch({
+  const answer = await (await opening).app.dispatch({
     method: 'POST',
     target: '/open',
     headers: new Headers(json),

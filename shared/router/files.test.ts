@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';
+import { ownedByFile } from '../../test/support/owner.ts';
+import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createApp } from './app.ts';
 import { Controller } from './controller.ts';
 import { files, sendFile } from './files.ts';
@@ -14,16 +15,17 @@ import { bearer } from './guard.ts';
 import { createNodeServer } from './mounts/node-http.ts';
 import { op } from './op.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'router-files-'));
+const owner = ownedByFile(test);
+const folder = createTemporaryFolder(owner);
 const inside = join(folder, 'public');
-await mkdir(join(inside, 'docs'), { recursive: true });
-await writeFile(join(folder, 'secret.txt'), 'secret');
-await writeFile(join(inside, 'index.html'), '<p>home</p>');
-await writeFile(join(inside, 'docs', 'index.html'), '<p>docs</p>');
-await writeFile(join(inside, 'docs', 'a b.txt'), '0123456789');
-await writeFile(join(inside, '.env'), 'secret');
-await symlink(join(folder, 'secret.txt'), join(inside, 'link.txt'));
-await symlink(join(inside, 'docs'), join(inside, 'within'));
+mkdirSync(join(inside, 'docs'), { recursive: true });
+writeFileSync(join(folder, 'secret.txt'), 'secret');
+writeFileSync(join(inside, 'index.html'), '<p>home</p>');
+writeFileSync(join(inside, 'docs', 'index.html'), '<p>docs</p>');
+writeFileSync(join(inside, 'docs', 'a b.txt'), '0123456789');
+writeFileSync(join(inside, '.env'), 'secret');
+symlinkSync(join(folder, 'secret.txt'), join(inside, 'link.txt'));
+symlinkSync(join(inside, 'docs'), join(inside, 'within'));
 
 class Assets extends Controller {
   static readonly GET = files(pathToFileURL(inside));
@@ -42,23 +44,18 @@ class Download extends Controller {
   });
 }
 
-const app = await createApp({
-  loadModules: () => new Map([['', { Assets, Guarded, Download }]]),
-  warn: () => {},
-});
-const server = createNodeServer(app);
-server.listen(0, '127.0.0.1');
-await once(server, 'listening');
-const { port } = server.address() as AddressInfo;
-
-test.after.always(async () => {
-  server.closeAllConnections();
-  server.close();
-  await rm(folder, { recursive: true });
-});
+async function listen(): Promise<number> {
+  const loadModules = () => new Map([['', { Assets, Guarded, Download }]]);
+  const server = createNodeServer(await createApp({ loadModules, warn: () => {} }));
+  owner.teardown(() => server.close().closeAllConnections());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+const listening = listen();
 
 /** Paths are sent as they are: `fetch` would resolve their dots. */
 async function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
+  const port = await listening;
   const asking = request({ port, host: '127.0.0.1', path, headers, method }).end();
   const [answer] = await once(asking, 'response', { signal: AbortSignal.timeout(60_000) });
   const chunks: Buffer[] = [];

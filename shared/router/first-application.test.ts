@@ -1,23 +1,18 @@
 // The guide to a first application, as its reader writes it: each block into the file that is named before it.
 import { execFile } from 'node:child_process';
-import { readFile, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
+import { ownedByFile } from '../../test/support/owner.ts';
 import { createRouterFolder, writeFilesOf } from '../../test/support/router-folder.ts';
 import { createApp } from './app.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const guide = await readFile(new URL('docs/first-application.md', import.meta.url), 'utf8');
+const guide = readFileSync(new URL('docs/first-application.md', import.meta.url), 'utf8');
 const run = promisify(execFile);
-let folder = '';
-
-test.before('the files of the guide are written', async () => {
-  folder = await createRouterFolder([]);
-  await writeFilesOf(guide, folder);
-});
-
-test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+const folder = createRouterFolder(ownedByFile(test), []);
+writeFilesOf(guide, folder);
 
 test('the application of the guide compiles with the settings that it shows', async (t) => {
   const compiler = join(root, 'node_modules', '.bin', 'tsc');

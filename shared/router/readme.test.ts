@@ -2,18 +2,19 @@
 // those that are shown.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
+import { ownedByFile } from '../../test/support/owner.ts';
 import { createRouterFolder } from '../../test/support/router-folder.ts';
-import { type App, createApp } from './app.ts';
+import { createApp } from './app.ts';
 import { createNodeServer } from './mounts/node-http.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const readme = await readFile(new URL('README.md', import.meta.url), 'utf8');
+const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8');
 const guides = [
   'paths-and-arguments',
   'answers',
@@ -26,33 +27,23 @@ const guides = [
 ] as const;
 const pages = new Map<string, string>();
 for (const guide of guides) {
-  pages.set(guide, await readFile(new URL(`docs/${guide}.md`, import.meta.url), 'utf8'));
+  pages.set(guide, readFileSync(new URL(`docs/${guide}.md`, import.meta.url), 'utf8'));
 }
 const sources = [readme, ...pages.values()]
   .flatMap(findFencedBlocks)
   .filter(({ language }) => language === 'ts')
   .map(({ text }) => text);
 
-let folder = '';
-let app: App;
-
+const folder = createRouterFolder(ownedByFile(test), ['@hono', 'fastify']);
+mkdirSync(join(folder, 'controllers'));
 /** Each block with a controller is a module: the first is the root, others are called by their class. */
-test.before(
-  'the controllers of the README and its guides are an application that starts',
-  async () => {
-    folder = await createRouterFolder(['@hono', 'fastify']);
-    await mkdir(join(folder, 'controllers'));
-    for (const [at, source] of sources.entries()) {
-      const isController = source.includes(' extends Controller ');
-      const name = at === 0 ? 'index' : `block${at}`;
-      await writeFile(join(folder, isController ? 'controllers' : '.', `${name}.ts`), source);
-    }
-    // Each block is about one thing, and most of them have no guard.
-    app = await createApp({ controllerPrefix: join(folder, 'controllers'), warn: () => {} });
-  },
-);
-
-test.after.always('the folder is removed', () => rm(folder, { recursive: true, force: true }));
+for (const [at, source] of sources.entries()) {
+  const isController = source.includes(' extends Controller ');
+  const name = at === 0 ? 'index' : `block${at}`;
+  writeFileSync(join(folder, isController ? 'controllers' : '.', `${name}.ts`), source);
+}
+// Each block is about one thing, and most of them have no guard.
+const starting = createApp({ controllerPrefix: join(folder, 'controllers'), warn: () => {} });
 
 test('the TypeScript of the README and its guides compiles with the imports that it shows', async (t) => {
   const compilerOptions = {
@@ -61,7 +52,7 @@ test('the TypeScript of the README and its guides compiles with the imports that
     ...{ allowImportingTsExtensions: true, erasableSyntaxOnly: true },
   };
   const config = { compilerOptions, include: ['controllers', '*.ts'] };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
   const compiler = join(root, 'node_modules', '.bin', 'tsc');
   const { stdout } = await promisify(execFile)(compiler, ['-p', folder]).catch(
     (error: { stdout: string }) => error,
@@ -74,7 +65,7 @@ test('the first controller of the README has ten lines and does what it says', a
   const lines = (sources[0] ?? '').split('\n').filter((line) => line !== '' && line !== '}');
   t.true(lines.length <= 10);
   const [, url, answer] = /curl '(\S+)'\s+# (.*)/.exec(readme) ?? [];
-  const response = await app.fetch(new Request(`http://${url}`));
+  const response = await (await starting).fetch(new Request(`http://${url}`));
   t.is(await response.text(), answer ?? 'the README shows no answer');
 });
 
@@ -89,18 +80,18 @@ test('the controller of the guide to XML answers what it says', async (t) => {
     body,
   });
   const shown = /```xml\n(.*?)\n```/s.exec(section)?.[1] ?? 'the guide shows no answer';
-  t.is(await (await app.fetch(request)).text(), shown);
+  t.is(await (await (await starting).fetch(request)).text(), shown);
 });
 
 test('the typed client of its guide prints what it says', async (t) => {
   const section = pages.get('typed-client') ?? '';
   const shown = [...(/```sh\n(.*?)```/s.exec(section)?.[1] ?? '').matchAll(/ # (.*)/g)];
-  const server = createNodeServer(app).listen(0, '127.0.0.1');
+  const server = createNodeServer(await starting).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const source = sources.find((text) => text.includes('client<Modules>')) ?? '';
   const file = join(folder, 'client.ts');
-  await writeFile(file, source.replace('localhost:8000', `127.0.0.1:${port}`));
+  writeFileSync(file, source.replace('localhost:8000', `127.0.0.1:${port}`));
   const { stdout } = await promisify(execFile)(process.execPath, [file]).finally(() =>
     server.close(),
   );
@@ -112,7 +103,7 @@ test('the typed client of its guide prints what it says', async (t) => {
 
 test('the test of the README passes', async (t) => {
   const source = sources.find((text) => text.includes('createTestClient')) ?? '';
-  await writeFile(join(folder, 'hello.test.ts'), source);
+  writeFileSync(join(folder, 'hello.test.ts'), source);
   const { stdout } = await promisify(execFile)(process.execPath, ['--test'], { cwd: folder });
   t.regex(stdout, /fail 0\n/);
 });

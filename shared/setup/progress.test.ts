@@ -1,7 +1,7 @@
 import test from 'ava';
 
 // Plain JavaScript, which has no types.
-const { startProgress } = await import(new URL('progress.mjs', import.meta.url).href);
+const progress = new URL('progress.mjs', import.meta.url).href;
 
 /** The output until `text` was asked 25 times. */
 async function run(terminal: object): Promise<string> {
@@ -9,6 +9,7 @@ async function run(terminal: object): Promise<string> {
   const stream = { ...terminal, write: (text: string) => (written += text) };
   const asked = Promise.withResolvers<void>();
   let count = 0;
+  const { startProgress } = await import(progress);
   const stop = startProgress(
     () => {
       count += 1;

@@ -31,8 +31,9 @@ class Notes extends Controller {
   DELETE() {}
 }
 
-const app = await createApp({ loadModules: () => new Map([['', { Notes }]]) });
-const handler = createLambda(app);
+const handling = createApp({ loadModules: () => new Map([['', { Notes }]]) }).then(createLambda);
+const handler = async (...of: Parameters<ReturnType<typeof createLambda>>) =>
+  (await handling)(...of);
 
 /** As a function URL sends it. */
 const event = (method: string, path: string, more: Partial<LambdaEvent> = {}): LambdaEvent => {

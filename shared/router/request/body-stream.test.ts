@@ -198,21 +198,26 @@ test.serial('who leaves a form early leaves no timer behind', async (t) => {
   });
   for await (const part of body.parts()) {
     t.is(await part.text(), '1');
-    t.is(timers(), before + 1, 'the next chunk is waited for');
+    t.true(timers() > before, 'the next chunk is waited for');
     break;
   }
-  t.is(timers(), before);
+  // Fewer where one of the process itself was over.
+  t.true(timers() <= before);
 });
 
-test('the rest of a body that a method has begun to read is dropped, and its client not cut', async (t) => {
-  const { port, server } = await listen();
-  t.teardown(() => server.close());
-  const sending = ask({ port, method: 'PUT', path: '/starts' });
-  sending.end(Buffer.alloc(20_000_000));
-  const [[answer]] = await Promise.all([once(sending, 'response'), once(sending, 'finish')]);
-  t.is(answer.statusCode, 200);
-  t.is(await new Response(answer).text(), 'true');
-});
+// The rest may take a second, in which this process does nothing else.
+test.serial(
+  'the rest of a body that a method has begun to read is dropped, and its client not cut',
+  async (t) => {
+    const { port, server } = await listen();
+    t.teardown(() => server.close());
+    const sending = ask({ port, method: 'PUT', path: '/starts' });
+    sending.end(Buffer.alloc(10_000_000));
+    const [[answer]] = await Promise.all([once(sending, 'response'), once(sending, 'finish')]);
+    t.is(answer.statusCode, 200);
+    t.is(await new Response(answer).text(), 'true');
+  },
+);
 
 test('a form that breaks off, or is none, is refused', async (t) => {
   const { send } = await createTestClient(modules);

@@ -1,4 +1,5 @@
-import { registerHooks } from 'node:module';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import test from 'ava';
 import Type from 'typebox';
 import { Controller } from '../controller.ts';
@@ -81,23 +82,23 @@ class Plain extends Controller {
 const modules = { '': { Widgets, More, Texts, Plain } };
 const declaration = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** Before any other test of this file makes such an application. */
-test.serial('the parser of XML is loaded only where a controller allows it', async (t) => {
-  const loaded: string[] = [];
-  const hooks = registerHooks({
-    resolve(specifier, context, next) {
-      loaded.push(specifier);
-      return next(specifier, context);
-    },
-  });
-  await createTestClient({ '': { Plain } });
-  t.deepEqual(
-    loaded.filter((specifier) => /xml/.test(specifier)),
-    [],
-  );
-  await createTestClient(modules);
-  hooks.deregister();
-  t.true(loaded.includes('@rgrove/parse-xml'));
+/** Prints whether the parser is loaded, before and after an application that allows XML is made. */
+const program = `
+  import { registerHooks } from 'node:module';
+  import { Controller, createApp } from '${import.meta.resolve('../index.ts')}';
+  const loaded = new Set();
+  registerHooks({ resolve: (name, context, next) => (loaded.add(name), next(name, context)) });
+  for (const xml of [false, true]) {
+    const Plain = class extends Controller { static xml = xml; PUT() {} };
+    await createApp({ loadModules: () => new Map([['', { Plain }]]), warn() {} });
+    console.log(loaded.has('@rgrove/parse-xml'));
+  }
+`;
+
+test('the parser of XML is loaded only where a controller allows it', async (t) => {
+  const args = ['--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  t.is(stdout, 'false\ntrue\n');
 });
 
 test('a body of XML has the types that are declared, whoever wrote it', async (t) => {

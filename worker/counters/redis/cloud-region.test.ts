@@ -17,6 +17,13 @@ const names = [
 /** A process whose files say this, on a machine that answers so. */
 async function setUp(t: ExecutionContext, config: string, answer?: RequestListener): Promise<void> {
   const folder = createTemporaryFolder(t);
+  const before = names.map((name) => [name, process.env[name]] as const);
+  t.teardown(() => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
   for (const name of names) delete process.env[name];
   for (const [name, text] of [
     ['AWS_CONFIG_FILE', config],
