@@ -7,8 +7,8 @@ import type { Limiter } from '../rules/limit-shape.ts';
 
 /**
  * A counter as its store has it at one moment, in whole numbers but for the last:
- * - sliding_window: hits of the window before, hits of this window, milliseconds since this one began, and
- *   its length in milliseconds;
+ * - sliding_window: hits of the window before, hits of this window, milliseconds since this one began (below 0 where
+ *   the store's clock has not reached it), and its length in milliseconds;
  * - token_bucket: how many microseconds it takes until the bucket is full, and those of a window.
  */
 export type LimiterReading = readonly number[];
@@ -84,7 +84,7 @@ class SlidingWindow extends LimiterCounter {
     elapsedMs: number,
     windowMs: number,
   ) {
-    const weighted = (previous * (windowMs - elapsedMs)) / windowMs;
+    const weighted = (previous * (windowMs - Math.max(0, elapsedMs))) / windowMs;
     const free = Math.floor(limiter.limit - weighted + rounding);
     super(limiter, free - current, free, -mostHits, windowMs - elapsedMs);
     this.#limit = limiter.limit;
@@ -142,7 +142,8 @@ class TokenBucket extends LimiterCounter {
     const room = Math.floor(tokens + rounding);
     super(limiter, room, capacity, lowest, -1);
     this.#limiter = { ...limiter, capacity };
-    this.#fullInUs = Math.min(fullInUs, limit === 0 ? 0 : ((capacity - lowest) * windowUs) / limit);
+    this.#fullInUs =
+      limit === 0 ? fullInUs : Math.min(fullInUs, ((capacity - lowest) * windowUs) / limit);
     this.#windowUs = windowUs;
     this.#roomBefore = room;
     this.#part = Math.max(0, tokens - room);
@@ -180,7 +181,8 @@ class TokenBucket extends LimiterCounter {
 
   save(): LimiterReading | undefined {
     const { capacity, limit } = this.#limiter;
-    if (limit === 0) return undefined;
+    // Nothing comes in, and the state is that of another rate.
+    if (limit === 0) return this.#fullInUs > 0 ? [this.#fullInUs, this.#windowUs] : undefined;
     const fullInUs = this.#isAtEnd
       ? ((capacity - this.room) * this.#windowUs) / limit
       : this.#fullInUs + ((this.#roomBefore - this.room) * this.#windowUs) / limit;

@@ -143,34 +143,110 @@ test('in Redis, each decision is the model’s', async (t) => {
     fc.asyncProperty(limiters, steps, async (limiter, list) => {
       let nowMs = 1_700_000_000_000;
       const clock = { advance: (ms: number) => (nowMs += ms), wallMs: () => nowMs };
-      await server.command('FLUSHALL');
-      const text = limiterScripts[limiter.algorithm].text.replace(
-        "redis.call('TIME')",
-        '{tonumber(KEYS[2]), tonumber(KEYS[3])}',
-      );
+      await server.command('DEL', 'k');
       await compare(t, limiter, list, clock, async (_, windowSeconds, step) => {
         const window = toWindow(limiter, windowSeconds, nowMs + step.skewMs);
         if (step.isEvicted) await server.command('DEL', 'k');
-        const reply = await server.command(
-          'EVAL',
-          text,
-          3,
-          'k',
-          Math.floor(nowMs / 1000),
-          (nowMs % 1000) * 1000,
-          ...toArguments(window),
-          100_000,
-          ...toRuns(step.hits),
-        );
-        const counter = openLimiterCounter(limiter, (reply as RedisReply[]).map(Number));
-        const hits = step.hits.map((number) => toHit(window, number));
-        for (const hit of hits) takeHit(counter, hit, hit.limiter as LimiterHit, hit.hits);
-        return hits;
+        return takeInRedis(server, 'k', window, nowMs, step.hits);
       });
     }),
     { numRuns: 150 },
   );
 });
+
+/** By the script as it is sent, but for the clock that it reads. */
+async function takeInRedis(
+  server: RedisServer,
+  key: string,
+  window: LimiterWindow,
+  nowMs: number,
+  numbers: readonly number[],
+): Promise<Hit[]> {
+  const text = limiterScripts[window.algorithm].text.replace(
+    "redis.call('TIME')",
+    '{tonumber(KEYS[2]), tonumber(KEYS[3])}',
+  );
+  const reply = await server.command(
+    'EVAL',
+    text,
+    3,
+    key,
+    Math.floor(nowMs / 1000),
+    (nowMs % 1000) * 1000,
+    ...toArguments(window),
+    100_000,
+    ...toRuns(numbers),
+  );
+  const counter = openLimiterCounter(window, (reply as RedisReply[]).map(Number));
+  const hits = numbers.map((number) => toHit(window, number));
+  for (const hit of hits) takeHit(counter, hit, hit.limiter as LimiterHit, hit.hits);
+  return hits;
+}
+
+/** What happens to a counter before it is asked at last: hits, another limit in its place, a clock that is set. */
+const histories = fc.record({
+  algorithm: fc.constantFrom(...limiterAlgorithms),
+  steps: fc.array(
+    fc.record({
+      limit: fc.constantFrom(1, 2, 7, 60, 3_600),
+      burst: fc.constantFrom(1, 3, 50),
+      countsOver: fc.boolean(),
+      /** Of the grid of windows, as with another reset day of weeks. */
+      shiftSeconds: fc.constantFrom(0, 0, 1),
+      forMs: fc.oneof(fc.nat(5_000), fc.integer({ min: -600_000, max: 0 })),
+      hits: fc.integer({ min: 0, max: 60 }),
+    }),
+    { minLength: 1, maxLength: 8 },
+  ),
+});
+
+for (const store of ['in process', 'in Redis'] as const) {
+  test(`${store}, whatever became of limit and clock, hits are refused for as long as their reset says`, async (t) => {
+    const server = await redis;
+    await fc.assert(
+      fc.asyncProperty(histories, async ({ algorithm, steps: history }) => {
+        const clock = createManualClock(1_700_000_000_000);
+        const memory = createMemoryStore({ clock, log: createRecordedLog() });
+        if (store === 'in Redis') await server.command('DEL', 'history');
+        let last = history[0] as (typeof history)[number];
+        const take = async (number: number) => {
+          const { limit, burst, countsOver, shiftSeconds } = last;
+          const capacity = algorithm === 'token_bucket' ? burst : limit;
+          const limiter = { algorithm, limit, capacity, countsOver };
+          const nowMs = clock.wallMs();
+          const window = toWindow(limiter, windowMs / 1000, nowMs - shiftSeconds * 1000);
+          const shifted = { ...window, windowStart: window.windowStart + shiftSeconds };
+          if (store === 'in Redis')
+            return (await takeInRedis(server, 'history', shifted, nowMs, [number]))[0];
+          const hit = toHit(shifted, number);
+          await count(memory, hit, { deadlineMs: Number.POSITIVE_INFINITY });
+          return hit;
+        };
+        for (last of history) {
+          if (last.forMs < 0) clock.setWall(clock.wallMs() + last.forMs);
+          else clock.advance(last.forMs);
+          await take(last.hits);
+        }
+        last = { ...last, countsOver: false };
+        const refused = await take(1);
+        if (refused === undefined || refused.after <= refused.limit) return;
+        const reset = refused.limiter?.resetSeconds ?? 0;
+        clock.advance((reset - 1) * 1000);
+        const early = await take(1);
+        clock.advance(1000);
+        const late = await take(1);
+        const isOver = (hit: Hit | undefined) => hit !== undefined && hit.after > hit.limit;
+        if (reset > 1 && !isOver(early)) throw new Error(`admitted before ${reset} s`);
+        if (isOver(late) && isOver(early)) throw new Error(`refused after ${reset} s`);
+        // Two windows, or the whole bucket from as far below nothing as it can be.
+        const most = algorithm === 'token_bucket' ? (2 * last.burst * 3) / last.limit : 6;
+        if (reset > Math.ceil(most)) throw new Error(`${reset} s are more than ${most}`);
+      }),
+      { numRuns: 300 },
+    );
+    t.pass();
+  });
+}
 
 function count(
   store: CounterStore,

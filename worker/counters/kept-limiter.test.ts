@@ -28,8 +28,16 @@ test('a window becomes the one before, and is forgotten after that', (t) => {
   t.deepEqual(at(120_000), [0, 0, 0, 60_000]);
 });
 
-test('where the clock is set back by up to a window, the window goes on from its start', (t) => {
-  t.deepEqual(at(-1), [5, 7, 0, 60_000]);
+test('where the clock is set back, the hits count in the window of then', (t) => {
+  t.deepEqual(at(-1), [5, 7, 59_999, 60_000]);
   t.deepEqual(at(-60_000), [5, 7, 0, 60_000]);
-  t.deepEqual(at(-60_001), [0, 0, 59_999, 60_000]);
+  t.deepEqual(at(-600_001), [5, 7, 59_999, 60_000]);
+});
+
+test('hits of windows that began elsewhere count in the window in which theirs ended', (t) => {
+  const shifted: LimiterWindow = { ...limiter, windowStart: 1_220 };
+  const seenAt = (offsetMs: number) =>
+    readKept(shifted, kept, { wallMs: startMs + offsetMs, monotonicMs: 0 });
+  t.deepEqual(seenAt(30_000), [5, 7, 10_000, 60_000]);
+  t.deepEqual(seenAt(80_000), [7, 0, 0, 60_000]);
 });

@@ -41,14 +41,13 @@ function readSliding(
   const startMs = isEven
     ? nowMs - (((intoMs % lengthMs) + lengthMs) % lengthMs)
     : firstMs + (intoMs >= lengthMs ? lengthMs : 0);
-  const elapsedMs = Math.min(Math.max(nowMs - startMs, 0), lengthMs);
-  const endMs = startMs + lengthMs;
+  const elapsedMs = Math.min(nowMs - startMs, lengthMs);
   if (kept === undefined) return [0, 0, elapsedMs, lengthMs];
   const { end, current, previous } = kept;
-  if (end === endMs) return [previous, current, elapsedMs, lengthMs];
-  if (end === startMs) return [current, 0, elapsedMs, lengthMs];
-  // The clock was set back: the current window continues.
-  if (end > endMs && end <= endMs + lengthMs) return [previous, current, 0, lengthMs];
+  // The clock was set back, or windows began elsewhere: these hits count in the window of now, which bounds the time for
+  // which they do.
+  if (end > startMs) return [previous, current, elapsedMs, lengthMs];
+  if (end > startMs - lengthMs) return [current, 0, elapsedMs, lengthMs];
   return [0, 0, elapsedMs, lengthMs];
 }
 

@@ -82,6 +82,39 @@ test('a pause of ages takes no longer than one of a second', async (t) => {
   t.is(store.state().detail, '1 counters in this process');
 });
 
+test('buckets of a day that fill in a second leave room for new callers all day', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog(), maxCounters: 200 });
+  const ofDay: LimiterWindow = { ...limiter, limit: 86_400, windowSeconds: 86_400 };
+  for (let second = 0; second < 60; second++) {
+    for (let caller = 0; caller < 50; caller++) {
+      const key = `caller ${second} ${caller}`;
+      t.is(await countHit(store, { ...ofBucket, key, windowSeconds: 86_400, limiter: ofDay }), 1);
+    }
+    clock.advance(1_000);
+  }
+  const ofHour: LimiterWindow = { ...ofDay, limit: 240 };
+  const slow = { ...ofBucket, key: 'slow', windowSeconds: 86_400, limiter: ofHour };
+  await countHit(store, { ...slow, hits: 10 });
+  await countHit(store, { ...slow, hits: 9, refund: true });
+  clock.advance(362_000);
+  t.is(await count(store, 'any', 1), 1);
+  t.is(store.state().detail, '1 counters in this process');
+});
+
+test('a counter that limits of several units share lives for the longest of their windows', async (t) => {
+  const clock = createManualClock();
+  const store = createMemoryStore({ clock, log: createRecordedLog() });
+  await count(store, 'a', 10);
+  clock.advance(5_000);
+  t.is(await count(store, 'a', 100), 2);
+  t.is(await count(store, 'a', 10), 3);
+  clock.advance(94_000);
+  t.is(await count(store, 'a', 10), 4);
+  clock.advance(6_000);
+  t.is(await count(store, 'a', 10), 1);
+});
+
 test('a counter made anew is not dropped with its predecessor', async (t) => {
   const clock = createManualClock();
   const store = createMemoryStore({ clock, log: createRecordedLog() });

@@ -30,8 +30,10 @@ interface Counter {
   value: number | bigint;
   /** Instead of `value`, where the limit is no fixed window. */
   limiter: KeptLimiter | undefined;
+  /** The longest of those that its hits had: limits of several units may share a counter. */
+  windowSeconds: number;
   expiresAtSecond: number;
-  /** Its second in `byExpiry`: then or earlier. */
+  /** Its second in `byExpiry`: then or earlier, so that it is never found too late. */
   listedAtSecond: number;
   /** Its index in the list of that second. */
   index: number;
@@ -160,17 +162,22 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
       drop(counters.get(hit.mapKey));
       return undefined;
     }
-    const counter = find(hit.mapKey) ?? create(hit);
-    if (counter === undefined) return noRoom();
     const { kept, ttlMs } = keepReading(limiter.window, reading, moment);
+    const expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
+    const counter = find(hit.mapKey) ?? create(hit, expiresAtSecond);
+    if (counter === undefined) return noRoom();
     counter.limiter = kept;
-    counter.expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
+    expireAt(counter, expiresAtSecond);
     return undefined;
   }
 
   function add(hit: Hit, amount: number | bigint): AppError | undefined {
-    const counter = find(hit.mapKey) ?? create(hit);
+    const counter = find(hit.mapKey) ?? create(hit, firstSecond + hit.windowSeconds);
     if (counter === undefined) return noRoom();
+    if (hit.windowSeconds > counter.windowSeconds) {
+      counter.windowSeconds = hit.windowSeconds;
+      expireAt(counter, firstSecond + hit.windowSeconds);
+    }
     const sum = plus(counter.value, amount);
     if (sum === undefined) return storeError('increment or decrement would overflow');
     counter.value = sum;
@@ -193,15 +200,15 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     hit.after = Number(counter.value);
   }
 
-  function create({ mapKey, windowSeconds }: Hit): Counter | undefined {
+  function create({ mapKey, windowSeconds }: Hit, expiresAtSecond: number): Counter | undefined {
     drop(counters.get(mapKey));
     if (counters.size >= counterLimit) return undefined;
     if (characters + mapKey.length > maxCharacters) return undefined;
-    const expiresAtSecond = firstSecond + windowSeconds;
     const counter: Counter = {
       mapKey,
       value: 0,
       limiter: undefined,
+      windowSeconds,
       expiresAtSecond,
       listedAtSecond: expiresAtSecond,
       index: 0,
@@ -210,6 +217,15 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     characters += mapKey.length;
     list(counter);
     return counter;
+  }
+
+  /** A later expiry is only noted: the counter is found at the earlier one and listed again then. */
+  function expireAt(counter: Counter, second: number): void {
+    counter.expiresAtSecond = second;
+    if (second >= counter.listedAtSecond) return;
+    unlist(counter);
+    counter.listedAtSecond = second;
+    list(counter);
   }
 
   function list(counter: Counter): void {

@@ -410,7 +410,7 @@ export class Batch {
 
   #toReading(operation: Operation, raw: RawReply | undefined): LimiterReading | Failure {
     const reading = Array.isArray(raw) ? raw.map(Number) : [];
-    if (reading.length >= 2 && reading.every((number) => number >= 0)) {
+    if (reading.length >= 2 && reading.every(Number.isFinite)) {
       this.#deps.scripts.worked();
       return reading;
     }

@@ -39,7 +39,11 @@ end`;
 
 /** KEYS[1] holds `<end of its window> <its hits> <hits of the window before>`, in milliseconds of Unix
  * time. ARGV from 4: a window's start and length, and 1 where all windows have that length. Returns the
- * two numbers of hits, the milliseconds since this window began, and its length. */
+ * two numbers of hits, the milliseconds since this window began, and its length.
+ *
+ * A later end is of a clock that was set back, or of windows that began elsewhere: its hits count in the window of now,
+ * and that is stored, or they would count in each one until then. Windows of uneven length begin by the workers' clocks,
+ * which may be ahead of the server's: there a later one goes on. */
 const slidingWindow = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -49,22 +53,22 @@ ${takeHits}
 if ARGV[6] == '1' then start = now - (now - start) % length
 elseif now >= start + length then start = start + length end
 local finish = start + length
-local current, previous = 0, 0
+local current, previous, corrected = 0, 0, false
 local kept = redis.call('GET', KEYS[1])
 if kept then
   local e, c, p = string.match(kept, '^(%d+) (%d+) (%d+)$')
   e, c, p = tonumber(e), tonumber(c), tonumber(p)
-  if e == finish then current, previous = c, p
-  elseif e == start then previous = c
-  elseif e > finish and e <= finish + length then
-    start, finish, current, previous = e - length, e, c, p
-  end
+  if e > start then
+    current, previous = c, p
+    if ARGV[6] ~= '1' and e > now and e <= finish + length then start, finish = e - length, e
+    else corrected = e ~= finish end
+  elseif e > start - length then previous = c end
 end
-local elapsed = math.min(math.max(now - start, 0), length)
-local free = math.floor(limit - previous * (length - elapsed) / length + 1e-9)
+local elapsed = math.min(now - start, length)
+local free = math.floor(limit - previous * (length - math.max(elapsed, 0)) / length + 1e-9)
 local room = take(free - current, free, -4503599627370496, 8)
 local after = free - room
-if after ~= current then
+if after ~= current or corrected then
   local ttl = 0
   if after > 0 then ttl = finish + length - now elseif previous > 0 then ttl = finish - now end
   if ttl > 0 then
@@ -77,7 +81,10 @@ return {previous, current, elapsed, length}`;
 
 /** KEYS[1] holds a time and how long from then until the bucket was full, in microseconds: two numbers, as
  * Unix time has too many digits for fractions of a microsecond. ARGV[4]: the length of a window. Returns
- * the time until the bucket is full, as a text with all digits, and that length. */
+ * the time until the bucket is full, as a text with all digits, and that length.
+ *
+ * What was stored under a lower rate, a larger burst or a later clock is corrected, and the correction is stored, also
+ * when nothing is taken: else it would be corrected to the same again at each read. */
 const tokenBucket = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -85,23 +92,26 @@ local limit, capacity, counts_over = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[
 local length, jitter = tonumber(ARGV[4]), tonumber(ARGV[5])
 ${takeHits}
 if limit == 0 then return {'0', length} end
-local full_in = 0
+local full_in, corrected = 0, false
 local kept = redis.call('GET', KEYS[1])
 if kept then
   local at, was = string.match(kept, '^(%d+) (%S+)$')
-  full_in = math.max(0, tonumber(was) - math.max(0, now - tonumber(at)))
+  at = tonumber(at)
+  full_in = math.max(0, tonumber(was) - math.max(0, now - at))
+  corrected = now < at
 end
 local lowest = 0
 if counts_over then lowest = -capacity end
 local tokens = math.max(lowest, capacity - full_in * limit / length)
-full_in = math.min(full_in, (capacity - lowest) * length / limit)
+local most = (capacity - lowest) * length / limit
+if full_in > most then full_in, corrected = most, true end
 local before = math.floor(tokens + 1e-9)
 local room, limited = take(before, capacity, lowest, 6)
-if room ~= before or limited then
+if room ~= before or limited or corrected then
   local next_full_in = full_in + (before - room) * length / limit
   if limited then next_full_in = (capacity - room) * length / limit end
   if next_full_in > 0 then
-    redis.call('SET', KEYS[1], string.format('%.0f %.17g', now, next_full_in), 'PX', string.format('%.0f', math.ceil(next_full_in / 1000) + jitter * 1000))
+    redis.call('SET', KEYS[1], string.format('%.0f %.17g', now, next_full_in), 'PX', string.format('%.0f', math.min(math.ceil(next_full_in / 1000) + jitter * 1000, 9007199254740992)))
   else
     redis.call('DEL', KEYS[1])
   end
