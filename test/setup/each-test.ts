@@ -1,0 +1,121 @@
+// What stands between ava and each test file; ava loads it first (package.json). A test file gets a `test` of its own,
+// which puts the file in front of titles, starts a bounded number of tests at once, and says of a failed test where it
+// failed and what the programs that it had started wrote last. Where run-tests.ts asks for it, loading the first file of
+// a room loads the others too, so that one process runs all of them.
+import { registerHooks } from 'node:module';
+import { relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import ava, { type ExecutionContext, type TestFn } from 'ava';
+import { collectPrograms } from '../support/programs-of-test.ts';
+import { createSlots } from './slots.ts';
+import { describeFailure } from './test-failure.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { RATELANE_TEST_ROOMS, RATELANE_TESTS_AT_ONCE } = process.env;
+// Programs that tests start have no use for it.
+delete process.env['RATELANE_TEST_ROOMS'];
+/** By the file that ava knows: all files of its room. Paths are absolute. */
+const rooms: Readonly<Record<string, readonly string[]>> = JSON.parse(RATELANE_TEST_ROOMS ?? '{}');
+const slots = createSlots(Number(RATELANE_TESTS_AT_ONCE ?? 8));
+/** Of one test; ava's own bound is on the silence of a process, and its message names no program. */
+const testMs = 170_000;
+/** Marks the URL of a file that is loaded as itself. */
+const own = '?own';
+const scheme = 'test-of:';
+const isTestFile = /\.test\.ts(?:\?own)?$/;
+const hooks = Symbol.for('ratelane.tests');
+
+/** What waits for the last file of a room: ava takes no more tests once the first have begun. */
+let held: (() => void)[] | undefined;
+
+Object.assign(globalThis, { [hooks]: { createTest, hold, release } });
+registerHooks({
+  resolve(specifier, context, next) {
+    const { parentURL = '' } = context;
+    if (specifier !== 'ava' || !isTestFile.test(parentURL)) return next(specifier, context);
+    return { url: `${scheme}${parentURL.replace(own, '')}`, format: 'module', shortCircuit: true };
+  },
+  load(url, context, next) {
+    if (url.startsWith(scheme)) {
+      const file = JSON.stringify(url.slice(scheme.length));
+      return toModule(
+        `export default globalThis[Symbol.for('${hooks.description}')].createTest(${file});`,
+      );
+    }
+    const room = url.startsWith('file:') && !url.endsWith(own) && rooms[fileURLToPath(url)];
+    if (!room) return next(url, context);
+    const files = room.map((path) => pathToFileURL(path).href);
+    return toModule(`
+      const { hold, release } = globalThis[Symbol.for('${hooks.description}')];
+      hold();
+      ${files.map((href) => `await import('${href === url ? `${href}${own}` : href}');`).join('\n')}
+      release();`);
+  },
+});
+
+function toModule(source: string) {
+  return { format: 'module', source, shortCircuit: true };
+}
+
+function hold(): void {
+  held = [];
+}
+
+function release(): void {
+  for (const declare of held ?? []) declare();
+  held = undefined;
+}
+
+/** `test` for the file with this URL. */
+function createTest(fileUrl: string): TestFn {
+  const path = fileURLToPath(fileUrl);
+  return wrap(ava, path, relative(root, path)) as TestFn;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: ava's chain has many call signatures, of which none is looked into
+type Chain = any;
+
+/** `serial`, `skip`, `skipIf(...)`, `after.always` and the like lead to further chains. Without a prefix it is a hook's. */
+function wrap(chain: Chain, path: string, prefix: string | undefined): Chain {
+  return new Proxy(chain, {
+    apply(target, self, args) {
+      if (typeof args[0] === 'boolean') return wrap(target.apply(self, args), path, prefix);
+      const declare = () =>
+        target.apply(self, prefix === undefined ? args : toTest(args, path, prefix));
+      if (held === undefined) declare();
+      else held.push(declare);
+    },
+    get(target, name) {
+      const value = target[name];
+      if (typeof value !== 'function' || name === 'macro') return value;
+      return wrap(value, path, /^(?:before|after)/.test(String(name)) ? undefined : prefix);
+    },
+  });
+}
+
+function toTest(args: readonly Chain[], path: string, prefix: string): unknown[] {
+  const [title, implementation, ...rest] = args;
+  const run = (t: ExecutionContext, ...given: unknown[]) =>
+    runTest(t, path, async () => implementation(t, ...given));
+  return [`${prefix}: ${title}`, ...(implementation === undefined ? [] : [run]), ...rest];
+}
+
+async function runTest(t: ExecutionContext, path: string, body: () => Promise<unknown>) {
+  await slots.take();
+  const { programs, run } = collectPrograms();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error(`the test did not end within ${testMs / 1000} s`)),
+    testMs,
+  );
+  try {
+    await Promise.race([run(body), late.promise]);
+    if (!t.passed) t.log(describeFailure(undefined, path, root, programs));
+  } catch (error) {
+    t.log(describeFailure(error, path, root, programs));
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    slots.give();
+  }
+}
