@@ -1,8 +1,9 @@
 // `npm run -s control-plane -- <command>`: the control plane's command line.
-import { endOnStopSignals } from '../shared/stop-signals.ts';
+import { endOnStopSignals, endWithNpx } from '../shared/stop-signals.ts';
 
 // A signal ends other commands as any program.
 if (process.argv[2] === 'serve') endOnStopSignals();
+endWithNpx();
 
 const { systemClock } = await import('../shared/clock.ts');
 const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');

@@ -131,25 +131,61 @@ test('a second signal exits at once with exit code 0', async (t) => {
   t.notRegex(log, /Not everything was closed/);
 });
 
-test('the copy of an interrupt that npm passes on is no second signal, one more is', async (t) => {
-  const interrupted = (times: number) =>
-    run(
-      t,
-      `async start() { hold(); },
-       async stop() { say('stopped'); },
-     });
-     for (let i = 0; i < ${times}; i++) process.emit('SIGINT');
-     void ({`,
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} again within two seconds is the same stop, later it is a second one`, async (t) => {
+    const again = (afterMs: number) =>
+      run(
+        t,
+        `async start() { hold(); },
+         async stop() { say('stopped'); await new Promise((resolve) => setImmediate(resolve)); },
+       });
+       const now = performance.now();
+       for (let i = 0; i < 3; i++) process.emit('${signal}', '${signal}');
+       performance.now = () => now + ${afterMs};
+       process.emit('${signal}', '${signal}');
+       void ({`,
+      ).ended;
+    const same = await again(1_990);
+    t.is(same.code, 0);
+    t.notRegex(same.log, /second signal/);
+    const second = await again(2_010);
+    t.is(second.code, 0);
+    t.regex(
+      second.log,
+      /level=warning msg="Received a second signal \((?:interrupt|terminated)\), ex/,
     );
-  const twice = await interrupted(2).ended;
-  t.is(twice.code, 0);
-  t.notRegex(twice.log, /second signal/);
-  const thrice = await interrupted(3).ended;
-  t.is(thrice.code, 0);
-  t.regex(
-    thrice.log,
-    /level=warning msg="Received a second signal \(interrupt\), exiting at once"/,
+  });
+}
+
+test('under npx a program stops when the shell ends that npx ran it in', async (t) => {
+  const script = `
+    import { endWithNpx, listenForStopSignals } from './stop-signals.ts';
+    listenForStopSignals((signal) => { console.log('stop ' + signal); process.exit(0); }, () => {});
+    endWithNpx();
+    setInterval(() => {}, 1000);
+    console.log('serving ' + process.pid);`;
+  // The shell stays: it has something to do afterwards.
+  const shell = spawn(
+    'sh',
+    ['-c', '"$0" --input-type=module -e "$1"; :', process.execPath, script],
+    {
+      cwd: import.meta.dirname,
+      env: { ...process.env, npm_lifecycle_event: 'npx' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
   );
+  let out = '';
+  shell.stdout.setEncoding('utf8').on('data', (chunk) => {
+    out += chunk;
+  });
+  while (!out.includes('serving')) await once(shell.stdout, 'data');
+  const pid = Number(/serving (\d+)/.exec(out)?.[1]);
+  t.teardown(() => {
+    if (!out.includes('stop')) process.kill(pid, 'SIGKILL');
+  });
+  shell.kill('SIGTERM');
+  while (!out.includes('stop')) await once(shell.stdout, 'data');
+  t.regex(out, /stop SIGTERM\n$/);
 });
 
 test('a start that fails prints the error without a stack and exits with 1', async (t) => {

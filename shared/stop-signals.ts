@@ -4,10 +4,11 @@ export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export type StopSignal = (typeof stopSignals)[number];
 
 /**
- * A terminal sends Ctrl-C to npm and to the script that npm runs, and npm passes its own on: the script
- * gets two for one. A person is not that fast.
+ * A supervisor (systemd) or a terminal signals a whole group of processes, and npm and shells in it pass
+ * their own on: a program gets one stop several times.
  */
-const copyWithinMs = 1_000;
+const sameStopMs = 2_000;
+const parentCheckMs = 200;
 
 let isListening = false;
 
@@ -23,8 +24,22 @@ export function endOnStopSignals(): void {
 }
 
 /**
- * Calls `onFirst` for the first signal and `onAgain` for each later one, except for the copy of an
- * interrupt that npm passes on.
+ * npx runs a program in a shell and sends SIGTERM to that shell alone, which ends without the program: the
+ * program then sends itself the signal. Only under npx: elsewhere a program may outlive its parent.
+ */
+export function endWithNpx(): void {
+  if (process.env['npm_lifecycle_event'] !== 'npx') return;
+  const parent = process.ppid;
+  const check = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(check);
+    process.kill(process.pid, 'SIGTERM');
+  }, parentCheckMs).unref();
+}
+
+/**
+ * Calls `onFirst` for the first signal and `onAgain` for each later one. The same signal within two
+ * seconds of the first is the same stop.
  */
 export function listenForStopSignals(
   onFirst: (signal: StopSignal) => void,
@@ -32,7 +47,6 @@ export function listenForStopSignals(
 ): void {
   isListening = true;
   let first: { readonly signal: StopSignal; readonly atMs: number } | undefined;
-  let mayBeCopied = true;
   for (const signal of stopSignals) {
     process.on(signal, () => {
       const nowMs = performance.now();
@@ -41,10 +55,7 @@ export function listenForStopSignals(
         onFirst(signal);
         return;
       }
-      const isCopy =
-        signal === 'SIGINT' && first.signal === 'SIGINT' && nowMs - first.atMs < copyWithinMs;
-      if (isCopy && mayBeCopied) mayBeCopied = false;
-      else onAgain(signal);
+      if (signal !== first.signal || nowMs - first.atMs >= sameStopMs) onAgain(signal);
     });
   }
 }

@@ -1,4 +1,5 @@
 // Imported before everything else: see `endOnStopSignals`.
-import { endOnStopSignals } from '../shared/stop-signals.ts';
+import { endOnStopSignals, endWithNpx } from '../shared/stop-signals.ts';
 
 endOnStopSignals();
+endWithNpx();

@@ -2,7 +2,7 @@
 // The command: serves a folder of controllers, or says what would be served.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
-import { listenForStopSignals } from '../../stop-signals.ts';
+import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
 import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
@@ -35,6 +35,7 @@ listenForStopSignals(
   },
   () => process.exit(0),
 );
+endWithNpx();
 
 endWhenOutputIsClosed();
 
