@@ -11,7 +11,7 @@ import {
   type TableValues,
   toRows,
 } from '../shared/settings/setting.ts';
-import { showGiven } from '../shared/settings/shown-value.ts';
+import { hasCredentials, showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
 import type { WebhookSettings } from './admin/webhook-deps.ts';
@@ -95,6 +95,9 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
   const peerList = config.peers === '' ? undefined : parsePeers(config.peers);
   const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
   const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
+  // Its reason quotes a step.
+  const rolloutProblem =
+    rollout?.ok === false && (hasCredentials(config.rollout) ? 'it has no steps' : rollout.reason);
   const notify = readNotifySettings(reading);
   const sourceProblem = admin.sourceUrl === '' ? undefined : findSourceUrlProblem(admin.sourceUrl);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
@@ -103,7 +106,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     ...reading.problems,
     ...checkPlace(reading),
     ...(peerList?.ok === false ? [`${show(reading, rows.config.peers)}: ${peerList.reason}`] : []),
-    ...(rollout?.ok === false ? [`${show(reading, rows.config.rollout)}: ${rollout.reason}`] : []),
+    ...(rolloutProblem ? [`${show(reading, rows.config.rollout)}: ${rolloutProblem}`] : []),
     ...xdsAddress.problems,
     ...adminAddress.problems,
     ...checkPorts(xdsAddress, adminAddress),

@@ -16,12 +16,17 @@ export function parseHostPort(text: string, lowestPort: 0 | 1): HostPortResult {
   if (match === null) return bad('an IPv6 address needs brackets');
   const [, bracketed, plain, portText] = match;
   const host = bracketed ?? plain ?? '';
-  if (/[\s/@]/.test(host)) return bad('the host has a character that hosts do not have');
+  if (!isHost(host)) return bad('the host has a character that hosts do not have');
   if (portText === undefined || portText === '') return bad('the port is missing');
   const port = Number(portText);
   const isPort = /^\d{1,5}$/.test(portText) && port >= lowestPort && port <= 65_535;
   if (!isPort) return bad(`the port is not a number from ${lowestPort} to 65535`);
   return { ok: true, value: { host, port } };
+}
+
+/** Names of any script; `%` begins the zone of an IPv6 address. '' is the default of the caller. */
+export function isHost(text: string): boolean {
+  return /^(?:[\p{L}\p{M}\p{N}_.-]*|[\da-f:.]+(?:%[\w.-]+)?)$/iu.test(text);
 }
 
 /** An IPv6 address in brackets. */

@@ -1,5 +1,6 @@
 // `npm run -s client`: asks a worker for one decision from the command line, and prints the answer.
 import { endWhenOutputIsClosed } from '../shared/closed-output.ts';
+import { maskArguments } from '../shared/settings/shown-value.ts';
 import { readVersion } from '../shared/version.ts';
 import { type ClientArguments, parseClientArguments, usage } from './client/arguments.ts';
 import { type CallTracing, startClientTracer } from './client/call-tracing.ts';
@@ -19,7 +20,7 @@ if (parsed.kind === 'help') {
 } else if (parsed.kind === 'version') {
   process.stdout.write(`${readVersion()}\n`);
 } else if (parsed.kind === 'wrong') {
-  process.stderr.write(`${parsed.message}\n\n${usage}`);
+  writeError(`${parsed.message}\n\n${usage}`);
   process.exitCode = exitCodes.wrongFlags;
 } else {
   const ask = parsed.arguments;
@@ -32,10 +33,14 @@ if (parsed.kind === 'help') {
     const isRefused = ask.failOverLimit && response.overallCode === codes.overLimit;
     process.exitCode = isRefused ? exitCodes.overLimit : exitCodes.answered;
   } else {
-    process.stderr.write(`${outcome.message}\n`);
+    writeError(`${outcome.message}\n`);
     process.exitCode = exitCodes.noAnswer;
   }
   await tracing?.tracer.stop(tracerGraceMs);
+}
+
+function writeError(text: string): void {
+  process.stderr.write(maskArguments(text, process.argv.slice(2)));
 }
 
 async function startTracing({ traceProtocol }: ClientArguments): Promise<CallTracing | undefined> {

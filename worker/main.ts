@@ -24,8 +24,9 @@ ${describeWorkerSettings()}`);
   process.stdout.write(`${readVersion()}\n`);
 } else {
   await prepareCommand();
+  const { maskArguments } = await import('../shared/settings/shown-value.ts');
   process.stderr.write(
-    `unknown argument ${argument}: settings are environment variables, --help lists them\n`,
+    `unknown argument ${maskArguments(argument, [argument])}: settings are environment variables, --help lists them\n`,
   );
   process.exitCode = exitCodes.wrongUsage;
 }

@@ -419,10 +419,23 @@ test('the authority of clients is named to who sets what Envoy Gateway sets', (t
   );
 });
 
-test('the port of statistics is set by its address, which who writes a port is told', (t) => {
-  const { warnings } = parse({ PULLMETRICS_PORT: '9091', PROMETHEUS_PORT: '9092' });
-  for (const word of ['PULLMETRICS', 'PROMETHEUS']) {
-    const text = `${word}_PORT is not a setting and is ignored: did you mean ${word}_ADDR?`;
+test('a warning about a name that other programs use suggests the setting of the same family', (t) => {
+  const meant = {
+    PULLMETRICS_PORT: 'PULLMETRICS_ADDR',
+    PROMETHEUS_PORT: 'PROMETHEUS_ADDR',
+    REDIS_PASSWORD: 'REDIS_AUTH',
+    REDIS_USERNAME: 'REDIS_AUTH',
+    REDIS_HOST: 'REDIS_URL',
+    REDIS_PORT: 'REDIS_URL',
+    REDIS_SSL: 'REDIS_TLS',
+    KVSTORE_PASSWORD: 'KVSTORE_AUTH',
+    REDIS_PERSECOND_PASSWORD: 'REDIS_PERSECOND_AUTH',
+    REDIS_SENTINEL_PASSWORD: 'REDIS_SENTINEL_AUTH',
+    MEMCACHE_HOST: 'MEMCACHE_HOST_PORT',
+  };
+  const { warnings } = parse(Object.fromEntries(Object.keys(meant).map((name) => [name, 'x'])));
+  for (const [name, own] of Object.entries(meant)) {
+    const text = `${name} is not a setting and is ignored: did you mean ${own}?`;
     t.true(warnings.includes(text), warnings.join('\n'));
   }
 });

@@ -5,6 +5,7 @@ import { toHelp } from '../shared/settings/document.ts';
 import { type DumpRow, toDump } from '../shared/settings/dump.ts';
 import { nameOf, parseSettings, showSetting } from '../shared/settings/parse-settings.ts';
 import { type Environment, type TableValues, toRows } from '../shared/settings/setting.ts';
+import { maskArguments } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import { listClientTlsRows } from './client-tls.ts';
 import type { CountingSettings } from './counters/counting-settings.ts';
@@ -83,12 +84,48 @@ const prefixes = [
   'RECORD_DECISIONS',
 ] as const;
 
-/** Envoy Gateway sets the first, for the authority of clients; the others are what one expects beside `PORT`. */
-const usualNames = {
+/** Envoy Gateway sets the first, for the authority of clients; the others are what other programs have. */
+const usualNames: Readonly<Record<string, string>> = {
   GRPC_SERVER_TLS_CA_CERT: 'GRPC_CLIENT_TLS_CACERT',
   PULLMETRICS_PORT: 'PULLMETRICS_ADDR',
   PROMETHEUS_PORT: 'PROMETHEUS_ADDR',
-} as const;
+  ...namesOfOtherClients(['KVSTORE', 'REDIS', 'KVSTORE_PERSECOND', 'REDIS_PERSECOND'], {
+    URL: [
+      'HOST',
+      'HOSTNAME',
+      'PORT',
+      'ADDR',
+      'ADDRESS',
+      'URI',
+      'DB',
+      'DATABASE',
+      'NODES',
+      'SENTINELS',
+    ],
+    AUTH: ['PASSWORD', 'PASS', 'USERNAME', 'USER', 'TOKEN'],
+    AUTH_FILE: ['PASSWORD_FILE', 'PASS_FILE'],
+    SENTINEL_AUTH: ['SENTINEL_PASSWORD', 'SENTINEL_USERNAME'],
+    TYPE: ['CLUSTER', 'SENTINEL', 'MODE', 'CLUSTER_MODE'],
+    TLS: ['SSL', 'USE_TLS', 'USE_SSL', 'TLS_ENABLED'],
+  }),
+  ...namesOfOtherClients(['MEMSTORE', 'MEMCACHE'], {
+    HOST_PORT: ['HOST', 'PORT', 'URL', 'ADDR', 'ADDRESS', 'SERVERS'],
+  }),
+};
+
+/** What other clients call the settings of a store, and the names here. */
+function namesOfOtherClients(
+  families: readonly string[],
+  usual: Readonly<Record<string, readonly string[]>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    families.flatMap((family) =>
+      Object.entries(usual).flatMap(([own, others]) =>
+        others.map((other) => [`${family}_${other}`, `${family}_${own}`]),
+      ),
+    ),
+  );
+}
 
 export function parseWorkerSettings(environment: Environment): WorkerSettingsResult {
   const reading = parseSettings(workerTable, environment);
@@ -205,7 +242,7 @@ export async function findTlsFileProblems(
       readFile(path).then(
         () => [],
         (error: unknown) => [
-          `${shown}: the file cannot be read (${errorText(error)}); name a PEM file that this process may read`,
+          `${shown}: the file cannot be read (${maskArguments(errorText(error), [path])}); name a PEM file that this process may read`,
         ],
       ),
     ),

@@ -2,11 +2,14 @@
 import { type Command, CommanderError } from 'commander';
 import { errorText } from '../../shared/errors.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
+import { maskArguments } from '../../shared/settings/shown-value.ts';
 import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
 
 /** `args` are those after the program's name. Never rejects. */
-export async function runCommand(args: readonly string[], io: CommandIo): Promise<ExitCode> {
+export async function runCommand(args: readonly string[], given: CommandIo): Promise<ExitCode> {
+  const writeError = (text: string) => given.writeError(maskArguments(text, args));
+  const io = { ...given, writeError };
   let exitCode: ExitCode = exitCodes.ok;
   const frame: CommandFrame = {
     io,

@@ -7,7 +7,9 @@ export function findSourceUrlProblem(template: string): string | undefined {
   const named = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
   const unknown = named.find((name) => !places.includes(name));
   if (unknown !== undefined) {
-    return `{${unknown}} is not known; there are {file}, {line} and {revision}`;
+    // A word, not what stands in braces by mistake.
+    const shown = /^[a-z_]{1,20}$/.test(unknown) ? `{${unknown}}` : 'a placeholder';
+    return `${shown} is not known; there are {file}, {line} and {revision}`;
   }
   if (!named.includes('file')) return 'it has no {file}';
   let url: URL;

@@ -37,6 +37,7 @@ export const controlPlaneTable = {
       names: ['--peers', 'RATELANE_PEERS'],
       default: '',
       defaultText: 'none',
+      secret: 'url',
       doc: "The admin addresses of the fleet's other control planes, such as http://b:18001,http://c:18001 or dns:NAME:18001: status, top and counters then speak of the workers of all, and one of them leads each rollout; those of a name (dns:) are asked over https where this control plane's own admin API has TLS",
     }),
     peersTokenFile: text({
@@ -209,6 +210,7 @@ export const controlPlaneTable = {
       names: ['--commit-status-url', 'RATELANE_COMMIT_STATUS_URL'],
       default: '',
       defaultText: 'none',
+      secret: 'url',
       doc: 'The repository in the API of a Git host like GitHub or Gitea, such as https://api.github.com/repos/acme/limits: each commit that became a revision gets a status there (POST .../statuses/COMMIT)',
     }),
     statusTokenFile: text({
@@ -220,6 +222,7 @@ export const controlPlaneTable = {
       names: ['--public-url', 'RATELANE_PUBLIC_URL'],
       default: '',
       defaultText: 'none',
+      secret: 'url',
       doc: 'Where people reach the admin API, such as https://limits.example: notifications and statuses then link to the console',
     }),
   }),

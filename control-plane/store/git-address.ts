@@ -1,7 +1,7 @@
 // Checks the configured Git repository and branch before git sees them: nothing in them may act as an
 // option, or start a program.
 
-import { maskCredentials, secretParameter } from '../../shared/settings/shown-value.ts';
+import { hasCredentials, mask } from '../../shared/settings/shown-value.ts';
 
 export interface GitAddress {
   /** For git's command line: without user name and password where git gets them in another way. */
@@ -43,7 +43,9 @@ export function parseGitAddress(text: string): GitAddressResult {
   if (!isAllowed(scheme)) {
     return refuse(`its protocol is '${scheme}', not one of ${allowedProtocols.join(', ')}`);
   }
-  if (scheme === 'file') return accept(text);
+  if (scheme === 'file') {
+    return /^file:\/\/[^/]*@/i.test(text) ? refuse('a file has no user') : accept(text);
+  }
   return parseUrl(text, scheme);
 }
 
@@ -55,7 +57,11 @@ function isAllowed(scheme: string): boolean {
 function parsePath(text: string): GitAddressResult {
   const beforePath = text.split('/')[0] ?? '';
   const host = beforePath.includes(':') ? (beforePath.split('@').at(-1) ?? '') : '';
-  return host.startsWith('-') ? refuse("its host begins with '-'") : accept(text);
+  if (host.startsWith('-')) return refuse("its host begins with '-'");
+  if (/^[^@:]*:[^@]*@/.test(beforePath)) {
+    return refuse('ssh takes no password from an address; use a key');
+  }
+  return accept(text);
 }
 
 function parseUrl(text: string, scheme: string): GitAddressResult {
@@ -70,7 +76,7 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
   }
   if (scheme === 'ssh' || scheme === 'git') {
     if (url.password !== '') return refuse('ssh takes no password from a URL; use a key');
-    return accept(text);
+    return accept(text, showUrl(url));
   }
   const username = decode(url.username);
   const password = decode(url.password);
@@ -88,7 +94,7 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
     ok: true,
     address: {
       url: url.href,
-      shown: maskCredentials(url.href),
+      shown: showUrl(url),
       credentials: credentials.password === '' ? undefined : credentials,
       credentialScope: `${url.protocol}//${url.host}`,
       secrets: findTokens(url),
@@ -100,10 +106,9 @@ function parseUrl(text: string, scheme: string): GitAddressResult {
 function findTokens({ search }: URL): string[] {
   const parameters = search.slice(1).split('&');
   return parameters.flatMap((parameter) => {
-    const [name = '', ...rest] = parameter.split('=');
+    const [, ...rest] = parameter.split('=');
     const value = rest.join('=');
-    const isToken = secretParameter.test(name) && value.length >= shortestToken;
-    return isToken ? [value, decode(value) ?? value] : [];
+    return value.length >= shortestToken ? [value, decode(value) ?? value] : [];
   });
 }
 
@@ -117,10 +122,17 @@ function decode(text: string): string | undefined {
   }
 }
 
-function accept(url: string): GitAddressResult {
+/** Without a user but for `git@`, and without the values of parameters. */
+function showUrl({ protocol, username, host, pathname, search }: URL): string {
+  const user = username === 'git' ? 'git@' : '';
+  const path = hasCredentials(pathname) ? `/${mask}` : pathname;
+  return `${protocol}//${user}${host}${path}${search === '' ? '' : `?${mask}`}`;
+}
+
+function accept(url: string, shown = hasCredentials(url) ? mask : url): GitAddressResult {
   const address = {
     url,
-    shown: url,
+    shown,
     credentials: undefined,
     credentialScope: undefined,
     secrets: [],

@@ -1,12 +1,11 @@
-// Shows the text of a setting to people: quoted, shortened, and without secrets.
+// Shows the text of a setting or of an argument: quoted, shortened, and without secrets. What is shown of an
+// address is what was understood of it, its host and port: a secret in an unexpected form is no part of them.
 import type { Setting } from './setting.ts';
 
 const longestShown = 100;
-const mask = '*****';
-/** Names of parameters of an address, such as `private_token`. */
-export const secretParameter = /user(?:name)?|auth|pass|token|key|secret|signature|credential/i;
+export const mask = '*****';
 
-/** `NAME="text"`, or with the secret parts of the text masked. */
+/** `NAME="text"`, or with `*****` in place of what may be secret. */
 export function showGiven(setting: Setting<unknown>, name: string, text: string): string {
   const shown = maskSecret(setting, text);
   const cut = shown.length > longestShown ? `${shown.slice(0, longestShown)}...` : shown;
@@ -15,23 +14,84 @@ export function showGiven(setting: Setting<unknown>, name: string, text: string)
 
 /** The text as the setting's secrecy allows it; an empty text stays empty. */
 export function maskSecret(setting: Setting<unknown>, text: string): string {
-  if (text === '' || setting.secret === 'no') return text;
-  return setting.secret === 'whole' ? mask : maskCredentials(text);
+  if (text === '' || setting.secret === 'whole') return text && mask;
+  // A value may have been meant for another setting.
+  return setting.secret === 'url' || hasCredentials(text) ? maskAddress(text) : text;
+}
+
+const secretWord =
+  /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|private.?key)["']?\s*[=:]\s*\S/i;
+/** A user before a host, or in its place. */
+const userInfo = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))|[^\s:@]*:[^\s@]*@[\w[]/;
+/** Of escapes within escapes. */
+const maxDecodings = 3;
+
+/** Whether the text looks as if it has a password or a token in it. */
+export function hasCredentials(text: string): boolean {
+  let form = text.replace(/\s+/g, '');
+  for (let i = 0; i <= maxDecodings; i++) {
+    if (userInfo.test(form) || secretWord.test(form)) return true;
+    const decoded = form.replace(/%[\da-f]{2}/gi, (code) =>
+      String.fromCharCode(Number.parseInt(code.slice(1), 16)),
+    );
+    if (decoded === form) return false;
+    form = decoded;
+  }
+  return true;
 }
 
 /**
- * An address, or a comma-separated list of them, with `*****` in place of user names, passwords and
- * tokens: `redis://*****@host:6379` (behaviour: masked-secrets).
+ * An address, or a comma-separated list of them, as far as it was understood, `*****` standing for the rest:
+ * `redis://*****@host:6379` (behaviour: masked-secrets). From the first item of a list that was not understood
+ * nothing is shown: a comma may be part of a password.
  */
-export function maskCredentials(address: string): string {
-  return address
-    .split(/,(?=[a-z]+:\/\/)/)
-    .map((item) =>
-      item
-        .replace(/^([a-z]+:\/\/)?.*@/is, `$1${mask}@`)
-        .replace(/([?&][^=&#,]*=)([^&#,]*)/g, (item, name: string) =>
-          secretParameter.test(name) ? `${name}${mask}` : item,
-        ),
-    )
-    .join(',');
+export function maskAddress(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed.includes('@')) {
+    const items = trimmed.split(/,(?=[a-z]+:\/\/)/i).map((item) => showItem(item));
+    const areUnderstood = items.every((item) => item?.includes('@'));
+    return areUnderstood ? items.join(',') : mask;
+  }
+  const shown: string[] = [];
+  const items = trimmed.split(',').map((item) => item.trim());
+  for (const [index, item] of items.entries()) {
+    const isMasterName =
+      index === 0 && /^[\w.-]{1,64}$/.test(item) && showItem(items[1] ?? '') !== undefined;
+    const part = isMasterName ? item : showItem(item);
+    if (part === undefined) return [...shown, mask].join(',');
+    shown.push(part);
+  }
+  return shown.join(',');
+}
+
+/** Hides what has credentials in it wherever it stands in `text`, an error about these arguments. */
+export function maskArguments(text: string, args: readonly string[]): string {
+  const given = args.flatMap((arg) => [arg, arg.replace(/^--?[\w-]+=/, '')]);
+  const secret = given.filter(hasCredentials).sort((a, b) => a.length - b.length);
+  // The shorter first: what follows a flag in an argument is masked without the flag.
+  return secret.reduce(
+    (shown, arg) =>
+      shown
+        .replaceAll(arg, () => maskAddress(arg))
+        .replaceAll(JSON.stringify(arg).slice(1, -1), () => maskAddress(arg)),
+    text,
+  );
+}
+
+const portForm = /^(\[[\da-f:.]+\]|[\w.-]*):(\d{1,5})$/i;
+/** Without a port a single word could be anything. */
+const hostForm = /^(?:localhost|\[[\da-f:.]+\]|[a-z\d-]{1,63}(?:\.[a-z\d-]{1,63})+)$/;
+const nameForm = /^(?:dns|ipv4|ipv6):(?:\/{2,3})?/;
+const urlForm = /^([a-z][a-z\d+.-]{0,15}:\/\/)?([^\s@/?#,]*@)?([^\s@/?#,]+)([/?#].*)?$/is;
+
+/** One address, undefined when it was not understood. */
+function showItem(item: string): string | undefined {
+  if (/^(?:unix:(?:\/\/)?)?\/[\w./-]*$/.test(item)) return item;
+  const [prefix = ''] = nameForm.exec(item) ?? [];
+  const [, scheme = '', user, host = '', rest] = urlForm.exec(item.slice(prefix.length)) ?? [];
+  if (!portForm.test(host) && !hostForm.test(host)) return undefined;
+  if (scheme === '' && rest !== undefined) return undefined;
+  const isDatabase = rest !== undefined && /^\/\d{0,3}$/.test(rest);
+  const shownRest = isDatabase || rest === undefined ? (rest ?? '') : `${rest.charAt(0)}${mask}`;
+  return `${prefix}${scheme}${user === undefined ? '' : `${mask}@`}${host}${shownRest}`;
 }

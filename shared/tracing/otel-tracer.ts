@@ -209,7 +209,7 @@ function passOnComplaints(log: Log): void {
       debug: ignore,
       info: ignore,
       warn(message) {
-        const text = message.replace(/^([^'"(]*)['"(].*['")]/s, '$1(...)');
+        const text = message.replace(/^([^'"`(]*)['"`(].*['"`)]/s, '$1(...)');
         if (said.has(text) || said.size >= maxComplaints) return;
         said.add(text);
         log.warning(`tracing: ${text}`);

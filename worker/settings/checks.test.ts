@@ -47,21 +47,39 @@ const refused: [Environment, string[]][] = [
     ['REDIS_TYPE="ring": unknown value; write one of single, sentinel, cluster'],
   ],
   [
+    { REDIS_TYPE: 'sentinel', REDIS_URL: 'main,ada:sesame@a:1' },
+    [
+      'REDIS_URL="*****": address 1: credentials have a setting of their own; write the password, or user:password, in REDIS_AUTH',
+    ],
+  ],
+  [
+    { REDIS_URL: 'a:1,b:2' },
+    [
+      'REDIS_URL="a:1,b:2": this is a list of addresses; write REDIS_TYPE=cluster, or =sentinel with the name of the master before the addresses',
+    ],
+  ],
+  [
+    { REDIS_URL: 'cache.example:6380,password=sesame,ssl=True' },
+    [
+      'REDIS_URL="cache.example:6380,*****": after the address come options, which have settings of their own; write the password, or user:password, in REDIS_AUTH',
+    ],
+  ],
+  [
     { REDIS_TYPE: 'sentinel', REDIS_URL: 'only-master' },
     [
-      'REDIS_URL="only-master": sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379',
+      'REDIS_URL="*****": sentinels need the name of the master and at least one address; write such as mymaster,sentinel-1:26379,sentinel-2:26379',
     ],
   ],
   [
     { REDIS_TYPE: 'sentinel', REDIS_URL: 'main,a:1,b' },
     [
-      'REDIS_URL="main,a:1,b": address 2: the port is missing; write such as mymaster,sentinel-1:26379,sentinel-2:26379',
+      'REDIS_URL="main,a:1,*****": address 2: the port is missing; write such as mymaster,sentinel-1:26379,sentinel-2:26379',
     ],
   ],
   [
     { KVSTORE_TYPE: 'cluster', REDIS_URL: 'a:1,b:x' },
     [
-      'REDIS_URL="a:1,b:x": address 2: the port is not a number from 1 to 65535; write such as node-1:6379,node-2:6379',
+      'REDIS_URL="a:1,*****": address 2: the port is not a number from 1 to 65535; write such as node-1:6379,node-2:6379',
     ],
   ],
   [
@@ -131,7 +149,7 @@ const refused: [Environment, string[]][] = [
   [
     { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: 'http://a:1,ada:sesame@b:1,c:d,' },
     [
-      'CONFIG_GRPC_XDS_SERVER_URL="http://*****@b:1,c:d,": address 1: it begins with a scheme such as http://, address 2: it has a user, or parameters, address 3: the port is not a number from 1 to 65535, address 4: empty; write the address of the server such as localhost:18000',
+      'CONFIG_GRPC_XDS_SERVER_URL="*****": address 1: it begins with a scheme such as http://, address 2: it has a user, or parameters, address 3: the port is not a number from 1 to 65535, address 4: empty; write the address of the server such as localhost:18000',
     ],
   ],
   [
@@ -263,8 +281,8 @@ const refused: [Environment, string[]][] = [
   [
     { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'a:1,b,:3' },
     [
-      'MEMCACHE_HOST_PORT="a:1,b,:3": address 2: the port is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
-      'MEMCACHE_HOST_PORT="a:1,b,:3": address 3: the host is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
+      'MEMCACHE_HOST_PORT="a:1,*****": address 2: the port is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
+      'MEMCACHE_HOST_PORT="a:1,*****": address 3: the host is missing; write a comma-separated list such as cache-1:11211,cache-2:11211',
     ],
   ],
   [
@@ -292,7 +310,7 @@ const refused: [Environment, string[]][] = [
     [
       'GRPC_PORT="": empty; write a port from 0 to 65535 such as 8081',
       'SHADOW_MODE="maybe": not a boolean; write true or false',
-      `REDIS_URL="x": the port is missing; ${storeForms}`,
+      `REDIS_URL="*****": the port is missing; ${storeForms}`,
     ],
   ],
 ];

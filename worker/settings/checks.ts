@@ -1,7 +1,7 @@
 // Checks between settings of the worker, and for unsupported values. Each check returns sentences for
 // people that name the settings as they were given. Settings of disabled features never prevent a start.
 import { dirname, normalize } from 'node:path';
-import { parseHostPort } from '../../shared/host-port.ts';
+import { isHost, parseHostPort } from '../../shared/host-port.ts';
 import { joinNames, nameOf, showSetting } from '../../shared/settings/parse-settings.ts';
 import type { Setting } from '../../shared/settings/setting.ts';
 import { warnHalfPair, warnUnencrypted } from '../client-tls.ts';
@@ -19,6 +19,7 @@ export function checkSettings(reading: WorkerReading): string[] {
     ...checkListeners(reading),
     ...checkHeaders(reading),
     ...storeKinds[reading.values.counting.backend].check(reading),
+    ...checkPush(reading),
     ...checkPull(reading),
     ...checkRecording(reading),
   ];
@@ -225,8 +226,19 @@ function checkListeners(reading: WorkerReading): string[] {
       ? [{ row: workerTable.stats.settings.pull.address, ...pull.value }]
       : []),
   ];
+  const { host } = workerTable.http.settings;
+  const hosts = [
+    ...[host, workerTable.debug.settings.host],
+    ...(grpc.uds === '' ? [workerTable.grpc.settings.host] : []),
+  ];
+  const invalid = hosts
+    .filter((row) => !isHost(reading.of(row).value))
+    .map(
+      (row) =>
+        `${nameOf(reading, row)}: the host has a character that hosts do not have; write a host such as ${row.default}`,
+    );
   const read = listeners.filter(({ row }) => reading.of(row).problems.length === 0);
-  return read.flatMap((one, index) =>
+  const doubled = read.flatMap((one, index) =>
     read.slice(index + 1).flatMap((other) => {
       const overlap = one.host === other.host || isWildcard(one.host) || isWildcard(other.host);
       if (one.port === 0 || one.port !== other.port || !overlap) return [];
@@ -234,6 +246,7 @@ function checkListeners(reading: WorkerReading): string[] {
       return [`${names} are both ${one.port}: each listener needs a port of its own`];
     }),
   );
+  return [...invalid, ...doubled];
 }
 
 function isWildcard(host: string): boolean {
@@ -255,6 +268,16 @@ function checkHeaders(reading: WorkerReading): string[] {
       (row) =>
         `${showSetting(reading, row)}: not the name of a header; write a name such as ${row.default}`,
     );
+}
+
+/** Errors of the network would quote it. */
+function checkPush(reading: WorkerReading): string[] {
+  const { disabled, push, tagged } = reading.values.stats;
+  if (disabled || isHost(push.host) || !((push.enabled ?? true) || tagged.enabled)) return [];
+  const { host } = workerTable.stats.settings.push;
+  return [
+    `${nameOf(reading, host)}: the host has a character that hosts do not have; write a host such as localhost`,
+  ];
 }
 
 function checkPull(reading: WorkerReading): string[] {

@@ -45,6 +45,10 @@ function readMogrifier(
   if (name === '') {
     return { mogrifiers: [], problems: [`${listSetting}: a name in the list is empty`], names: [] };
   }
+  if (!/^[\w.-]+$/.test(name)) {
+    const problem = `${listSetting}: a name in the list has a character that names of variables do not have`;
+    return { mogrifiers: [], problems: [problem], names: [] };
+  }
   const rows = {
     pattern: text({ names: namesOf(name, 'PATTERN'), default: '', doc: '' }),
     metricName: text({ names: namesOf(name, 'NAME'), default: '', doc: '' }),

@@ -2,6 +2,7 @@
 import { createSecureContext } from 'node:tls';
 import type { Command } from 'commander';
 import type { Environment } from '../../../shared/settings/setting.ts';
+import { maskAddress } from '../../../shared/settings/shown-value.ts';
 import { withTrustedAuthorities } from '../../../shared/tls.ts';
 import { type AdminClient, createAdminClient } from '../../admin-client.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../../token-file.ts';
@@ -62,10 +63,11 @@ export async function openAdminClient(
 ): Promise<AdminClientResult> {
   const given = options.adminUrl ?? environment['RATELANE_ADMIN_URL'] ?? defaultUrl;
   const url = URL.parse(given);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username + url.password !== '') {
-    const shown = JSON.stringify(given.replace(/\/\/.*@/, '//*****@'));
+  const isPlain = url?.username === '' && url.password === '' && url.search + url.hash === '';
+  if (url === null || !/^https?:$/.test(url.protocol) || !isPlain) {
+    const shown = JSON.stringify(maskAddress(given));
     return bad(
-      `the admin URL ${shown} cannot be used; write http://host:port or https://host:port`,
+      `the admin URL ${shown} cannot be used; write http://host:port or https://host:port, without a user or parameters`,
     );
   }
   const tls = await readTlsOptions({

@@ -7,7 +7,7 @@ export type ResolveSrv = (name: string) => Promise<readonly Pick<SrvRecord, 'nam
 
 /** Whether the text has the form `_service._proto.name`. */
 export function isSrvName(text: string): boolean {
-  return /^_.+?\._.+?\..+$/.test(text);
+  return /^_[\w-][\w.-]*?\._[\w-][\w.-]*?\.[\w.-]+$/.test(text);
 }
 
 /**

@@ -69,7 +69,7 @@ for (const [text, socketType, value] of read) {
 
 const refused: [string, 'tcp' | 'unix' | undefined, string][] = [
   ['localhost', undefined, 'the port is missing'],
-  ['a:1,b:2', undefined, 'the port is not a number from 1 to 65535'],
+  ['a:1,b:x', undefined, 'the port is not a number from 1 to 65535'],
   ['localhost:6379', 'unix', 'this is not the path of a unix socket'],
   ['redis://h:1', 'unix', 'this is not the path of a unix socket'],
   ['/run/redis.sock', 'tcp', 'this is the path of a unix socket'],

@@ -1,6 +1,6 @@
 // Parses KVSTORE_URL: into the address of one server, or of the sentinels or cluster nodes that know the
 // others.
-import { parseHostPort, showHostPort } from '../../../shared/host-port.ts';
+import { isHost, parseHostPort, showHostPort } from '../../../shared/host-port.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface TcpAddress {
@@ -41,7 +41,12 @@ export interface StoreTarget<Address = StoreAddress | StoreGroup> {
 
 export type StoreTargetResult<Address = StoreAddress | StoreGroup> =
   | { readonly ok: true; readonly value: StoreTarget<Address> }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** What belongs in another setting: the kind of the addresses, or the credentials. */
+      readonly belongsTo?: 'type' | 'auth';
+    };
 
 const defaultPort = 6379;
 
@@ -63,6 +68,9 @@ export function parseStoreTarget(
   if (master === undefined || master === '' || sentinels.length === 0) {
     return bad('sentinels need the name of the master and at least one address');
   }
+  if (!/^[\w.-]+$/.test(master)) {
+    return bad('the name of the master has a character that names of masters do not have');
+  }
   return parseGroup(sentinels, (addresses) => ({ kind: 'sentinel', master, addresses }));
 }
 
@@ -73,12 +81,13 @@ function parseGroup(
   const addresses: TcpAddress[] = [];
   let tls = false;
   for (const [index, item] of items.entries()) {
-    const result = isUrl(item) ? parseUrl(item) : parseAddress(item);
     const name = `address ${index + 1}`;
+    const ofAuth = bad(`${name}: credentials have a setting of their own`, 'auth');
+    if (!isUrl(item) && isOption(item)) return ofAuth;
+    const result = isUrl(item) ? parseUrl(item) : parseAddress(item);
     if (!result.ok) return bad(`${name}: ${result.reason}`);
     const { value } = result;
-    if (value.credentials !== undefined)
-      return bad(`${name}: credentials have a setting of their own`);
+    if (value.credentials !== undefined) return ofAuth;
     if (value.database !== 0) return bad(`${name}: a database cannot be chosen`);
     tls ||= value.tls;
     addresses.push(value.address);
@@ -102,11 +111,23 @@ function parseSingle(
     return path === '' ? bad('the path is missing') : good({ kind: 'unix', path });
   }
   if (isPath) return bad('this is the path of a unix socket');
+  const [first = '', ...others] = text.split(',');
+  if (others.length > 0 && others.every((item) => parseHostPort(item.trim(), 1).ok)) {
+    return bad('this is a list of addresses', 'type');
+  }
+  if (!isUrl(first) && others.some(isOption)) {
+    return bad('after the address come options, which have settings of their own', 'auth');
+  }
   return isUrl(text) ? parseUrl(text) : parseAddress(text);
 }
 
 function isUrl(text: string): boolean {
   return /^[a-z]+:\/\//i.test(text) && !text.startsWith('unix:');
+}
+
+/** `user:password@host`, or `password=...` as other clients have it after an address. */
+function isOption(item: string): boolean {
+  return /[=@]/.test(item);
 }
 
 function parseAddress(text: string): StoreTargetResult<TcpAddress> {
@@ -119,6 +140,8 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
   if (!/^rediss?:/i.test(text)) return bad('the address begins with an unknown scheme');
   const url = URL.parse(text);
   if (url === null) return bad('this is not a valid URL');
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (!isHost(host)) return bad('the host has a character that hosts do not have');
   const username = decode(url.username) || url.searchParams.get('username') || undefined;
   const password = decode(url.password) || url.searchParams.get('password') || undefined;
   const database = url.pathname.replace(/^\//, '') || url.searchParams.get('db') || '0';
@@ -130,7 +153,7 @@ function parseUrl(text: string): StoreTargetResult<TcpAddress> {
     value: {
       address: {
         kind: 'tcp',
-        host: url.hostname.replace(/^\[|\]$/g, '') || 'localhost',
+        host: host || 'localhost',
         port: url.port === '' ? defaultPort : Number(url.port),
       },
       tls: /^rediss:/i.test(text),
@@ -169,6 +192,6 @@ function good<Address>(address: Address): StoreTargetResult<Address> {
   return { ok: true, value: { address, tls: false, credentials: undefined, database: 0 } };
 }
 
-function bad(reason: string): { readonly ok: false; readonly reason: string } {
-  return { ok: false, reason };
+function bad(reason: string, belongsTo?: 'type' | 'auth'): StoreTargetResult<never> {
+  return { ok: false, reason, ...(belongsTo && { belongsTo }) };
 }

@@ -3,7 +3,7 @@ import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { parseWorkerSettings } from '../../settings.ts';
-import { awaitFirstConnection } from './first-connection.ts';
+import { awaitFirstConnection, type StartupOptions } from './first-connection.ts';
 
 /** The waits of a start whose first `count` attempts fail, in seconds. */
 async function collectWaits(
@@ -11,16 +11,26 @@ async function collectWaits(
   random: () => number,
   startup = { initialIntervalMs: 1_000, maxIntervalMs: 30_000, maxElapsedMs: 0 },
 ): Promise<string[]> {
+  const lines = await collectLines(count, random, startup, 'refused');
+  return lines.flatMap((line) => /next attempt in (\S+) s/.exec(line)?.[1] ?? []);
+}
+
+async function collectLines(
+  count: number,
+  random: () => number,
+  startup: StartupOptions,
+  failure: string,
+): Promise<readonly string[]> {
   const clock = createManualClock();
   const log = createRecordedLog();
   let attempts = 0;
   const connected = awaitFirstConnection(
     {
       name: 'key-value store h:1',
-      addressSetting: 'KVSTORE_URL',
+      addressSetting: 'REDIS_PERSECOND_URL',
       startup,
       tryToConnect: () =>
-        ++attempts > count ? Promise.resolve() : Promise.reject(new Error('refused')),
+        ++attempts > count ? Promise.resolve() : Promise.reject(new Error(failure)),
       clock,
       random,
       log,
@@ -33,7 +43,7 @@ async function collectWaits(
     clock.advance(30_000);
   }
   await connected;
-  return log.lines.flatMap((line) => /next attempt in (\S+) s/.exec(line)?.[1] ?? []);
+  return log.lines;
 }
 
 test('the first wait is as it was set, and those after it vary up to twice the longest before', async (t) => {
@@ -57,4 +67,17 @@ test('without settings of its own a start notices within 1.5 s that the store is
   const waits = await collectWaits(20, () => 0.999, result.settings.bothStores.startup);
   t.is(waits.length, 20);
   t.true(Math.max(...waits.map(Number)) <= 1.5);
+});
+
+test('what is refused for its credentials names their setting, everything else that of the address', async (t) => {
+  const startup = { initialIntervalMs: 1_000, maxIntervalMs: 1_000, maxElapsedMs: 0 };
+  const hintOf = async (failure: string) => {
+    const [line] = await collectLines(1, () => 0, startup, failure);
+    return /\((.*)\)$/.exec(line ?? '')?.[1];
+  };
+  const ofAuth = 'write the password, or user:password, in REDIS_PERSECOND_AUTH';
+  t.is(await hintOf('PING: NOAUTH Authentication required.'), ofAuth);
+  t.is(await hintOf('AUTH: WRONGPASS invalid username-password pair'), ofAuth);
+  t.is(await hintOf('AUTH: ERR invalid password'), ofAuth);
+  t.is(await hintOf('connect ECONNREFUSED'), 'REDIS_PERSECOND_URL says where it is');
 });

@@ -60,7 +60,7 @@ export async function awaitFirstConnection(
     }
     const delayMs = Math.round(backoffDelayMs(backoff, step++));
     failures.report(
-      `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${addressSetting} says where it is)`,
+      `${name}: ${failure}; next attempt in ${delayMs / 1000} s (${hintOf(failure, addressSetting)})`,
     );
     const due = Promise.withResolvers<void>();
     const cancel = clock.after(delayMs, due.resolve);
@@ -71,4 +71,11 @@ export async function awaitFirstConnection(
   }
   const waited = failures.recover();
   if (waited !== undefined) log.notice(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
+}
+
+/** The settings of a store have names of one family. */
+function hintOf(failure: string, addressSetting: string): string {
+  return /\b(?:NOAUTH|WRONGPASS)\b|^AUTH: |invalid (?:username-)?password/i.test(failure)
+    ? `write the password, or user:password, in ${addressSetting.replace(/_URL$/, '_AUTH')}`
+    : `${addressSetting} says where it is`;
 }

@@ -61,11 +61,25 @@ function checkStore(
   if (store.url === '') return [...problems, `${joinNames(rows.url)} is not set: ${withoutUrl}`];
   const target = parseStoreTarget(store.url, store.type, store.socketType);
   if (!target.ok) {
-    problems.push(
-      `${showSetting(reading, rows.url)}: ${target.reason}; write ${addressForms[store.type]}`,
-    );
+    const cures = {
+      auth: `the password, or user:password, in ${nameLike(reading, rows.url, rows.auth)}`,
+      type: `${nameLike(reading, rows.url, rows.type)}=cluster, or =sentinel with the name of the master before the addresses`,
+    };
+    const cure =
+      target.belongsTo === undefined ? addressForms[store.type] : cures[target.belongsTo];
+    problems.push(`${showSetting(reading, rows.url)}: ${target.reason}; write ${cure}`);
   }
   return problems;
+}
+
+/** The name of `other` in the family of names by which `row` was given. */
+function nameLike(
+  reading: CountingReading,
+  row: Setting<unknown>,
+  other: Setting<unknown>,
+): string {
+  const index = row.names.indexOf(reading.of(row).given?.name ?? '');
+  return other.names[index] ?? other.names[0];
 }
 
 /** How addresses of each type are written. */

@@ -1,0 +1,133 @@
+// A secret in a setting, in every form that people write: it is in no message, warning, or list of settings.
+import { execFile } from 'node:child_process';
+import test from 'ava';
+import { controlPlaneTable } from '../../../control-plane/settings/table.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { parseGitAddress } from '../../../control-plane/store/git-address.ts';
+import { type Environment, type SettingsTable, toRows } from '../../../shared/settings/setting.ts';
+import { workerTable } from '../../../worker/settings/table.ts';
+import { parseWorkerSettings } from '../../../worker/settings.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { mainFile } from '../../support/worker-process.ts';
+
+const secret = 'S3cr3t';
+const schemes = ['rediss', 'https', 'ssh', 'dns'];
+const forms = [
+  ...schemes.flatMap((scheme) => [
+    `${scheme}://user:${secret}@host:6379`,
+    `${scheme}://user:${secret}@host:6379/0`,
+    `${scheme}://:${secret}@[::1]:6379/team/x.git?a=b`,
+    `${scheme}://host:6379?password=${secret}`,
+    `${scheme}://host:6379/0?db=1&token=${secret}#${secret}`,
+    `${scheme}://user:${secret}`,
+    `${scheme}://user:p@ss${secret},w/rd@host:6379`,
+    `${scheme}://user:12,b@${secret}@host:6379`,
+    `${scheme}:user:${secret}@host:1`,
+  ]),
+  `user:${secret}@host:6379`,
+  `user:${secret}@host:team/x.git`,
+  `user:${secret}@host`,
+  `host:6380,password=${secret},ssl=True,abortConnect=False`,
+  `host:6380, Password = ${secret} , ssl=True`,
+  `host:6380,ssl=True,password=a,${secret},b:12`,
+  `password=${secret},host:6380`,
+  `host:6380;password=${secret}`,
+  `host:6380?password=${secret}`,
+  `host:6380/${secret}`,
+  `host:6380:${secret}`,
+  `mymaster,user:${secret}@host:26379,host-2:26379`,
+  `mymaster,redis://user:${secret}@host:26379,redis://host-2:26379`,
+  `host-1:6379,redis://user:${secret}@host-2:6379`,
+  `host-1:6379,host-2:6379,password=${secret}`,
+].flatMap((form) => [
+  form,
+  `  ${form}\t`,
+  form.replace('@', ' @ '),
+  encodeURIComponent(form),
+  form.replace(':', '%3A').replace('@', '%40').replace('=', '%3D'),
+]);
+/** What is hidden in every other setting as well: what is certainly a secret. */
+const certainForms = [
+  `redis://user:${secret}@host:6379`,
+  `https://user:${secret}`,
+  `user : ${secret} @host:1`,
+  `host:6380,password=${secret}`,
+  encodeURIComponent(encodeURIComponent(`https://${secret}@host`)),
+];
+
+function listCases(table: SettingsTable): { readonly name: string; readonly form: string }[] {
+  return toRows(table).flatMap(({ setting: { names, secret } }) =>
+    names
+      .slice(0, secret === 'no' ? 1 : undefined)
+      .flatMap((name) => (secret === 'no' ? certainForms : forms).map((form) => ({ name, form }))),
+  );
+}
+
+const workers: readonly Environment[] = [
+  { KVSTORE_URL: 'localhost:6379' },
+  { REDIS_URL: 'localhost:6379', REDIS_TYPE: 'SENTINEL', REDIS_PERSECOND: 'true' },
+  { REDIS_URL: 'localhost:6379', REDIS_TYPE: 'CLUSTER', USE_DOG_STATSD: 'true' },
+  { BACKEND_TYPE: 'memcache', CONFIG_TYPE: 'GRPC_XDS_SOTW', USE_PROMETHEUS: 'true' },
+];
+
+test('a worker repeats no secret of a setting: in its messages, warnings and settings', (t) => {
+  for (const { name, form } of listCases(workerTable)) {
+    for (const worker of workers) {
+      const result = parseWorkerSettings({ ...worker, [name]: form });
+      const shown = JSON.stringify([result.warnings, result.ok ? result.dump : result.problems]);
+      if (shown.includes(secret)) t.fail(`${name}=${form}: ${shown}`);
+    }
+  }
+  t.pass();
+});
+
+test('a control plane repeats no secret of a setting', (t) => {
+  const base: Environment = { HOME: '/', RATELANE_CONFIG_DIR: '/rules' };
+  for (const { name, form } of listCases(controlPlaneTable)) {
+    const result = parseControlPlaneSettings({ ...base, [name]: form });
+    const shown = JSON.stringify([result.warnings, !result.ok && result.problems]);
+    if (shown.includes(secret)) t.fail(`${name}=${form}: ${shown}`);
+  }
+  for (const form of forms.filter((each) => !/host(?::|%3A)6380(?:\/|%2F|:|%3A)/.test(each))) {
+    const git = parseGitAddress(form);
+    const shown = git.ok ? git.address.shown : git.reason;
+    if (shown.includes(secret)) t.fail(`${form}: ${shown}`);
+  }
+  t.pass();
+});
+
+test('no error about a command line repeats a secret of it', async (t) => {
+  const form = `redis://user:${secret}@host:6379`;
+  const run = (...args: string[]) =>
+    runInProcess(args, { environment: { RATELANE_ADMIN_URL: form } });
+  const results = await Promise.all([
+    run('status'),
+    run('status', '--admin-url', `http://host:1?token=${secret}`),
+    run(`--admin-rul=${form}`),
+    run('status', `--admin-rul=${form}`),
+    run('status', form, '--wait', form),
+    run(form),
+    run('watch', '--once', '--xds', form),
+    run('check', form),
+    run('diff', '--git', `user:${secret}@host:x`, 'HEAD', 'HEAD'),
+    run('compare', '--reference', form, '--candidate', form, '--replay', form),
+  ]);
+  for (const { code, out, err } of results) {
+    t.not(code, 0);
+    t.not(err, '');
+    t.false((out + err).includes(secret), out + err);
+  }
+  const ask = ['client', 'main'].flatMap((program) =>
+    [[form], [`--dial_strin=${form}`], ['-timeout', form], [`-json=${form}`]].map(
+      (args) =>
+        new Promise<string>((resolve) => {
+          const file = mainFile.replace('main', program);
+          execFile(process.execPath, [file, ...args], (_error, out, err) => resolve(out + err));
+        }),
+    ),
+  );
+  for (const text of await Promise.all(ask)) {
+    t.not(text, '');
+    t.false(text.includes(secret), text);
+  }
+});
