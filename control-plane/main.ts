@@ -3,7 +3,7 @@ import { endOnStopSignals, endWithNpx } from '../shared/stop-signals.ts';
 
 // A signal ends other commands as any program.
 if (process.argv[2] === 'serve') endOnStopSignals();
-endWithNpx();
+endWithNpx(process.env['npm_lifecycle_event']);
 
 const { systemClock } = await import('../shared/clock.ts');
 const { endWhenOutputIsClosed } = await import('../shared/closed-output.ts');

@@ -161,7 +161,7 @@ test('under npx a program stops when the shell ends that npx ran it in', async (
   const script = `
     import { endWithNpx, listenForStopSignals } from './stop-signals.ts';
     listenForStopSignals((signal) => { console.log('stop ' + signal); process.exit(0); }, () => {});
-    endWithNpx();
+    endWithNpx(process.env['npm_lifecycle_event']);
     setInterval(() => {}, 1000);
     console.log('serving ' + process.pid);`;
   // The shell stays: it has something to do afterwards.

@@ -25,10 +25,11 @@ export function endOnStopSignals(): void {
 
 /**
  * npx runs a program in a shell and sends SIGTERM to that shell alone, which ends without the program: the
- * program then sends itself the signal. Only under npx: elsewhere a program may outlive its parent.
+ * program then sends itself the signal. Only under npx, as npm names it in `npm_lifecycle_event`: elsewhere a
+ * program may outlive its parent.
  */
-export function endWithNpx(): void {
-  if (process.env['npm_lifecycle_event'] !== 'npx') return;
+export function endWithNpx(script: string | undefined): void {
+  if (script !== 'npx') return;
   const parent = process.ppid;
   const check = setInterval(() => {
     if (process.ppid === parent) return;

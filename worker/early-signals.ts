@@ -1,5 +1,4 @@
 // Imported before everything else: see `endOnStopSignals`.
-import { endOnStopSignals, endWithNpx } from '../shared/stop-signals.ts';
+import { endOnStopSignals } from '../shared/stop-signals.ts';
 
 endOnStopSignals();
-endWithNpx();

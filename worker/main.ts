@@ -2,6 +2,9 @@
 import './early-signals.ts';
 import './fast-strings.ts';
 import { exitCodes } from '../shared/lifecycle.ts';
+import { endWithNpx } from '../shared/stop-signals.ts';
+
+endWithNpx(process.env['npm_lifecycle_event']);
 
 const [argument] = process.argv.slice(2);
 if (argument === undefined) {

@@ -35,7 +35,7 @@ listenForStopSignals(
   },
   () => process.exit(0),
 );
-endWithNpx();
+endWithNpx(process.env['npm_lifecycle_event']);
 
 endWhenOutputIsClosed();
 
