@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { openTab, type Page, type Visit } from '../support/browser.ts';
+import { type Locator, openTab, type Page, type Visit } from '../support/browser.ts';
 import {
   type ControlPlaneProcess,
   createControlPlaneProcess,
@@ -89,15 +89,20 @@ export function consoleUrl(plane: ControlPlaneProcess, where: string): string {
 }
 
 /** What is on the page below the line at its top. */
-export async function readPage(page: Page): Promise<string> {
-  return (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
+export function readPage(page: Page): Promise<string> {
+  return readPart(page.locator('main'));
 }
 
-/** Waits for the text, with what is there instead. */
-export async function shows(page: Page, text: RegExp): Promise<void> {
-  await eventually(`the page shows ${text}`, async () => text.test(await readPage(page))).catch(
+async function readPart(part: Locator): Promise<string> {
+  return (await part.innerText()).replaceAll(/\s+/g, ' ');
+}
+
+/** Waits for the text below the line at the top of a page, or in a part of one, and says what is there instead. */
+export async function shows(where: Page | Locator, text: RegExp): Promise<void> {
+  const read = () => ('goto' in where ? readPage(where) : readPart(where));
+  await eventually(`${text} is shown`, async () => text.test(await read())).catch(
     async (error: Error) => {
-      throw new Error(`${error.message}; it shows: ${await readPage(page)}`);
+      throw new Error(`${error.message}; it shows: ${await read()}`);
     },
   );
 }

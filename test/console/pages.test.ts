@@ -63,7 +63,7 @@ browserTest('each page says what the fleet does, to everybody', async (t) => {
     [],
     'nothing leaves the machine',
   );
-  t.regex(await page.locator('.verdict').innerText(), /is in force on all 2 connected workers/);
+  await shows(page.locator('.verdict'), /is in force on all 2 connected workers/);
 });
 
 browserTest(
@@ -120,7 +120,7 @@ browserTest('on a phone every page is reached without scrolling sideways', async
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'zzz');
   await shows(page, /No such page/);
-  t.is(await page.title(), 'No such page · Ratelane');
+  await eventually('its title', async () => (await page.title()) === 'No such page · Ratelane');
   await page.getByRole('main').getByRole('link', { name: 'Revisions' }).waitFor();
   await page.goto(consoleUrl(place.plane, 'fleet'));
   await shows(page, /No worker is connected/);
@@ -189,7 +189,7 @@ browserTest(
       page,
       /The control plane does not answer\. What is shown is as of \d\d:\d\d\..*3 per year/,
     );
-    t.regex(await page.locator('.foot').innerText(), /No answer/);
+    await shows(page.locator('.foot'), /No answer/);
     violations.push(...(await look(page, 'broken-silent')));
     await place.plane.start();
     await eventually('it is live again', async () => !/does not answer/.test(await readPage(page)));

@@ -63,8 +63,8 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
     /doomed [\d.:]+ ! gone Its connection broke (just now|\d+ s ago), and it has not come/,
   );
   t.regex(text, /Limits 2 in 1 domain/);
-  t.regex(
-    await page.locator('.verdict').innerText(),
+  await shows(
+    page.locator('.verdict'),
     /pending\s+Revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not/,
   );
   for (const worker of place.workers) await worker.decide('customer=bob');
@@ -76,8 +76,8 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   await shows(page, /doomed/);
   t.is(await place.plane.end('SIGTERM'), 0);
   await shows(page, /What is shown is as of \d\d:\d\d\..*1 of 2 in force, 1 on trial, 1 gone/);
-  t.regex(
-    await page.locator('.verdict').innerText(),
+  await shows(
+    page.locator('.verdict'),
     /no answer\s+As of \d\d:\d\d: revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not\s+Details\s/,
   );
   violations.push(...(await look(page, 'trial-fleet-silent')));
@@ -94,10 +94,10 @@ browserTest('an undo says who has what, and what became of the revision lasts', 
     `Now of 2 workers 1 has ${tried} on trial, 1 has ${served} in force\\.\\s+All 2 get what ${served} has at once, without steps, and the rollout of ${tried} ends\\.`,
   );
   await page.getByRole('button', { name: 'Undo…' }).click();
-  t.regex(await dialog.innerText(), undo);
+  await shows(dialog, undo);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: `Roll back to ${served}` }).click();
-  t.regex(await dialog.innerText(), undo);
+  await shows(dialog, undo);
   const violations = await look(page, 'trial-dialog-roll-back');
   await page.getByLabel('Reason, for the audit log').fill('too many complaints');
   await dialog.getByRole('button', { name: 'Roll back' }).click();
@@ -175,7 +175,7 @@ browserTest('a refusal is red, and says how many workers refuse', async (t) => {
   const { page } = await visit(t, place, 'fleet');
   const verdict = page.locator('.verdict');
   await verdict.getByText('is refused by 1 of 3 workers and in force on 2; b says:').waitFor();
-  t.regex(await verdict.locator('.badge.bad').innerText(), /refused/);
+  await shows(verdict.locator('.badge.bad'), /refused/);
   t.deepEqual(await look(page, 'fleet-refused'), []);
 });
 
@@ -200,8 +200,8 @@ browserTest(
       /Passes: shadow mode, would be refused: 6 of 2 a year, free again in (\d+ d( \d+ h)?|\d+ h( \d+ min)?|\d+ min|\d+ s)\. watched=ada The limit of 'watched'/,
     );
     t.is(await result.locator('.notice.bad, .loud').count(), 0);
-    t.regex(
-      await result.innerText(),
+    await shows(
+      result,
       /shadow mode: over, not refused\s+free again in (\d+ d|\d+ h|\d+ min|\d+ s)\b/,
     );
     const violations = await look(page, 'try-shadow');
@@ -220,7 +220,7 @@ browserTest(
       await eventually('its hits are told', async () => {
         return /[1-9]/.test(await row.locator('td.number').last().innerText());
       });
-      t.regex(await row.innerText(), /shadow mode/);
+      await shows(row, /shadow mode/);
       t.is(await row.locator('.loud, .over').count(), 0, where);
     }
     violations.push(...(await look(page, 'limited-shadow')));

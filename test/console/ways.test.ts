@@ -2,8 +2,7 @@
 import test from 'ava';
 import { closeBrowser, look, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { connectStreamWorker } from '../support/stream-worker.ts';
-import { readPage, sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
+import { sampleRules, shows, startFed, startPlace, visit } from './console-fixture.ts';
 
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
@@ -16,10 +15,6 @@ async function find(page: Page, text: string, first: RegExp): Promise<void> {
   await dialog.getByRole('link', { name: first }).first().waitFor();
   await page.keyboard.press('Enter');
   await dialog.waitFor({ state: 'detached' });
-}
-
-function verdictOf(page: Page): Promise<string> {
-  return page.locator('.verdict').innerText();
 }
 
 browserTest(
@@ -66,24 +61,6 @@ browserTest(
     t.deepEqual(complaints, []);
   },
 );
-
-browserTest('who refused a revision, and why, is said where the fleet is shown', async (t) => {
-  const place = await startPlace(t, { 'd.yaml': sampleRules });
-  const worker = connectStreamWorker(t, {
-    address: place.plane.xdsAddress,
-    id: 'w-2',
-    answer: (rules) => (rules.includes('renamed') ? 'refuse' : 'take'),
-  });
-  await eventually('it has its rules', () => worker.has('customer'));
-  place.rules.replace('d.yaml', sampleRules.replace('key: customer', 'key: renamed'));
-  const { page } = await visit(t, place);
-  await shows(page, /w-2 .* ! refused/);
-  t.regex(await verdictOf(page), /refused\s+Revision \w+ is refused by (all|1 of 1)/);
-  await page.getByRole('link', { name: 'w-2' }).click();
-  await shows(page, /It refused what it was given, .*ago: ./);
-  t.deepEqual(await look(page, 'worker-refused'), []);
-  t.notRegex(await readPage(page), /in force/);
-});
 
 browserTest('tables sort by their columns, and are taken along as CSV', async (t) => {
   const rules = ['k10', 'k9', 'k2'].map(

@@ -70,8 +70,8 @@ browserTest(
     );
     await commit.click();
     const dialog = page.getByRole('dialog');
-    t.regex(
-      await dialog.innerText(),
+    await shows(
+      dialog,
       /3 per year -> 1 per year.*By estimate, in the last two minutes 6 to 8 would have been refused, in place of 6\.\s+All workers get it at once\./s,
     );
     violations.push(...(await look(page, 'what-if-commit')));
