@@ -4,8 +4,8 @@ import type { CountMode } from '../../worker/counters/store.ts';
 import type { HitOptions } from './counting.ts';
 
 export interface CounterModel {
-  /** `failed`: some hits did not fit; the request's other hits are counted all the same. */
-  count(mode: CountMode, hits: readonly HitOptions[]): { failed: boolean; after: bigint[] };
+  /** The counters after the hits; 2^63 for those that did not fit. */
+  count(mode: CountMode, hits: readonly HitOptions[]): bigint[];
   read(key: string): bigint | undefined;
 }
 
@@ -35,11 +35,10 @@ export function createCounterModel(): CounterModel {
           !refund && (counters.get(key) ?? 0n) + BigInt(amount ?? 1) > BigInt(limit ?? 0),
       );
       const isStopped = mode === 'add-unless-over' && overs.includes(true);
-      const results = hits.map((hit, index) =>
-        change(hit, mode === 'look' || (isStopped && !overs[index])),
+      return hits.map(
+        (hit, index) =>
+          change(hit, mode === 'look' || (isStopped && !overs[index])) ?? largest + 1n,
       );
-      const after = results.filter((result) => result !== undefined);
-      return { failed: after.length < hits.length, after };
     },
     read: (key) => counters.get(key),
   };

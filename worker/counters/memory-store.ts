@@ -11,6 +11,7 @@ import {
   type Hit,
   type LimiterHit,
   needsReading,
+  overflowed,
   takeHit,
   toMapKey,
 } from './store.ts';
@@ -21,7 +22,7 @@ export const maxCounters = 1_000_000;
 export const maxCharacters = 268_435_456;
 /** Expired counters dropped per tick, so that a window's end does not block the process. */
 const maxDropsPerTick = 4_000;
-/** A counter that would pass 2^63-1 refuses the hits, as the key-value store's do. */
+/** A counter stays below it, as the key-value store's do. */
 const counterBound = 2n ** 63n;
 
 interface Counter {
@@ -179,9 +180,8 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
       expireAt(counter, firstSecond + hit.windowSeconds);
     }
     const sum = plus(counter.value, amount);
-    if (sum === undefined) return storeError('increment or decrement would overflow');
-    counter.value = sum;
-    hit.after = Number(sum);
+    if (sum !== undefined) counter.value = sum;
+    hit.after = sum === undefined ? overflowed : Number(sum);
     return undefined;
   }
 

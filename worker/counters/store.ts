@@ -52,6 +52,10 @@ export function toLimiterHit(window: LimiterWindow): LimiterHit {
   return { window, resetSeconds: -1, closedMs: -1, windowLeftMs: -1 };
 }
 
+/** `after` of hits that did not fit into their counter, which is below 2^63: they are over every limit, and the counter
+ * stays as it was. */
+export const overflowed = 2 ** 63;
+
 /** Longer texts are represented by a digest, which also bounds the memory that a key takes. */
 export const maxMapKeyLength = 1024;
 

@@ -60,9 +60,13 @@ export interface PrepareHits {
   ): readonly RuleHit[];
 }
 
+/** The largest number that a counter can hold: more hits are over every limit, as these are. */
+const maxHitsAddend = 2n ** 63n - 1n;
+
 /** A descriptor's own number, also 0, takes precedence over the request's, where 0 means 1. */
 function hitsAddend(request: RateLimitRequest, descriptor: RequestDescriptor): number | bigint {
-  return descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+  const addend = descriptor.hitsAddend ?? Math.max(1, request.hitsAddend);
+  return addend > maxHitsAddend ? maxHitsAddend : addend;
 }
 
 export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {

@@ -125,9 +125,6 @@ export const maxWaitingHits = 65_536;
 /** Room that each hit of a request beyond its first requires in addition. */
 const roomPerFurtherHit = 64;
 
-/** The largest number that a store can count at once. */
-const maxHitsAddend = 2n ** 63n - 1n;
-
 /**
  * Why no store is asked for these hits, if so; `waiting` are the hits that wait for the store, these included.
  * Requests with many hits are refused earlier, so that they never take the room of those with few.
@@ -135,12 +132,6 @@ const maxHitsAddend = 2n ** 63n - 1n;
 function findUncountable(hits: readonly Hit[], waiting: number): AppError | undefined {
   if (waiting + (hits.length - 1) * roomPerFurtherHit > maxWaitingHits) {
     return new AppError('overloaded', 'too many hits are waiting for the store already');
-  }
-  for (let index = 0; index < hits.length; index++) {
-    const exact = hits[index]?.exactHits;
-    if (exact !== undefined && exact > maxHitsAddend) {
-      return new AppError('bad_request', `hits_addend ${exact} is above ${maxHitsAddend}`);
-    }
   }
   return undefined;
 }

@@ -74,12 +74,12 @@ test('a counter outlives its window by a second, since the server does not count
   t.is(Math.max(...lifetimes), 501);
 });
 
-test('later hits leave the lifetime as it is', async (t) => {
+test('later hits of windows that are no longer leave the lifetime as it is', async (t) => {
   const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
   await count(store, { key: 'kept_', windowSeconds: 500 });
   await store.settled();
-  await count(store, { key: 'kept_', windowSeconds: 90_000 });
-  await count(store, { key: 'kept_', refund: true, windowSeconds: 90_000 });
+  await count(store, { key: 'kept_', windowSeconds: 400 });
+  await count(store, { key: 'kept_', refund: true, windowSeconds: 400 });
   await store.settled();
   t.true(((await memcached.secondsToLive('kept_')) ?? 1e9) <= 502);
 });
@@ -243,4 +243,19 @@ test('no more connections are opened than are to be kept', async (t) => {
   await store.settled();
   // One more is the one that asks.
   t.is((await readTotal()) - before, 3 + 1);
+});
+
+test('a counter that limits of several units share lives for the longest of their windows', async (t) => {
+  const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
+  const other = await openMemcachedStore(t, { urls: [memcached.url], jitterMaxSeconds: 0 });
+  for (const [by, windowSeconds] of [
+    [store, 3_600],
+    [other, 86_400],
+    [store, 60],
+  ] as const) {
+    await count(by, { key: 'units', windowSeconds });
+    await by.settled();
+  }
+  const seconds = (await memcached.secondsToLive('units')) ?? 0;
+  t.true(Math.abs(seconds - 86_400) <= 20, `${seconds} s`);
 });

@@ -3,6 +3,7 @@
 import test from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
 import type { Answer, Connection } from './connection.ts';
 import { createMemcachedLane, maxPendingChanges } from './memcached-lane.ts';
 import { createMemcachedMetrics } from './memcached-metrics.ts';
@@ -28,6 +29,7 @@ function setUp(answer: (command: string) => Answer | undefined, isReachable = tr
     clock: createManualClock(),
     metrics: createMemcachedMetrics(metrics),
     jitterMaxSeconds: 0,
+    knownExpiries: createKnownExpiries(),
     onFailure: () => {},
     onAnswer: () => {},
     refusals: {

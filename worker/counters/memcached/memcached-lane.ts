@@ -4,6 +4,7 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { RepeatedLog } from '../../../shared/repeated-log.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
 import type { Answer, Connection } from './connection.ts';
 import { type CounterValue, parseCounterValue } from './counter-value.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -25,6 +26,7 @@ export interface MemcachedLaneDeps {
   readonly metrics: MemcachedMetrics;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
+  readonly knownExpiries: KnownExpiries;
   /** The connection failed or ended; called once each time. `isAway`: because the server does not answer,
    * not because it closed the connection. */
   readonly onFailure: (reason: string, isAway: boolean) => void;
@@ -207,7 +209,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     over.send(`incr ${change.key} ${change.amount}\r\n`, (answer) => {
       if (isNumber(answer)) {
         metrics.incrementSuccess.add(1);
-        finish(change);
+        keepAlive(change, over);
       } else if (answer === 'NOT_FOUND' && turn === 'first') {
         metrics.incrementMiss.add(1);
         add(change, over);
@@ -224,6 +226,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
     over.send(`add ${key} 0 ${drawExpiry(change)} ${value.length}\r\n${value}\r\n`, (answer) => {
       if (answer === 'STORED') {
         metrics.addSuccess.add(1);
+        remember(change);
         finish(change);
       } else if (answer === 'NOT_STORED') {
         metrics.addNotStored.add(1);
@@ -233,6 +236,24 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
         fail(change, answer);
       }
     });
+  }
+
+  /** Its lifetime may be that of a shorter window, of another limit on the same entries. */
+  function keepAlive(change: Change, over: Connection): void {
+    const { key, windowSeconds } = change;
+    if (deps.knownExpiries.has(key, windowSeconds, clock.monotonicMs())) {
+      finish(change);
+      return;
+    }
+    over.send(`touch ${key} ${drawExpiry(change)}\r\n`, (answer) => {
+      // A server or proxy that does not know the command is not asked again for this key.
+      if (answer !== 'NOT_FOUND' && !(answer instanceof Error)) remember(change);
+      finish(change);
+    });
+  }
+
+  function remember({ key, windowSeconds }: Change): void {
+    deps.knownExpiries.remember(key, windowSeconds, clock.monotonicMs());
   }
 
   function decrement(change: Change, over: Connection): void {

@@ -5,6 +5,7 @@ import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
 import {
   type Connection,
   type ConnectionDeps,
@@ -33,6 +34,7 @@ export interface MemcachedNodeDeps {
   /** Asked for each connection. */
   readonly tls: () => ConnectionTls | undefined;
   readonly jitterMaxSeconds: number;
+  readonly knownExpiries: KnownExpiries;
   readonly failureMode: FailureMode;
   /** Gets a breaker. */
   readonly outages: Outages;
@@ -113,6 +115,7 @@ export function createMemcachedNode(deps: MemcachedNodeDeps): MemcachedNode {
       clock,
       metrics: deps.metrics,
       jitterMaxSeconds: deps.jitterMaxSeconds,
+      knownExpiries: deps.knownExpiries,
       onFailure(reason, isAway) {
         failure = reason;
         failureLog.report(reason);

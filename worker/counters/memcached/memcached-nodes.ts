@@ -18,6 +18,7 @@ import { unlessAborted } from '../../../shared/unless-aborted.ts';
 import type { ClientTlsOptions } from '../../client-tls.ts';
 import type { FailureMode } from '../failure/failure-mode.ts';
 import type { Outages } from '../failure/outages.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
 import type { ConnectionTls } from './connection.ts';
 import type { MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
@@ -83,6 +84,7 @@ export function createMemcachedNodes(
   const { clock, log, metrics } = deps;
   const connectionCount =
     options.maxIdleConnections < 1 ? defaultConnections : options.maxIdleConnections;
+  const knownExpiries = createKnownExpiries();
   let nodes: readonly MemcachedNode[] = [];
   /** No longer in the list, but with pending work. */
   const retired = new Set<MemcachedNode>();
@@ -192,6 +194,7 @@ export function createMemcachedNodes(
       address,
       tls: () => connectionTls,
       jitterMaxSeconds: options.jitterMaxSeconds,
+      knownExpiries,
       failureMode: options.failureMode,
       outages: deps.outages,
       clock,

@@ -6,7 +6,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Outages } from '../failure/outages.ts';
-import type { CounterStore, CountRequest, Hit } from '../store.ts';
+import { type CounterStore, type CountRequest, type Hit, overflowed } from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 import { findBadKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
@@ -188,15 +188,14 @@ export function createMemcachedStore(
     finish(turn);
   }
 
-  /** Sets the hit's `after`; undefined when a counter cannot hold it, which fails the request. */
+  /** Sets the hit's `after`; undefined when a counter cannot hold it: the hits are over their limit. */
   function applyHit(
-    { open, hit }: Turn,
+    { hit }: Turn,
     value: CounterValue,
     amount: number | bigint,
   ): number | bigint | undefined {
     const after = hit.refund ? (takeBackHits(value, amount) ?? 0) : addHits(value, amount);
-    if (after === undefined) open.failure ??= storeError('increment would overflow the counter');
-    else hit.after = Number(after);
+    hit.after = after === undefined ? overflowed : Number(after);
     return after;
   }
 

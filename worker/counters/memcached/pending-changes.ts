@@ -5,7 +5,8 @@ import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
 export interface Change {
   readonly kind: 'add' | 'refund';
   readonly key: string;
-  readonly windowSeconds: number;
+  /** The longest of those that its hits have. */
+  windowSeconds: number;
   /** A bigint only above 2^53. */
   amount: number | bigint;
   /** Its first command was sent, so nothing may be merged into it. */
@@ -58,7 +59,7 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
   ): boolean {
     const changes = byKey.get(key);
     const last = changes?.at(-1);
-    if (last !== undefined && kind === 'add' && join(last, amount)) return true;
+    if (last !== undefined && kind === 'add' && join(last, amount, windowSeconds)) return true;
     if (size >= maxChanges) return false;
     const change: Change = { kind, key, windowSeconds, amount, isWritten: false };
     size++;
@@ -71,11 +72,12 @@ export function createPendingChanges(maxChanges: number): PendingChanges {
     return true;
   }
 
-  function join(last: Change, amount: number | bigint): boolean {
+  function join(last: Change, amount: number | bigint, windowSeconds: number): boolean {
     if (last.kind !== 'add' || last.isWritten) return false;
     if (typeof amount === 'bigint' || typeof last.amount === 'bigint') return false;
     if (amount > maxJoinedHits || last.amount + amount >= sumBound) return false;
     last.amount += amount;
+    if (windowSeconds > last.windowSeconds) last.windowSeconds = windowSeconds;
     return true;
   }
 

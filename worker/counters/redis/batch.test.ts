@@ -2,8 +2,8 @@ import test from 'ava';
 import { createHit, startCounting } from '../../../test/support/counting.ts';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
 import { Batch } from './batch.ts';
-import { createKnownExpiries } from './known-expiries.ts';
 import { createScriptSupport } from './script-support.ts';
 
 const createDeps = () => ({
@@ -42,4 +42,40 @@ test('a lifetime is sent again after an increment whose answer was lost', (t) =>
   // The counter had gone meanwhile, and was made anew without a lifetime: the next answer is 2.
   batch.take([new Error('the connection was closed')]);
   t.is(createBatch().commands.length, 2);
+});
+
+test('a lifetime that overtook its increment is sent again, and is known once it is confirmed', (t) => {
+  const deps = createDeps();
+  const createBatch = () => {
+    const batch = new Batch(deps, undefined);
+    batch.add(startCounting([createHit({ key: 'k', windowSeconds: 60 })]).request);
+    return { batch, commands: batch.toCommands() };
+  };
+  const { batch } = createBatch();
+  const { expiries } = batch.take([1, 0]);
+  t.deepEqual(
+    expiries?.commands.map((text) => text.split('\r\n')[2]),
+    ['EXPIRE'],
+  );
+  if (expiries !== undefined) batch.confirm(expiries, [1]);
+  t.is(createBatch().commands.length, 1);
+});
+
+test('limits of several units on one key: it lives for the longest, also where they arrive together', (t) => {
+  const deps = createDeps();
+  const lifetimesOf = (...windows: readonly number[]) => {
+    const batch = new Batch(deps, undefined);
+    for (const windowSeconds of windows) {
+      batch.add(startCounting([createHit({ key: 'k', windowSeconds })]).request);
+    }
+    const commands = batch.toCommands().map((text) => text.split('\r\n'));
+    batch.take(commands.map(([, , command]) => (command === 'EXPIRE' ? 1 : 100)));
+    return commands.flatMap((parts) => (parts[2] === 'EXPIRE' ? [Number(parts[6])] : []));
+  };
+  t.deepEqual(lifetimesOf(60), [60]);
+  t.deepEqual(lifetimesOf(60), []);
+  t.deepEqual(lifetimesOf(60, 3_600, 60), [3_600]);
+  t.deepEqual(lifetimesOf(60), []);
+  t.deepEqual(lifetimesOf(86_400), [86_400]);
+  t.deepEqual(lifetimesOf(3_600), []);
 });

@@ -10,12 +10,14 @@ import {
   openLimiterCounter,
 } from '../../../shared/counting/limiter.ts';
 import { AppError } from '../../../shared/errors.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
 import {
   type CountRequest,
   type Hit,
   type LimiterHit,
   type LimiterWindow,
   needsReading,
+  overflowed,
   takeHit,
 } from '../store.ts';
 import {
@@ -25,7 +27,6 @@ import {
   toCommandText,
   toIncrementText,
 } from './connection.ts';
-import type { KnownExpiries } from './known-expiries.ts';
 import { limiterScripts, toArguments, toLimiterText } from './limiter-scripts.ts';
 import type { ScriptSupport } from './script-support.ts';
 
@@ -66,7 +67,8 @@ interface Operation {
    */
   readonly kind: 'read' | 'add' | 'refund' | 'limit';
   readonly key: string;
-  readonly windowSeconds: number;
+  /** The longest of those that its hits have. */
+  windowSeconds: number;
   /** An integer >= 0; above 2^53 it is rounded and `exactAmount` has the exact number. */
   amount: number;
   exactAmount: bigint | undefined;
@@ -102,10 +104,10 @@ export interface Further {
   readonly expiries: MissingExpiries | undefined;
 }
 
-/** EXPIRE commands of counters that had expired and were made anew without a lifetime. */
+/** EXPIRE commands of counters that may have no lifetime. */
 export interface MissingExpiries {
-  readonly operations: readonly Operation[];
-  readonly commands: readonly CommandText[];
+  readonly operations: Operation[];
+  readonly commands: CommandText[];
 }
 
 interface UnknownScripts {
@@ -191,6 +193,7 @@ export class Batch {
       this.#open.set(hit.mapKey, index);
     }
     operation.amount += amount;
+    if (hit.windowSeconds > operation.windowSeconds) operation.windowSeconds = hit.windowSeconds;
     operation.hitCount++;
     this.#operationOf.push(index);
     this.#sumSoFar.push(operation.amount);
@@ -284,7 +287,9 @@ export class Batch {
     for (let index = this.#answered; index < this.#operations.length; index++) {
       const operation = this.#operations[index] as Operation;
       commands.push(this.#toCommand(operation));
-      if (operation.kind === 'add' && !this.#deps.knownExpiries.has(operation.key, now)) {
+      if (operation.kind !== 'add') continue;
+      const { key, windowSeconds } = operation;
+      if (!this.#deps.knownExpiries.has(key, windowSeconds, now)) {
         operation.lifetime = this.#drawLifetime(operation);
         commands.push(toExpireText(operation, operation.lifetime));
       }
@@ -336,7 +341,7 @@ export class Batch {
     const from = this.#answered;
     const to = this.#operations.length;
     let overflows = false;
-    let expiries: { operations: Operation[]; commands: CommandText[] } | undefined;
+    let expiries: MissingExpiries | undefined;
     let next = 0;
     for (let index = from; index < to; index++) {
       const operation = this.#operations[index] as Operation;
@@ -344,15 +349,18 @@ export class Batch {
       if (operation.lifetime > 0) {
         const expiry = replies[next++];
         if (expiry instanceof Error) reply = this.#toFailure(operation, expiry);
-        else if (expiry === 1 && operation.amount > 0) this.#remember(operation);
+        else if (expiry === 1) {
+          if (operation.amount > 0) this.#remember(operation);
+        } else if (expiry === 0 && typeof reply === 'number') {
+          // A proxy has let it overtake the increment: the counter came after it, and would live for ever.
+          expiries = this.#expireAgain(operation, expiries);
+        }
       } else if (operation.kind === 'add' && typeof reply !== 'number') {
         // It may have created the counter all the same, which the next reply would not show.
         knownExpiries.forget(operation.key);
       } else if (operation.kind === 'add' && reply === operation.amount) {
         knownExpiries.forget(operation.key);
-        expiries ??= { operations: [], commands: [] };
-        expiries.operations.push(operation);
-        expiries.commands.push(toExpireText(operation, this.#drawLifetime(operation)));
+        expiries = this.#expireAgain(operation, expiries);
       }
       operation.reply = reply;
       if (typeof reply !== 'number' && isOverflow(reply)) overflows = true;
@@ -360,6 +368,13 @@ export class Batch {
     this.#answered = to;
     if (overflows) this.#splitOverflows(from);
     return { commands: this.#operations.length > to ? this.toCommands() : none, expiries };
+  }
+
+  #expireAgain(operation: Operation, expiries: MissingExpiries | undefined): MissingExpiries {
+    const { operations, commands } = expiries ?? { operations: [], commands: [] };
+    operations.push(operation);
+    commands.push(toExpireText(operation, this.#drawLifetime(operation)));
+    return { operations, commands };
   }
 
   /** The scripts that the server did not know, now in full; it has executed none of them. */
@@ -395,7 +410,7 @@ export class Batch {
   /** Until the end of its window, after which nobody uses it. */
   #remember({ key, windowSeconds }: Operation): void {
     const { knownExpiries, clock } = this.#deps;
-    knownExpiries.remember(key, clock.monotonicMs() + windowSeconds * 1000);
+    knownExpiries.remember(key, windowSeconds, clock.monotonicMs());
   }
 
   #toReply(operation: Operation, raw: RawReply | undefined): NonNullable<Operation['reply']> {
@@ -495,8 +510,10 @@ export class Batch {
         return new AppError('internal', 'the store answered fewer operations than it was sent');
       }
       if (typeof reply !== 'number') {
-        if (isFailure(reply)) failure ??= reply.error;
-        else this.#decide(operationIndex, reply);
+        if (isFailure(reply)) {
+          if (reply.overflow) hit.after = overflowed;
+          else failure ??= reply.error;
+        } else this.#decide(operationIndex, reply);
       } else {
         hit.after =
           operation.kind === 'refund'

@@ -7,10 +7,10 @@ import { startRedisServer } from '../../../test/support/redis-server.ts';
 import { createStubMetrics } from '../../../test/support/stub-metrics.ts';
 import type { ServerBreaker } from '../failure/outages.ts';
 import { createOutages } from '../failure/outages.ts';
+import { createKnownExpiries } from '../known-expiries.ts';
 import { type RawReply, toCommandText } from './connection.ts';
 import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
-import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool, type RedisPoolDeps } from './redis-pool.ts';
 
 function createPool(open: RedisPoolDeps['open'], clock: Clock) {

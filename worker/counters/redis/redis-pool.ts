@@ -7,10 +7,10 @@ import { createRepeatedLog, type RepeatedLog } from '../../../shared/repeated-lo
 import type { BreakerState } from '../failure/breaker.ts';
 import { type FailureMode, toPatienceMs } from '../failure/failure-mode.ts';
 import type { Outages, ServerBreaker } from '../failure/outages.ts';
+import type { KnownExpiries } from '../known-expiries.ts';
 import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
-import type { KnownExpiries } from './known-expiries.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 import { createScriptSupport, NoScripts, type ScriptSupport } from './script-support.ts';
 

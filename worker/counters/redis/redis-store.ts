@@ -1,5 +1,7 @@
 // The counter store over Redis. For one server, fixed or named by sentinels: pool, connections and start.
 // cluster-store.ts is for clusters.
+
+import { createKnownExpiries } from '../known-expiries.ts';
 import type { CounterStore } from '../store.ts';
 import { type StoreAddress, type StoreGroup, showStoreAddress } from './address.ts';
 import { createClusterStore } from './cluster-store.ts';
@@ -7,7 +9,6 @@ import type { Connection } from './connection.ts';
 import { openConnection } from './connection-opening.ts';
 import { createConnectionTotals } from './connection-totals.ts';
 import { awaitFirstConnection } from './first-connection.ts';
-import { createKnownExpiries } from './known-expiries.ts';
 import { createRedisPool } from './redis-pool.ts';
 import { createMasterOpener } from './sentinel.ts';
 import {

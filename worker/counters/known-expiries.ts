@@ -1,0 +1,89 @@
+// Remembers which counters have a lifetime in the store, so that increments need not set it again.
+// Forgetting too early only costs a command.
+
+export interface KnownExpiries {
+  /** Whether the key lives for a window of that length. */
+  has(key: string, windowSeconds: number, nowMs: number): boolean;
+  /** The store has acknowledged that the key lives for such a window from now on. */
+  remember(key: string, windowSeconds: number, nowMs: number): void;
+  forget(key: string): void;
+}
+
+/** Slots of a bucket; the least recently used key is replaced. */
+const keysPerBucket = 8;
+const buckets = 65_536;
+/** A bucket has the tags of its keys, then until when each lives, then for what window: side by side, since reading
+ * memory is most of what a look-up costs. */
+const untilOffset = keysPerBucket;
+const windowOffset = 2 * keysPerBucket;
+const wordsPerBucket = 3 * keysPerBucket;
+
+/**
+ * A table of fixed size, 6 MB, that holds no key itself: keys come from requests, are many and can be
+ * long, and a map of them would keep the garbage collector busy. Keys are distinguished by 48 bits of a
+ * hash. On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter
+ * shows by its value (behaviour: expiry-when-new).
+ *
+ * Limits of several units may share a key: one that is known for an hour is not known for a day.
+ */
+export function createKnownExpiries(): KnownExpiries {
+  const words = new Uint32Array(buckets * wordsPerBucket);
+  /** Random, so that callers cannot predict which keys share a bucket. */
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  /** Further results of `find`. */
+  let bucket = 0;
+  let tag = 0;
+  return { has, remember, forget };
+
+  function has(key: string, windowSeconds: number, nowMs: number): boolean {
+    const slot = find(key);
+    if (slot === -1) return false;
+    const until = words[slot + untilOffset] as number;
+    const window = words[slot + windowOffset] as number;
+    if (until * 1000 <= nowMs || windowSeconds > window) return false;
+    if (slot > bucket) putFirst(slot, until, window);
+    return true;
+  }
+
+  function remember(key: string, windowSeconds: number, nowMs: number): void {
+    const slot = find(key);
+    const until = Math.floor(nowMs / 1000) + windowSeconds;
+    putFirst(slot === -1 ? bucket + keysPerBucket - 1 : slot, until, windowSeconds);
+  }
+
+  function forget(key: string): void {
+    const slot = find(key);
+    if (slot !== -1) words[slot + untilOffset] = 0;
+  }
+
+  /** -1 where it is not found. */
+  function find(key: string): number {
+    let one = seed;
+    let other = ~seed;
+    for (let index = 0; index < key.length; index++) {
+      const code = key.charCodeAt(index);
+      one = Math.imul(one ^ code, 0x9e3779b1);
+      other = Math.imul(other ^ code, 0x5f356495);
+    }
+    // The high bits of a product depend on all of its factors' bits, the low ones do not.
+    bucket = ((one ^ (other >>> 15)) >>> 16) * wordsPerBucket;
+    // 0 marks a slot that was never used.
+    tag = (other ^ (one >>> 15)) >>> 0 || 1;
+    for (let slot = bucket; slot < bucket + keysPerBucket; slot++) {
+      if (words[slot] === tag) return slot;
+    }
+    return -1;
+  }
+
+  /** Entries before `slot` move back by one: a bucket is ordered by use. */
+  function putFirst(slot: number, until: number, window: number): void {
+    for (let to = slot; to > bucket; to--) {
+      words[to] = words[to - 1] as number;
+      words[to + untilOffset] = words[to + untilOffset - 1] as number;
+      words[to + windowOffset] = words[to + windowOffset - 1] as number;
+    }
+    words[bucket] = tag;
+    words[bucket + untilOffset] = until;
+    words[bucket + windowOffset] = window;
+  }
+}
