@@ -8,6 +8,7 @@ import { createProgram } from '../../../control-plane/command/program.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
+import { testScenarios } from '../../support/scenarios.ts';
 
 const mainFile = fileURLToPath(new URL('../../../control-plane/main.ts', import.meta.url));
 
@@ -65,61 +66,7 @@ test('the help lists the commands', async (t) => {
   for (const command of program.commands) t.true(out.includes(`\n  ${command.name()} [options]`));
 });
 
-const misuses: readonly [what: string, args: readonly string[], said: RegExp][] = [
-  ['no command', [], /^Usage: npm run -s control-plane --/],
-  ['an unknown command', ['chekc'], /^error: unknown command 'chekc'\n\(Did you mean check\?\)/],
-  ['an unknown flag', ['check', '.', '--formta', 'json'], /unknown option '--formta'\n.*--format/],
-  [
-    'a misspelled flag with one dash',
-    ['check', '-config_dri', '.'],
-    /\(Did you mean --config_dir\?\)/,
-  ],
-  [
-    'a flag value that is not allowed',
-    ['check', '.', '--format', 'xml'],
-    /human, json, sarif, github/,
-  ],
-  ['nothing to check', ['check'], /^error: no rules are named: give a PATH, or --git URL/],
-  ['two formats', ['check', '.', '--json', '--format', 'sarif'], /exclude each other/],
-  ['a path beside --git', ['check', '.', '--git', '.'], /--git-path names a part/],
-  ['a revision without a repository', ['check', '.', '--rev', 'x'], /^error: --rev needs --git/],
-  ['a folder without a repository', ['check', '.', '--git-path', 'x'], /--git-path needs --git/],
-  ['a path beside -config_dir', ['check', '.', '-config_dir', '.'], /-config_dir excludes/],
-  ['-merge_domain_configs alone', ['check', '.', '-merge_domain_configs'], /needs -config_dir/],
-  [
-    'a switch with a value that is none',
-    ['check', '-merge_domain_configs=7'],
-    /merge_domain_configs=7/,
-  ],
-  [
-    'a path that is not there',
-    ['check', 'not-there'],
-    /^error: 'not-there' cannot be read: it does not exist/,
-  ],
-  ['an empty path', ['check', ''], /^error: '' cannot be read/],
-  ['a device', ['check', '/dev/null'], /^error: '\/dev\/null' is neither a file nor a directory/],
-  ['no domain', ['explain', '.', '--descriptor', 'a=b'], /required option '--domain <name>'/],
-  ['no descriptor', ['explain', '.', '--domain', 'a'], /required option '--descriptor/],
-  [
-    'a descriptor without =',
-    ['explain', '.', '--domain', 'a', '--descriptor', 'a=b,c'],
-    /'c' is not a pair; expected key=value,key=value/,
-  ],
-  ['one side', ['diff', '.'], /missing required argument 'after'/],
-  ['a revision to compare without a repository', ['diff', '.', 'git:main'], /needs --git URL/],
-  ['a repository that is not compared', ['diff', '.', '.', '--git', '.'], /git:REVISION/],
-  ['an unknown shell', ['completion', 'csh'], /bash, zsh, fish/],
-  ['a name that a shell would take apart', ['completion', 'bash', '--name', 'a;b'], /--name 'a;b'/],
-];
-
-for (const [what, args, said] of misuses) {
-  test(`${what} is refused with exit code 2`, async (t) => {
-    const { code, out, err } = await runInProcess(args);
-    t.is(code, 2);
-    t.is(out, '');
-    t.regex(err, said);
-  });
-}
+testScenarios(test, new URL('misuse.txt', import.meta.url), (words) => runInProcess(words));
 
 async function runProcess(
   args: readonly string[],

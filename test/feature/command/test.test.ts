@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseXml, XmlElement } from '@rgrove/parse-xml';
 import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
+import { testScenarios } from '../../support/scenarios.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const inProject = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
@@ -71,160 +72,11 @@ test('--update writes what is, and changes nothing else', async (t) => {
   t.is((await runInProcess(['test', file])).code, 0);
 });
 
-test('--update keeps comments, quotes and layout, and fills keys without a value', async (t) => {
-  const file = writeTest(
-    createTemporaryFolder(t),
-    `# Rules of the shop.
-${customers}tests:
-  - name: "first"   # of many
-    domain: shop
-    requests:
-      - descriptor:   {customer: "ada"}
-        code:   # what is it?
-        rule: 'shop.other'   # quoted
-        remaining:
-        metric_key: "x"
-`,
-  );
-  t.is((await runInProcess(['test', file, '--update'])).code, 0);
-  t.is(
-    readFileSync(file, 'utf8'),
-    `# Rules of the shop.
-${customers}tests:
-  - name: "first"   # of many
-    domain: shop
-    requests:
-      - descriptor:   {customer: "ada"}
-        code:   OK # what is it?
-        rule: 'shop.customer'   # quoted
-        remaining: 2
-        metric_key: "shop.customer"
-`,
-  );
-});
-
-test('a value that stands for two answers that differ is left alone, and told', async (t) => {
-  const text = `${customers}tests:
-  - name: t
-    domain: shop
-    requests:
-      - {descriptor: {customer: ada}, remaining: &left 7}
-      - {descriptor: {customer: ada}, remaining: *left}
-`;
-  const file = writeTest(createTemporaryFolder(t), text);
-  const { code, out } = await runInProcess(['test', file, '--update']);
-  t.is(code, 1);
-  t.regex(out, /remaining is 2, not 7\n/);
-  t.is(readFileSync(file, 'utf8'), text);
-});
-
-test('rules that end are tested before and after their end', async (t) => {
-  const file = writeTest(
-    createTemporaryFolder(t),
-    `rules:
-  domain: shop
-  descriptors:
-    - {key: customer, rate_limit: {unit: hour, requests_per_unit: 3}}
-    - {key: customer, until: 2026-01-01T00:10:00Z, rate_limit: {unit: hour, requests_per_unit: 9}}
-tests:
-  - name: more is allowed for ten minutes
-    domain: shop
-    requests:
-      - {descriptor: {customer: ada}, at: 599s, remaining: 8}
-      - {descriptor: {customer: ada}, at: 600s, remaining: 1}
-  - name: rules that a worker refuses then
-    clock: 2024-01-01T00:00:00Z
-    domain: shop
-    requests: [{descriptor: {customer: ada}, code: OK}]
-`,
-  );
-  const { code, out } = await runInProcess(['test', file]);
-  t.is(code, 1);
-  t.regex(out, /1 of 2 tests failed/);
-  t.regex(
-    out,
-    /error: a worker refuses these rules at 2024-01-01T00:00:00Z: until is 2026-01-01T00:10:00Z, more than 366 days ahead\n/,
-  );
-});
-
-test('settings of the worker change what is decided', async (t) => {
-  const file = writeTest(
-    createTemporaryFolder(t),
-    `rules:
-  domain: shop
-  descriptors:
-    - {key: customer, rate_limit: {unit: week, requests_per_unit: 10}}
-worker: {WEEK_RATE_LIMIT_RESET_DAY: Monday, NEAR_LIMIT_RATIO: 0.2, SHADOW_MODE: true}
-tests:
-  - name: weeks begin on Monday, and nobody is refused
-    clock: 2026-01-01T00:00:00Z
-    domain: shop
-    requests:
-      - {descriptor: {customer: ada}, times: 11, code: OK, reset: 96h}
-    statistics:
-      shop.customer: {near_limit: 8, over_limit: 1}
-`,
-  );
-  const { code, out } = await runInProcess(['test', file]);
-  t.is(code, 0, out);
-});
-
-test('coverage names each limit that no test reaches', async (t) => {
-  const folder = createTemporaryFolder(t);
-  writeTest(
-    folder,
-    'domain: shop\ndescriptors:\n  - key: a\n    rate_limit: {unit: day, requests_per_unit: 1}\n    descriptors:\n      - {key: b, value: c, rate_limit: {unlimited: true}}\n',
-    'rules.yaml',
-  );
-  const file = writeTest(
-    folder,
-    'rules: rules.yaml\ntests: [{name: t, domain: shop, requests: [{descriptor: {a: x}, code: OK}]}]\n',
-  );
-  const { code, out } = await runInProcess(['test', file, '--coverage']);
-  t.is(code, 0);
-  t.is(
-    out.replaceAll(folder, ''),
-    `/a_test.yaml: 1 test passed
-
-coverage: 1 of 2 limits reached; no test reaches
-  /rules.yaml:6:9: shop.a.b_c
-
-1 file, 1 test: all passed
-`,
-  );
-  const json = JSON.parse((await runInProcess(['test', file, '--coverage', '--json'])).out);
-  t.like(json, { ok: true, tests: 1, failed: 0, broken: 0 });
-  t.deepEqual(
-    json.coverage.map((limit: { name: string; isReached: boolean }) => [
-      limit.name,
-      limit.isReached,
-    ]),
-    [
-      ['shop.a', true],
-      ['shop.a.b_c', false],
-    ],
-  );
-});
-
-test('as JSON each failure has its place and what the answer was', async (t) => {
-  const { out } = await runInProcess(['test', failing, '--json']);
-  const json = JSON.parse(out);
-  t.like(json, { ok: false, tests: 3, failed: 2, broken: 0 });
-  t.like(json.files[0].tests[1], { ok: false, line: 14 });
-  t.like(json.files[0].tests[1].failures[1], { line: 17, column: 68, actual: '2' });
-});
-
-test('as annotations each failure stands beside its line', async (t) => {
-  const { out } = await runInProcess(['test', failing, '--format', 'github']);
-  const file = failing.replaceAll(':', '%3A');
-  t.true(
-    out.includes(
-      `::error file=${file},line=17,col=68,title=failed-test::every kind of expectation that does not hold: remaining is 2, not 1%0Ahint: request 1: customer=ada`,
-    ),
-    out,
-  );
-  t.regex(out, /^1 file, 3 tests: 2 failed$/m);
-});
+testScenarios(test, new URL('test.txt', import.meta.url), ([command = '', ...words]) =>
+  command === 'cat'
+    ? { out: readFileSync(words[0] ?? '', 'utf8') }
+    : runInProcess([command, ...words]),
+);
 
 /** Of the schema for JUnit XML that the xUnit plugin of Jenkins publishes (junit-10): what an element may hold, and
  * its attributes; those with a `!` must be there. */
@@ -296,12 +148,4 @@ test.serial('a thousand tests take less than a second of a processor', async (t)
   t.regex(out, /1000 tests passed/);
   t.log(`1000 tests in ${Math.round(tookMs)} ms`);
   t.true(tookMs < 1_000, `${tookMs} ms`);
-});
-
-test('a folder without tests is wrong usage, and so is a path that is not there', async (t) => {
-  const folder = createTemporaryFolder(t);
-  const empty = await runInProcess(['test', folder]);
-  t.is(empty.code, 2);
-  t.regex(empty.err, /has no file named \*_test\.yaml or \*_test\.yml\n$/);
-  t.is((await runInProcess(['test', join(folder, 'not-there')])).code, 2);
 });

@@ -1,0 +1,104 @@
+// Tests as text that people review: what is run, and every line of the answer. In such a file `=== TITLE` begins a
+// test, `-- NAME --` a file of its folder, or of each test's before the first, and `$ WORDS` runs something. Below that stands the output, each line of an
+// error behind `! `, and `exit N` where N is not 0. A line `...` stands for any lines, and `...` in a line for any text.
+// SCENARIOS_UPDATE=1 writes the answers of now into the file: read the difference before it is committed.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ExecutionContext, TestFn } from 'ava';
+import { createTemporaryFolder } from './temporary-folder.ts';
+
+export interface Outcome {
+  readonly out: string;
+  readonly err?: string;
+  readonly code?: number;
+}
+
+/** A word `./NAME` is a path in the folder, which is `.` again in the output. */
+export type RunWords = (
+  words: readonly string[],
+  t: ExecutionContext,
+) => Outcome | Promise<Outcome>;
+
+interface Block {
+  /** `=== ...`, `-- ... --` or `$ ...`. */
+  readonly head: string;
+  readonly line: number;
+  readonly body: readonly string[];
+}
+
+const isUpdated = process.env['SCENARIOS_UPDATE'] === '1';
+const isHead = (line: string) => /^(?:=== |-- .+ --$|\$ |\$$)/.test(line);
+
+/** A test for each scenario of the file. */
+export function testScenarios(test: TestFn, file: URL, run: RunWords): void {
+  const path = fileURLToPath(file);
+  const blocks = readBlocks(readFileSync(path, 'utf8').split('\n'));
+  const answers = new Map<Block, readonly string[]>();
+  const starts = blocks.flatMap(({ head }, index) => (head.startsWith('=== ') ? [index] : []));
+  const shared = blocks.slice(0, starts[0]).filter(({ head }) => isHead(head));
+  for (const [index, start] of starts.entries()) {
+    const steps = [...shared, ...blocks.slice(start + 1, starts[index + 1])];
+    test(blocks[start]?.head.slice(4) ?? '', async (t) => {
+      const folder = createTemporaryFolder(t);
+      for (const block of steps) {
+        const { head, line, body } = block;
+        if (head.startsWith('-- ')) {
+          const name = join(folder, head.slice(3, -3));
+          mkdirSync(dirname(name), { recursive: true });
+          writeFileSync(name, body.map((each) => `${each}\n`).join(''));
+          continue;
+        }
+        const words = toWords(head.slice(2)).map((word) =>
+          word.replace(/(?<=^|=)\.(?=\/|$)/, folder),
+        );
+        const answer = toLines(await run(words, t), folder);
+        answers.set(block, matches(body, answer) ? body : answer);
+        if (answers.get(block) === body || isUpdated) t.pass();
+        else t.is(answer.join('\n'), body.join('\n'), `${path}:${line} ${head}`);
+      }
+    });
+  }
+  if (isUpdated) test.after.always(() => writeFileSync(path, toText(blocks, answers)));
+}
+
+/** What is before the first head explains the file. */
+function readBlocks(lines: readonly string[]): Block[] {
+  const heads = [0, ...lines.flatMap((line, index) => (isHead(line) && index > 0 ? [index] : []))];
+  return heads.map((from, index) => {
+    const body = lines.slice(from + 1, heads[index + 1]);
+    while (body.at(-1) === '') body.pop();
+    return { head: lines[from] ?? '', line: from + 1, body };
+  });
+}
+
+function toText(blocks: readonly Block[], answers: Map<Block, readonly string[]>): string {
+  const texts = blocks.map((block) => [block.head, ...(answers.get(block) ?? block.body)]);
+  return texts
+    .map((lines, index) => {
+      const isLast = blocks[index + 1]?.head.startsWith('=== ') ?? false;
+      return lines.map((line) => `${line}\n`).join('') + (isLast ? '\n' : '');
+    })
+    .join('');
+}
+
+/** As a shell splits them: blanks between quotes belong to a word. */
+function toWords(text: string): string[] {
+  return (text.match(/(?:'[^']*'|[^\s'])+/g) ?? []).map((word) => word.replaceAll("'", ''));
+}
+
+function toLines({ out, err = '', code = 0 }: Outcome, folder: string): string[] {
+  const split = (text: string) => text.replaceAll(folder, '.').replace(/\n*$/, '').split('\n');
+  return [
+    ...(out === '' ? [] : split(out)),
+    ...(err === '' ? [] : split(err).map((line) => `! ${line}`)),
+    ...(code === 0 ? [] : [`exit ${code}`]),
+  ];
+}
+
+function matches(expected: readonly string[], actual: readonly string[]): boolean {
+  const pattern = expected.map((line) =>
+    line === '...' ? '(?:.*\n)*?' : `${line.split('...').map(RegExp.escape).join('.*')}\n`,
+  );
+  return new RegExp(`^${pattern.join('')}$`).test(actual.map((line) => `${line}\n`).join(''));
+}
