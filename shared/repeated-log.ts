@@ -1,6 +1,7 @@
 // Keeps repeated events from flooding the log: logs the first, then at most one line per interval with the
 // number of events, and the end once. Callers choose level and text.
 import type { Clock } from './clock.ts';
+import { owned } from './owned-text.ts';
 
 export interface RepeatedLog {
   /** `text` is one sentence without a final full stop. Reports with the same key are about one matter; a
@@ -84,8 +85,8 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
   function open(wantedKey: string): Matter {
     if (matters.size >= maxKeys) makeRoom();
     const key = matters.size < maxKeys ? wantedKey : 'others';
-    const matter = matters.get(key) ?? new Matter(key);
-    matters.set(key, matter);
+    const matter = matters.get(key) ?? new Matter(owned(key));
+    matters.set(matter.key, matter);
     return matter;
   }
 
@@ -96,7 +97,7 @@ export function createRepeatedLog(deps: RepeatedLogDeps): RepeatedLog {
       const now = clock.monotonicMs();
       matter.firstMs ??= now;
       matter.times++;
-      matter.latest = text;
+      if (matter.latest !== text) matter.latest = owned(text);
       matter.unsaid++;
       if (now - matter.saidMs < intervalMs) return;
       if (again === 'when-changed' && matter.saidText === text) return;

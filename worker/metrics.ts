@@ -16,8 +16,8 @@ export interface Gauge {
 }
 
 export interface Timer {
-  /** One observation in milliseconds. */
-  observe(ms: number): void;
+  /** Of milliseconds, once or several times. */
+  observe(ms: number, times?: number): void;
 }
 
 export interface Duration {

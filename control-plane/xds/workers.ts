@@ -2,6 +2,7 @@
 // whose connection broke.
 import type { Clock } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
 import type { DiscoveryMode } from './protocol.ts';
 
@@ -213,7 +214,7 @@ class Connected implements WorkerRecord {
 
 /** A substring would keep the whole text alive, which may be megabytes. */
 function toShortCopy(text: string): string {
-  return Buffer.from(text.slice(0, maxTextLength)).toString();
+  return owned(text.slice(0, maxTextLength));
 }
 
 /** Where a worker names no instance its node id stands for it. */

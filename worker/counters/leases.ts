@@ -233,7 +233,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     hits: number,
     done: (error: AppError | undefined, sent: Hit) => void,
   ): void {
-    const sent = { ...hit, hits };
+    const sent = toSent(hit, hits);
     const settle = (error: AppError | undefined) => done(error, sent);
     store.count(new PartRequest(request, [sent], request.mode, settle));
   }
@@ -284,4 +284,14 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     }
     leases.clear();
   }
+}
+
+/** A lease keeps it. The hit of a decision also has its match, and with that texts of the request. */
+function toSent(hit: Hit, hits: number): Hit {
+  const { key, mapKey, exactHits, refund, limit, windowSeconds } = hit;
+  const { limiter, lease, unit, descriptorIndex, after } = hit;
+  return {
+    ...{ key, mapKey, hits, exactHits, refund, limit, windowSeconds },
+    ...{ limiter, lease, unit, descriptorIndex, after },
+  };
 }

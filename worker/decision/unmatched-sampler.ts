@@ -1,6 +1,7 @@
 // Counts the descriptors that no rule matches, and keeps a few as samples for people
 // (worker/unmatched.ts), since unmatched traffic passes silently. A matched descriptor costs nothing here,
 // another one an increment.
+import { owned } from '../../shared/owned-text.ts';
 import type { DomainRules, Entry } from '../../shared/rules/rule.ts';
 import type { Counter, Metrics } from '../metrics.ts';
 import type { RateLimitRequest } from './message.ts';
@@ -84,7 +85,6 @@ function toSample(domain: string, entries: readonly Entry[], atSeconds: number):
   };
 }
 
-/** Copied through bytes, because a substring keeps the whole string in memory. */
 function copy(text: string): string {
-  return Buffer.from(text.slice(0, maxLength)).toString();
+  return owned(text.slice(0, maxLength));
 }

@@ -3,6 +3,7 @@
 // samples are counted, each for several, so that a flood costs no more.
 
 import type { Clock } from '../../shared/clock.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { toMapKey } from '../counters/store.ts';
 import type { RuleHit } from '../decision/hit.ts';
@@ -139,7 +140,7 @@ export function createLimitedValues(
         metricKeyIsStatic,
         entries: entries.slice(0, maxEntries).map(cutEntry),
       };
-      sketch.insert(key, item, weight, 0, variance);
+      sketch.insert(owned(key), item, weight, 0, variance);
     }
   }
 
@@ -223,10 +224,6 @@ function cutEntry({ key, value }: Entry): Entry {
   return { key: cut(key), value: cut(value) };
 }
 
-/** Texts of a request are strings of their own; a substring would keep the whole in memory, so it is copied
- * through bytes. */
 function cut(text: string): string {
-  return text.length > maxLength
-    ? Buffer.from(`${text.slice(0, maxLength - 1)}…`).toString()
-    : text;
+  return owned(text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text);
 }

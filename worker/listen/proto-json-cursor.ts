@@ -5,18 +5,13 @@
 export class JsonError extends Error {}
 
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const controlPattern = /[^ -\uffff]/g;
+/** Longer texts are left to the engine's parser. */
+const maxShortLength = 256;
 const quoteCode = 0x22;
 const backslashCode = 0x5c;
-const escapes: Readonly<Record<string, string>> = {
-  '"': '"',
-  '\\': '\\',
-  '/': '/',
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-};
+/** What may follow a backslash, beside `u` and four digits. */
+const plainEscapes = '"\\\\/bfnrt';
 
 export class JsonCursor {
   readonly #text: string;
@@ -28,9 +23,15 @@ export class JsonCursor {
 
   /** An error at this place, or at an earlier one. */
   error(message: string, position = this.#position): JsonError {
-    const before = this.#text.slice(0, position);
-    const line = before.split('\n').length;
-    const column = position - before.lastIndexOf('\n');
+    let line = 1;
+    let lineStart = 0;
+    for (;;) {
+      const end = this.#text.indexOf('\n', lineStart);
+      if (end === -1 || end >= position) break;
+      line++;
+      lineStart = end + 1;
+    }
+    const column = position - lineStart + 1;
     return new JsonError(`(line ${line}:${column}): ${message}`);
   }
 
@@ -96,57 +97,85 @@ export class JsonCursor {
     return number;
   }
 
+  /** A short text without escapes is a part of the whole text and keeps that in memory: what lives longer than
+   * the request needs a copy (shared/owned-text.ts). */
   readString(): string {
     if (this.peek() !== '"') throw this.#unexpected();
-    const start = this.#position++;
-    let value = '';
-    for (;;) {
-      value += this.#readPlain();
-      const character = this.#text.charAt(this.#position);
-      if (character === '"') {
-        this.#position++;
+    const text = this.#text;
+    const first = this.#position + 1;
+    const end = Math.min(text.length, first + maxShortLength);
+    for (let position = first; position < end; position++) {
+      const code = text.charCodeAt(position);
+      if (code === quoteCode) {
+        this.#position = position + 1;
+        return text.slice(first, position);
+      }
+      if (code === backslashCode || code < 0x20) break;
+    }
+    return this.#parseString(first);
+  }
+
+  /** A string that is long, has escapes, or is invalid. The engine's parser takes a fraction of the time that a
+   * loop takes. */
+  #parseString(first: number): string {
+    const end = this.#findQuote(first);
+    if (end !== -1) {
+      const value = parseString(this.#text.slice(first - 1, end + 1));
+      if (value !== undefined) {
+        this.#position = end + 1;
         return value;
       }
-      if (character === '') throw this.error('string without an end', start);
-      if (character !== '\\') throw this.error('control character in a string');
-      value += this.#readEscape();
+    }
+    controlPattern.lastIndex = first;
+    const control = controlPattern.exec(this.#text)?.index ?? this.#text.length;
+    const isControl = control < (end === -1 ? this.#text.length : end);
+    this.#checkEscapes(first, isControl || end === -1 ? control : end);
+    throw isControl
+      ? this.error('control character in a string', control)
+      : this.error('string without an end', first - 1);
+  }
+
+  /** The first quote that no backslash stands for; -1 without one. */
+  #findQuote(first: number): number {
+    const text = this.#text;
+    for (let at = text.indexOf('"', first); at !== -1; at = text.indexOf('"', at + 1)) {
+      let before = at;
+      while (before > first && text.charCodeAt(before - 1) === backslashCode) before--;
+      if ((at - before) % 2 === 0) return at;
+    }
+    return -1;
+  }
+
+  /** Throws at the first escape that is invalid. */
+  #checkEscapes(start: number, end: number): void {
+    const text = this.#text;
+    for (let at = text.indexOf('\\', start); at !== -1 && at < end; ) {
+      const unit = this.#checkEscape(at);
+      let next = at + (unit === undefined ? 2 : 6);
+      if (unit !== undefined && unit >= 0xd800 && unit <= 0xdfff) {
+        const second = text.charAt(next) === '\\' ? this.#checkCodeUnit(next) : 0;
+        if (unit > 0xdbff || second < 0xdc00 || second > 0xdfff) {
+          throw this.error('half a surrogate pair in a string', at);
+        }
+        next += 6;
+      }
+      at = text.indexOf('\\', next);
     }
   }
 
-  /** Up to the end of the string, an escape, or an invalid character. */
-  #readPlain(): string {
-    const start = this.#position;
-    let position = start;
-    for (; position < this.#text.length; position++) {
-      const code = this.#text.charCodeAt(position);
-      if (code === quoteCode || code === backslashCode || code < 0x20) break;
+  /** The code unit of an escape that has one. */
+  #checkEscape(at: number): number | undefined {
+    const letter = this.#text.charAt(at + 1);
+    if (letter === 'u') return this.#checkCodeUnit(at);
+    if (letter === '' || !plainEscapes.includes(letter)) {
+      throw this.error('invalid escape in a string', at);
     }
-    this.#position = position;
-    return this.#text.slice(start, position);
+    return undefined;
   }
 
-  #readEscape(): string {
-    const start = this.#position;
-    const letter = this.#text.charAt(start + 1);
-    if (letter !== 'u') {
-      const escaped = Object.hasOwn(escapes, letter) ? escapes[letter] : undefined;
-      if (escaped === undefined) throw this.error('invalid escape in a string');
-      this.#position += 2;
-      return escaped;
-    }
-    const unit = this.#readCodeUnit();
-    if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
-    const second = this.#text.charAt(this.#position) === '\\' ? this.#readCodeUnit() : 0;
-    if (unit > 0xdbff || second < 0xdc00 || second > 0xdfff) {
-      throw this.error('half a surrogate pair in a string', start);
-    }
-    return String.fromCharCode(unit, second);
-  }
-
-  #readCodeUnit(): number {
-    const sequence = this.#text.slice(this.#position, this.#position + 6);
-    if (!/^\\u[\da-fA-F]{4}$/.test(sequence)) throw this.error('invalid escape in a string');
-    this.#position += 6;
+  #checkCodeUnit(at: number): number {
+    const sequence = this.#text.slice(at, at + 6);
+    if (!/^\\u[\da-fA-F]{4}$/.test(sequence)) throw this.error('invalid escape in a string', at);
     return Number.parseInt(sequence.slice(2), 16);
   }
 
@@ -170,5 +199,15 @@ export class JsonCursor {
     if (found === '') return this.error(`unexpected end${instead}`);
     const token = /^[\w.+-]{1,20}|^./su.exec(this.#text.slice(this.#position, this.#position + 21));
     return this.error(`unexpected token ${JSON.stringify(token?.[0] ?? found)}${instead}`);
+  }
+}
+
+/** A JSON string with its quotes; undefined where it is invalid. */
+function parseString(json: string): string | undefined {
+  try {
+    const value: string = JSON.parse(json);
+    return value.isWellFormed() ? value : undefined;
+  } catch {
+    return undefined;
   }
 }

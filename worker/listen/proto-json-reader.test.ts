@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { cpuMs } from '../../test/support/cpu-time.ts';
 import { hashed } from '../../test/support/hashed-entries.ts';
 import { parseJsonRequest } from './proto-json-reader.ts';
 
@@ -319,6 +320,23 @@ test('damaged text is never read as something that JSON.parse refuses, and never
     { numRuns: 1000 },
   );
   t.pass();
+});
+
+test('escapes cost little more than the characters that they stand for', (t) => {
+  t.timeout(20_000);
+  const parseFor = (value: string) => {
+    const body = Buffer.from(`{"domain": "${value}"}`);
+    const startMs = cpuMs();
+    for (let times = 0; times < 20; times++) parseJsonRequest(body);
+    return cpuMs() - startMs;
+  };
+  const long = 500_000;
+  const plain = parseFor('a'.repeat(long));
+  for (const form of ['\\n', '\\u0041', '\\ud83d\\ude00', '\\\\']) {
+    const escapes = form.repeat(long / form.length);
+    t.true(parseFor(escapes) < 3 * plain + 20, form);
+    t.true(parseFor(`${escapes}\\x`) < 10 * plain + 20, `${form}, and an invalid one`);
+  }
 });
 
 test('a number of a million digits is refused at once, whatever they are', (t) => {

@@ -2,7 +2,7 @@
 // milliseconds: they are counted, not listed, so a missing receiver costs no memory.
 
 export interface ObservationBuffer {
-  observe(ms: number): void;
+  observe(ms: number, times?: number): void;
   /** Each value with how often it was observed. */
   entries(): Iterable<readonly [ms: number, count: number]>;
   /** How many observations were dropped because of too many distinct values. */
@@ -19,12 +19,12 @@ export function createObservationBuffer(): ObservationBuffer {
   const others = new Map<number, number>();
   let dropped = 0;
   return {
-    observe(ms) {
+    observe(ms, times = 1) {
       const count = small[ms];
-      if (count !== undefined) small[ms] = count + 1;
+      if (count !== undefined) small[ms] = count + times;
       else if (others.size < maxDistinct || others.has(ms)) {
-        others.set(ms, (others.get(ms) ?? 0) + 1);
-      } else dropped++;
+        others.set(ms, (others.get(ms) ?? 0) + times);
+      } else dropped += times;
     },
     *entries() {
       for (const [ms, count] of small.entries()) {

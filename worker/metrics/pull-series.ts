@@ -127,11 +127,11 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     if (target === undefined) return () => {};
     const { family, labels, scale, observer, ttlMs } = target;
     const known = family.series.get(labels);
-    if (known instanceof TimedSeries) return (ms) => known.observe(ms * scale);
+    if (known instanceof TimedSeries) return (ms, times) => known.observe(ms * scale, times);
     const create = () => createTimerSeries(observer, () => clock.monotonicMs());
     const timed = new TimedSeries(labels, create, ttlMs);
     family.series.add(timed);
-    return (ms) => timed.observe(ms * scale);
+    return (ms, times) => timed.observe(ms * scale, times);
   });
 
   return {

@@ -2,11 +2,12 @@
 // lists.
 import { decisionDurationBounds as durationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { Counter, Duration, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
 import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
 
-/** Takes each observation of one timer, in milliseconds. */
-export type TimerListener = (ms: number) => void;
+/** Takes the observations of one timer, in milliseconds. */
+export type TimerListener = (ms: number, times: number) => void;
 
 export interface MetricsRegistry extends Metrics {
   readonly decisionDuration: Histogram;
@@ -182,7 +183,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let stats = ruleStats.get(metricKey);
       if (stats === undefined) {
         if (!isStatic && !admitRuntimeName(metricKey)) return folded;
-        stats = cellsOf(metricKey, isStatic);
+        stats = cellsOf(isStatic ? metricKey : owned(metricKey), isStatic);
       }
       return stats;
     },
@@ -190,8 +191,9 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       let cell = unknownDomains.get(domain);
       if (cell === undefined) {
         if (!admitRuntimeName(domain)) return counter(`${ruleRoot}._folded_.domain_not_found`);
-        cell = counter(`${ruleRoot}.${domain}.domain_not_found`, { domain });
-        unknownDomains.set(domain, cell);
+        const kept = owned(domain);
+        cell = counter(owned(`${ruleRoot}.${kept}.domain_not_found`), { domain: kept });
+        unknownDomains.set(kept, cell);
       }
       return cell;
     },
@@ -262,8 +264,8 @@ class TimerCell implements Timer {
   constructor(listeners: TimerListener[]) {
     this.listeners = listeners;
   }
-  observe(ms: number): void {
-    for (const listener of this.listeners) listener(ms);
+  observe(ms: number, times = 1): void {
+    for (const listener of this.listeners) listener(ms, times);
   }
 }
 
@@ -279,13 +281,13 @@ export class Histogram implements Duration {
     this.#bounds = Float64Array.of(...buckets, Number.POSITIVE_INFINITY);
     this.#counts = new Float64Array(this.#bounds.length);
   }
-  observe(value: number): void {
+  observe(value: number, times = 1): void {
     const bounds = this.#bounds;
     const counts = this.#counts;
     let index = 0;
     while (value > (bounds[index] ?? value)) index++;
-    counts[index] = (counts[index] ?? 0) + 1;
-    this.#sum += value;
+    counts[index] = (counts[index] ?? 0) + times;
+    this.#sum += value * times;
   }
   get count(): number {
     return this.#counts.reduce((total, count) => total + count, 0);

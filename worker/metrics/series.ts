@@ -96,8 +96,8 @@ export class TimedSeries implements ObservedSeries {
   get kind() {
     return 'timer' as const;
   }
-  observe(value: number): void {
-    this.#timer.observe(value);
+  observe(value: number, times: number): void {
+    this.#timer.observe(value, times);
   }
   read(nowMs: number): TimerSeries | undefined {
     const { count } = this.#timer;

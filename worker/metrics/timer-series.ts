@@ -4,7 +4,7 @@ import { createObservationBuffer } from './observation-buffer.ts';
 import { Histogram } from './registry.ts';
 
 export interface TimerSeries {
-  observe(value: number): void;
+  observe(value: number, times?: number): void;
   readonly count: number;
   readonly sum: number;
   /** Samples beside sum and count: their label, and the value. */
@@ -45,11 +45,11 @@ function createSummary(
   }
 
   return {
-    observe(value) {
+    observe(value, times = 1) {
       moveOn();
-      windows[current % ageBuckets]?.observe(value);
-      sum += value;
-      count++;
+      windows[current % ageBuckets]?.observe(value, times);
+      sum += value * times;
+      count += times;
     },
     get count() {
       return count;

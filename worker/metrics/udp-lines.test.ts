@@ -131,6 +131,7 @@ test.serial('closing while the socket opens leaves none behind', async (t) => {
   }
   const lines = createUdpLines({ ...deps, onLost: noEvent, onBack: noEvent, onDropped: noEvent });
   await eventually('the end of the socket', () => closed.length === 1);
+  t.false(lines.ready);
 });
 
 test('a name that does not resolve is tried again', async (t) => {

@@ -107,17 +107,22 @@ test('the bound on names made of requests is one of the whole, and names of rule
   t.is(log.lines.length, 1);
 });
 
-test('each observation of a timer reaches the outputs once', (t) => {
+test('each observation of a timer reaches the outputs once, equal ones together', (t) => {
   const { primary, addProcess } = setUp();
-  const observed: number[] = [];
-  primary.listenToTimers(() => (ms) => observed.push(ms));
+  const observed: [ms: number, times: number][] = [];
+  primary.listenToTimers(() => (ms, times) => observed.push([ms, times]));
   const [one, other] = [addProcess(), addProcess()];
   for (const ms of [1, 1, 2.5]) one.metrics.timer('t').observe(ms);
   one.report();
   one.metrics.timer('t').observe(7);
   other.metrics.timer('t').observe(2_000);
   for (const process of [one, other]) process.report();
-  t.deepEqual(observed, [1, 1, 2.5, 7, 2_000]);
+  t.deepEqual(observed, [
+    [1, 2],
+    [2.5, 1],
+    [7, 1],
+    [2_000, 1],
+  ]);
 });
 
 test('amounts add up, of times and delays the worst counts, and both end with their process', (t) => {

@@ -58,8 +58,7 @@ export function createStatisticsMerge(registry: MetricsRegistry): StatisticsMerg
           for (const { name, observations } of report.timers) {
             const timer = registry.timer(name);
             for (let index = 0; index < observations.length; index += 2) {
-              const ms = observations[index] ?? 0;
-              for (let left = observations[index + 1] ?? 0; left > 0; left--) timer.observe(ms);
+              timer.observe(observations[index] ?? 0, observations[index + 1] ?? 0);
             }
           }
         },

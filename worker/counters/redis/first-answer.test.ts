@@ -4,6 +4,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { findFirstAnswer } from './first-answer.ts';
 
 function setUp(...servers: string[]) {
+  const stopping = new AbortController();
   const clock = createManualClock();
   const asked: string[] = [];
   const signals: AbortSignal[] = [];
@@ -21,14 +22,14 @@ function setUp(...servers: string[]) {
       show: (server) => `server ${server}`,
       clock,
     },
-    new AbortController().signal,
+    stopping.signal,
   );
   const answer = (server: string, text: string) => calls.get(server)?.resolve(text);
   const fail = async (server: string, reason: string) => {
     calls.get(server)?.reject(new Error(reason));
     await turn();
   };
-  return { found, clock, asked, signals, answer, fail };
+  return { found, clock, asked, signals, answer, fail, stopping };
 }
 
 test('a server that answers in time is the only one that is asked', async (t) => {
@@ -51,6 +52,27 @@ test('a slow server is waited for while the next is asked as well', async (t) =>
   t.deepEqual(asked, ['a', 'b', 'c']);
   answer('a', 'late');
   t.deepEqual(await found, { server: 'a', answer: 'late' });
+});
+
+test('servers that are given up because another has answered do not lead to further ones', async (t) => {
+  const { found, clock, asked, answer, fail } = setUp('a', 'b', 'c', 'd');
+  clock.advance(250);
+  answer('a', 'yes');
+  await found;
+  await fail('b', 'given up');
+  clock.advance(1_000);
+  t.deepEqual(asked, ['a', 'b']);
+  t.is(clock.pending, 0);
+});
+
+test('no further server is asked once the caller has gone', async (t) => {
+  const { found, clock, asked, fail, stopping } = setUp('a', 'b', 'c');
+  const refused = t.throwsAsync(found, { message: 'server a: gone' });
+  stopping.abort();
+  await fail('a', 'gone');
+  await refused;
+  t.deepEqual(asked, ['a']);
+  t.is(clock.pending, 0);
 });
 
 test('after a failure the next is asked at once, and has its full time', async (t) => {

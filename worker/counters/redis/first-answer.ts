@@ -44,9 +44,16 @@ export function findFirstAnswer<Server, Answer>(
           resolve({ server, answer });
         },
         (error: unknown) => {
+          // Those that were given up fail as well.
+          if (settled.signal.aborted) return;
           failures.push(`${show(server)}: ${errorText(error)}`);
-          if (failures.length < servers.length) askNext();
-          else reject(new Error(failures.join('; ')));
+          if (failures.length < servers.length && !signal.aborted) {
+            askNext();
+            return;
+          }
+          cancelNext?.();
+          settled.abort();
+          reject(new Error(failures.join('; ')));
         },
       );
     };

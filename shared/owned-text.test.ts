@@ -1,0 +1,35 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import test from 'ava';
+import { owned } from './owned-text.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const count = 200;
+const bodyLength = 100_000;
+
+/** The characters that stay in memory with what is kept of so many large texts. */
+function heldBy(keep: (part: string) => string): number {
+  const kept = new Map<string, number>();
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  for (let index = 0; index < count; index++) {
+    const body = Buffer.alloc(bodyLength, `a value of the body ${index} `).toString('latin1');
+    kept.set(keep(body.slice(0, 40)), index);
+  }
+  collectGarbage();
+  const held = process.memoryUsage().heapUsed - before;
+  return kept.size === count ? held : Number.NaN;
+}
+
+test.serial('a part of a text that is owned, and one joined from parts, keep nothing else', (t) => {
+  t.true(heldBy((part) => part) > (count * bodyLength) / 2, 'the engine keeps the whole text');
+  t.true(heldBy((part) => `key_${part}_end`) > (count * bodyLength) / 2, 'also in joined texts');
+  t.true(heldBy(owned) < (count * bodyLength) / 10);
+  t.true(heldBy((part) => owned(`key_${part}_€`)) < (count * bodyLength) / 10);
+});
+
+test('every text is the same when it is owned', (t) => {
+  for (const text of ['', 'a', 'ä€😀', '\ud800', 'x'.repeat(100)]) t.is(owned(text), text);
+});
