@@ -1,0 +1,134 @@
+// Texts of requests are kept in many places, each bounded by their number: what one of them keeps in memory must be
+// the text alone. A worker whose heap is small is flooded with large bodies, each with another short text.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, credentials } from '@grpc/grpc-js';
+import test, { type ExecutionContext } from 'ava';
+import { loadProtos } from '../../../shared/wire/protos.ts';
+import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/worker-process.ts';
+
+/** Of V8, for what lives long: a worker at rest needs half of it. */
+const heapMiB = 64;
+/** As much as a request may have, in all requests of a place together more than the heap. */
+const bodyBytes = 500_000;
+const requests = 150;
+const atOnce = 8;
+
+const rules = `domain: d
+descriptors:
+  - {key: counted, rate_limit: {unit: day, requests_per_unit: 1000}}
+  - {key: sliding, rate_limit: {unit: day, requests_per_unit: 1000, algorithm: sliding_window}}
+  - {key: bucket, rate_limit: {unit: day, requests_per_unit: 1000, algorithm: token_bucket}}
+  - {key: leased, rate_limit: {unit: day, requests_per_unit: 1000, lease: {share: 50%, for: 10s}}}
+  - {key: limited, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: named, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 1000}}
+  - {key: named and limited, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 0}}
+`;
+
+/** By what keeps a text; each has the text where it is kept. */
+const places: Readonly<Record<string, (text: string) => unknown>> = {
+  ...Object.fromEntries(
+    ['counted', 'sliding', 'bucket', 'leased', 'limited', 'named', 'named and limited'].map(
+      (key) => [key, (value) => ({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] })],
+    ),
+  ),
+  'a domain without rules': (text) => ({
+    domain: text,
+    descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
+  }),
+  'a key without a rule': (text) => ({
+    domain: 'd',
+    descriptors: [{ entries: [{ key: text, value: text }] }],
+  }),
+  'a limit in the request': (value) => ({
+    domain: 'd',
+    descriptors: [
+      { entries: [{ key: 'own', value }], limit: { requests_per_unit: 1000, unit: 'DAY' } },
+    ],
+  }),
+};
+
+const { ShouldRateLimit: method } = loadProtos().rateLimitService;
+
+/** A request with a field that nobody knows. */
+function toLargeMessage(request: unknown): Buffer {
+  const message = method?.requestSerialize(request as never) ?? Buffer.alloc(0);
+  const length = bodyBytes - message.length;
+  const head = [0xfa, 0x01, (length & 127) | 128, ((length >> 7) & 127) | 128, length >> 14];
+  return Buffer.concat([message, Buffer.from(head), Buffer.alloc(length, 'x')]);
+}
+
+function toLargeJson(request: unknown): string {
+  return JSON.stringify(request).padEnd(bodyBytes);
+}
+
+async function flood(ask: (request: unknown) => Promise<void>, port: string): Promise<void> {
+  for (const [place, toRequest] of Object.entries(places)) {
+    let next = 0;
+    const askOn = async () => {
+      while (next < requests) {
+        const request = toRequest(`a text by ${port} for ${place}, number ${next++}`);
+        await ask(request).catch((cause: unknown) => {
+          throw new Error(`${port}, ${place}, ${next} requests`, { cause });
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, askOn));
+  }
+}
+
+function createCaller(t: ExecutionContext, port: number) {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  t.teardown(() => client.close());
+  return (request: unknown) =>
+    new Promise<void>((resolve, reject) => {
+      client.makeUnaryRequest(
+        method?.path ?? '',
+        (bytes: Buffer) => bytes,
+        (bytes) => bytes,
+        toLargeMessage(request),
+        { deadline: Date.now() + 60_000 },
+        (error) => (error === null ? resolve() : reject(error)),
+      );
+    });
+}
+
+test('no place that keeps a text of a request keeps the request, by either port', async (t) => {
+  t.timeout(400_000);
+  const folder = mkdtempSync(join(tmpdir(), 'ratelane-'));
+  writeFileSync(join(folder, 'rules.yaml'), rules);
+  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder] });
+  await controlPlane.start();
+  const worker = await startWorkerProcess(t, {
+    program: [process.execPath, `--max-old-space-size=${heapMiB}`, ...workerNodeFlags, mainFile],
+    env: {
+      BACKEND_TYPE: 'memory',
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_URL: controlPlane.xdsAddress,
+      LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+      RECORD_DECISIONS: join(folder, 'decisions.jsonl'),
+      RECORD_DECISIONS_RATE: '1',
+    },
+  });
+  const postJson = async (request: unknown) => {
+    const body = toLargeJson(request);
+    const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+      method: 'POST',
+      body,
+    });
+    const text = await answer.text();
+    if (answer.status !== 200 && answer.status !== 429) throw new Error(text);
+  };
+  await eventually('rules', async () => (await worker.page('/rlconfig')).includes('d.counted'));
+  await flood(createCaller(t, worker.ports.grpc), 'gRPC');
+  await flood(postJson, '/json');
+  const stats = await worker.page('/stats');
+  t.regex(stats, /localcache\.entryCount: [1-9]/);
+  t.is(worker.ended(), undefined);
+  t.true((await worker.page('/unmatched')).includes('a key without a rule'));
+  // What the control plane is told of limited values, too.
+  t.is((await fetch(`${controlPlane.adminUrl}/healthcheck`)).status, 200);
+});
