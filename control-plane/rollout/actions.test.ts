@@ -3,7 +3,6 @@ import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
-import { verdictOf } from '../record/record.ts';
 
 const outcomeOf = (fleet: SimulatedFleet) => fleet.readRecord()?.rollout?.outcome;
 const revisionWith = (number: number, limits: number) => ({
@@ -19,24 +18,6 @@ const act = (
   ...args: Parameters<SimulatedFleet['plane']['rollout']['act']>
 ) => fleet.plane.rollout.act(...args);
 
-test('a change that comes during a rollout waits for its end, unless it supersedes', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  fleet.store.publish(revisionOf(3));
-  await fleet.pass(5);
-  t.is(fleet.having(3).length, 0);
-  fleet.store.publish(revisionOf(4, 'x\n\nRollout: supersede'));
-  await fleet.pass(5);
-  t.deepEqual([fleet.having(2).length, fleet.having(4).length], [0, 2]);
-  t.is(
-    verdictOf(fleet.readRecord() ?? fleet.plane.keeper.record, revisionOf(2).id, '')?.reason,
-    'revision 000000000000 has taken its place',
-  );
-  await fleet.pass(80);
-  t.is(fleet.having(4).length, 20);
-});
-
 test('a revision that waits comes after the end of the rollout before it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
@@ -47,25 +28,6 @@ test('a revision that waits comes after the end of the rollout before it', async
   t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(2).id);
   await fleet.pass(70);
   t.is(fleet.having(3).length, 20);
-});
-
-test('a pause holds a rollout where it is, over restarts, and resuming goes on', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  t.is(await act(fleet, 'resume', '', 'ops'), 'the rollout is not paused');
-  t.is(await act(fleet, 'pause', 'lunch', 'ops'), undefined);
-  t.is(await act(fleet, 'pause', 'lunch', 'ops'), 'the rollout is paused already');
-  const having = fleet.having(2);
-  await fleet.stopPlane('a');
-  await fleet.startPlane('a');
-  for (const worker of fleet.workers) fleet.connect(worker, 'a');
-  await fleet.pass(100);
-  t.deepEqual(fleet.having(2), having);
-  t.like(fleet.plane.rollout.state(), { phase: 'paused', text: 'lunch' });
-  t.is(await act(fleet, 'resume', '', 'ops'), undefined);
-  await fleet.pass(80);
-  t.is(fleet.having(2).length, 20);
 });
 
 test('a revision that is undone before its rollout has begun reaches nobody', async (t) => {
@@ -100,7 +62,7 @@ test('a revision that is undone while the record cannot be written leaves the wo
   t.is(fleet.plane.rollout.state(), undefined);
 });
 
-test('aborted while the record cannot be written: who wants it is told that the workers go back all the same', async (t) => {
+test('a rollout that is aborted while the record cannot be written stays so over a restart, and that is on record then', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
@@ -110,16 +72,7 @@ test('aborted while the record cannot be written: who wants it is told that the 
     /cannot be written \(no route to it\); the workers of this control plane go back all the same$/,
   );
   await fleet.pass(1);
-  t.is(fleet.having(2).length, 0);
-});
-
-test('a rollout that is aborted while the record cannot be written stays so over a restart, and that is on record then', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  fleet.text.mode = 'away';
-  await act(fleet, 'abort', 'wrong file', 'ops');
-  await fleet.pass(3);
+  t.is(fleet.having(2).length, 0, 'it is at once here');
   for (const restart of ['away', 'fine'] as const) {
     fleet.text.mode = restart;
     fleet.killPlane('a');
@@ -129,16 +82,6 @@ test('a rollout that is aborted while the record cannot be written stays so over
     t.is(fleet.having(2).length, 0, restart);
   }
   t.like(fleet.readRecord()?.rollout, { outcome: 'taken_back', reason: 'wrong file' });
-});
-
-test('promoted: everybody gets it now', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  t.is(await act(fleet, 'promote', 'seen', 'ops'), undefined);
-  await fleet.pass(1);
-  t.is(fleet.having(2).length, 20);
-  t.is(await act(fleet, 'promote', 'seen', 'ops'), 'no rollout is under way');
 });
 
 test('aborted: nobody has it any more, and why and by whom is on record', async (t) => {
@@ -217,20 +160,6 @@ test('an action that cannot be written is told to the one who asked for it', asy
   t.regex(fleet.plane.rollout.memory().trouble ?? '', /cannot be/);
 });
 
-test('an abort is at once here, also where it cannot be written', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  fleet.text.mode = 'away';
-  await act(fleet, 'abort', 'wrong', 'ops');
-  await fleet.pass(2);
-  t.is(fleet.having(2).length, 0);
-  fleet.text.mode = 'fine';
-  await fleet.pass(5);
-  t.is(outcomeOf(fleet), 'taken_back');
-  t.like(fleet.readRecord()?.verdicts[0], { reason: 'wrong', by: 'ops' });
-});
-
 test('a revision that is held back comes through when somebody approves it, in steps', async (t) => {
   const fleet = await startSimulatedFleet(t);
   const { rollout } = fleet.plane;
@@ -287,23 +216,6 @@ test('a removal that was approved once is held back when it comes again', async 
   await fleet.pass(2);
   t.is(fleet.having(3).length, 20);
   t.true(fleet.plane.cache.state().newest?.isHeldBack);
-});
-
-test('where no share can be made it waits for an approval, which says so', async (t) => {
-  const fleet = await startSimulatedFleet(t, { workers: 1 });
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(40);
-  t.is(fleet.having(2).length, 0);
-  t.is(fleet.plane.rollout.state()?.phase, 'indivisible');
-  t.is(
-    fleet.log.lines.filter(
-      (line) => line.startsWith('warning') && line.includes('no share of the workers'),
-    ).length,
-    1,
-  );
-  t.is(await fleet.plane.rollout.approve(revisionOf(2).id, 'it is a test', 'ops'), undefined);
-  await fleet.pass(1);
-  t.is(fleet.having(2).length, 1);
 });
 
 test('without a rollout there is none, and everybody gets a revision at once', async (t) => {

@@ -223,227 +223,96 @@ const events: Readonly<Record<string, (harness: Harness) => void>> = {
   'd is followed': ({ cache }) => void cache.followTrial(revisionOf('d')),
   'x is followed': ({ cache }) => void cache.followTrial(revisionOf('x')),
 };
-/** For each state and each event: what the nodes are told, and what becomes of the revisions. */
-const expected: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'a in force': {
-    'the content of a comes as a2': 'nobody; a2 in force',
+type Outcomes = Readonly<Record<string, string>>;
+
+/** What the nodes are told, and what becomes of the revisions, by event: while nothing is on trial. `newest` is what is
+ * said of one that is not in force. */
+function idle(has: string, newest = ''): Outcomes {
+  const asBefore = `nobody; ${has} in force${newest}`;
+  return {
+    'the content of a comes as a2': `${has === 'a' ? 'nobody' : 'canary a, other a'}; a2 in force`,
     'the content of b comes as b2': 'nobody; a in force, b2 on trial',
-    'c comes': 'nobody; a in force, c on trial',
+    'c comes': `nobody; ${has} in force, c on trial`,
     'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
+    'c comes, and supersedes': `nobody; ${has} in force, c2 on trial`,
     'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, old on trial',
-    'x comes': 'nobody; a in force, x2 refused',
-    'z comes': 'nobody; a in force, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, z2 on trial',
-    'z is approved': 'nobody; a in force',
-    'the trial comes through': 'nobody; a in force',
-    'the trial is taken back': 'nobody; a in force',
-    'some get it': 'nobody; a in force',
-    'nobody gets it any more': 'nobody; a in force',
-    'all get it': 'nobody; a in force',
-    'd is followed': 'nobody; a in force, d on trial',
-    'x is followed': 'nobody; a in force',
-  },
-  'b on trial with nobody': {
-    'the content of a comes as a2': 'nobody; a2 in force',
+    'old content comes, in steps': `nobody; ${has} in force, old on trial`,
+    'x comes': `nobody; ${has} in force, x2 refused`,
+    'z comes': `nobody; ${has} in force, z2 held back`,
+    'z comes, as agreed': `nobody; ${has} in force, z2 on trial`,
+    'z is approved': asBefore,
+    'the trial comes through': asBefore,
+    'the trial is taken back': asBefore,
+    'some get it': asBefore,
+    'nobody gets it any more': asBefore,
+    'all get it': asBefore,
+    'd is followed': `nobody; ${has} in force, d on trial${newest}`,
+    'x is followed': asBefore,
+  };
+}
+
+/** While the canary has b on trial. */
+function trying(newest = ''): Outcomes {
+  const asBefore = `a in force, b on trial${newest}`;
+  return {
+    ...idle('a'),
+    'the content of a comes as a2': 'canary a; a2 in force',
     'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
     'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
+    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
     'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
     'x comes': 'nobody; a in force, b on trial, x2 refused',
     'z comes': 'nobody; a in force, b on trial, z2 held back',
     'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
-    'z is approved': 'nobody; a in force, b on trial',
+    'z is approved': `nobody; ${asBefore}`,
+    'the trial comes through': `other b; b in force${newest}`,
+    'the trial is taken back': `canary a; a in force${newest || ', b refused'}`,
+    'some get it': `nobody; ${asBefore}`,
+    'nobody gets it any more': `canary a; ${asBefore}`,
+    'all get it': `other b; ${asBefore}`,
+    'd is followed': `canary a; a in force, d on trial${newest || ', b waits'}`,
+    'x is followed': `nobody; ${asBefore}`,
+  };
+}
+
+const expected: Readonly<Record<string, Outcomes>> = {
+  'a in force': idle('a'),
+  'b on trial with nobody': {
+    ...trying(),
+    'the content of a comes as a2': 'nobody; a2 in force',
+    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
     'the trial comes through': 'canary b, other b; b in force',
     'the trial is taken back': 'nobody; a in force, b refused',
     'some get it': 'canary b; a in force, b on trial',
     'nobody gets it any more': 'nobody; a in force, b on trial',
     'all get it': 'canary b, other b; a in force, b on trial',
     'd is followed': 'nobody; a in force, d on trial, b waits',
-    'x is followed': 'nobody; a in force, b on trial',
   },
-  'b on trial with some': {
-    'the content of a comes as a2': 'canary a; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
-    'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
-    'x comes': 'nobody; a in force, b on trial, x2 refused',
-    'z comes': 'nobody; a in force, b on trial, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
-    'z is approved': 'nobody; a in force, b on trial',
-    'the trial comes through': 'other b; b in force',
-    'the trial is taken back': 'canary a; a in force, b refused',
-    'some get it': 'nobody; a in force, b on trial',
-    'nobody gets it any more': 'canary a; a in force, b on trial',
-    'all get it': 'other b; a in force, b on trial',
-    'd is followed': 'canary a; a in force, d on trial, b waits',
-    'x is followed': 'nobody; a in force, b on trial',
-  },
+  'b on trial with some': trying(),
   'b on trial, c waits': {
-    'the content of a comes as a2': 'canary a; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
-    'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
-    'x comes': 'nobody; a in force, b on trial, x2 refused',
-    'z comes': 'nobody; a in force, b on trial, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
-    'z is approved': 'nobody; a in force, b on trial, c waits',
+    ...trying(', c waits'),
     'the trial comes through': 'other b; b in force, c on trial',
     'the trial is taken back': 'canary a; a in force, c on trial',
-    'some get it': 'nobody; a in force, b on trial, c waits',
-    'nobody gets it any more': 'canary a; a in force, b on trial, c waits',
-    'all get it': 'other b; a in force, b on trial, c waits',
-    'd is followed': 'canary a; a in force, d on trial, c waits',
-    'x is followed': 'nobody; a in force, b on trial, c waits',
   },
   'b on trial, its content waits as b2': {
-    'the content of a comes as a2': 'canary a; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
-    'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
-    'x comes': 'nobody; a in force, b on trial, x2 refused',
-    'z comes': 'nobody; a in force, b on trial, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
-    'z is approved': 'nobody; a in force, b on trial, b2 waits',
+    ...trying(', b2 waits'),
     'the trial comes through': 'other b; b2 in force',
     'the trial is taken back': 'canary a; a in force, b2 refused',
-    'some get it': 'nobody; a in force, b on trial, b2 waits',
-    'nobody gets it any more': 'canary a; a in force, b on trial, b2 waits',
-    'all get it': 'other b; a in force, b on trial, b2 waits',
-    'd is followed': 'canary a; a in force, d on trial, b2 waits',
-    'x is followed': 'nobody; a in force, b on trial, b2 waits',
   },
-  'b on trial, x invalid': {
-    'the content of a comes as a2': 'canary a; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
-    'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
-    'x comes': 'nobody; a in force, b on trial, x2 refused',
-    'z comes': 'nobody; a in force, b on trial, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
-    'z is approved': 'nobody; a in force, b on trial, x refused',
-    'the trial comes through': 'other b; b in force, x refused',
-    'the trial is taken back': 'canary a; a in force, x refused',
-    'some get it': 'nobody; a in force, b on trial, x refused',
-    'nobody gets it any more': 'canary a; a in force, b on trial, x refused',
-    'all get it': 'other b; a in force, b on trial, x refused',
-    'd is followed': 'canary a; a in force, d on trial, x refused',
-    'x is followed': 'nobody; a in force, b on trial, x refused',
-  },
+  'b on trial, x invalid': trying(', x refused'),
   'b on trial, z held back': {
-    'the content of a comes as a2': 'canary a; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b on trial, b2 waits',
-    'c comes': 'nobody; a in force, b on trial, c waits',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'canary a; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, b on trial, old waits',
-    'x comes': 'nobody; a in force, b on trial, x2 refused',
-    'z comes': 'nobody; a in force, b on trial, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, b on trial, z2 waits',
+    ...trying(', z held back'),
     'z is approved': 'nobody; a in force, b on trial, z waits',
-    'the trial comes through': 'other b; b in force, z held back',
-    'the trial is taken back': 'canary a; a in force, z held back',
-    'some get it': 'nobody; a in force, b on trial, z held back',
-    'nobody gets it any more': 'canary a; a in force, b on trial, z held back',
-    'all get it': 'other b; a in force, b on trial, z held back',
-    'd is followed': 'canary a; a in force, d on trial, z held back',
-    'x is followed': 'nobody; a in force, b on trial, z held back',
   },
   'b taken back': {
-    'the content of a comes as a2': 'nobody; a2 in force',
+    ...idle('a', ', b refused'),
     'the content of b comes as b2': 'nobody; a in force, b2 refused',
-    'c comes': 'nobody; a in force, c on trial',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, old on trial',
-    'x comes': 'nobody; a in force, x2 refused',
-    'z comes': 'nobody; a in force, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, z2 on trial',
-    'z is approved': 'nobody; a in force, b refused',
-    'the trial comes through': 'nobody; a in force, b refused',
-    'the trial is taken back': 'nobody; a in force, b refused',
-    'some get it': 'nobody; a in force, b refused',
-    'nobody gets it any more': 'nobody; a in force, b refused',
-    'all get it': 'nobody; a in force, b refused',
-    'd is followed': 'nobody; a in force, d on trial, b refused',
-    'x is followed': 'nobody; a in force, b refused',
   },
-  'b in force': {
-    'the content of a comes as a2': 'canary a, other a; a2 in force',
-    'the content of b comes as b2': 'nobody; b2 in force',
-    'c comes': 'nobody; b in force, c on trial',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; b in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; b in force, old on trial',
-    'x comes': 'nobody; b in force, x2 refused',
-    'z comes': 'nobody; b in force, z2 held back',
-    'z comes, as agreed': 'nobody; b in force, z2 on trial',
-    'z is approved': 'nobody; b in force',
-    'the trial comes through': 'nobody; b in force',
-    'the trial is taken back': 'nobody; b in force',
-    'some get it': 'nobody; b in force',
-    'nobody gets it any more': 'nobody; b in force',
-    'all get it': 'nobody; b in force',
-    'd is followed': 'nobody; b in force, d on trial',
-    'x is followed': 'nobody; b in force',
-  },
-  'x invalid': {
-    'the content of a comes as a2': 'nobody; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b2 on trial',
-    'c comes': 'nobody; a in force, c on trial',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, old on trial',
-    'x comes': 'nobody; a in force, x2 refused',
-    'z comes': 'nobody; a in force, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, z2 on trial',
-    'z is approved': 'nobody; a in force, x refused',
-    'the trial comes through': 'nobody; a in force, x refused',
-    'the trial is taken back': 'nobody; a in force, x refused',
-    'some get it': 'nobody; a in force, x refused',
-    'nobody gets it any more': 'nobody; a in force, x refused',
-    'all get it': 'nobody; a in force, x refused',
-    'd is followed': 'nobody; a in force, d on trial, x refused',
-    'x is followed': 'nobody; a in force, x refused',
-  },
+  'b in force': { ...idle('b'), 'the content of b comes as b2': 'nobody; b2 in force' },
+  'x invalid': idle('a', ', x refused'),
   'z held back': {
-    'the content of a comes as a2': 'nobody; a2 in force',
-    'the content of b comes as b2': 'nobody; a in force, b2 on trial',
-    'c comes': 'nobody; a in force, c on trial',
-    'c comes, now': 'canary c, other c; c2 in force',
-    'c comes, and supersedes': 'nobody; a in force, c2 on trial',
-    'old content comes': 'canary old, other old; old in force',
-    'old content comes, in steps': 'nobody; a in force, old on trial',
-    'x comes': 'nobody; a in force, x2 refused',
-    'z comes': 'nobody; a in force, z2 held back',
-    'z comes, as agreed': 'nobody; a in force, z2 on trial',
+    ...idle('a', ', z held back'),
     'z is approved': 'nobody; a in force, z on trial',
-    'the trial comes through': 'nobody; a in force, z held back',
-    'the trial is taken back': 'nobody; a in force, z held back',
-    'some get it': 'nobody; a in force, z held back',
-    'nobody gets it any more': 'nobody; a in force, z held back',
-    'all get it': 'nobody; a in force, z held back',
-    'd is followed': 'nobody; a in force, d on trial, z held back',
-    'x is followed': 'nobody; a in force, z held back',
   },
 };
 
@@ -757,10 +626,15 @@ test('how long the newest revisions have been invalid is told from the first one
 // Starts.
 
 /** As a control plane that was stopped, or with an empty state directory. */
-async function restart(t: ExecutionContext, before: Harness, isFresh = false): Promise<Harness> {
+async function restart(
+  t: ExecutionContext,
+  before: Harness,
+  isFresh = false,
+  given: Given = {},
+): Promise<Harness> {
   await before.cache.close();
   const { store, memory, folder } = before;
-  return startCache(t, { store, memory, ...(isFresh ? {} : { folder }) });
+  return startCache(t, { store, memory, ...(isFresh ? {} : { folder }), ...given });
 }
 
 test('started during a trial: workers keep what they have, and it goes on with nobody', async (t) => {
@@ -780,9 +654,8 @@ const away = (store: RevisionStore): RevisionStore => ({
 
 test('started while the store cannot be read: what was in force before is, and the log says how old it is', async (t) => {
   const first = await startCache(t);
-  await first.cache.close();
-  const { memory, folder } = first;
-  const { tell, log, cache } = await startCache(t, { store: away(first.store), memory, folder });
+  const given = { store: away(first.store) };
+  const { tell, log, cache } = await restart(t, first, false, given);
   t.is(tell(), 'a in force');
   t.false(cache.state().inForce?.isAtOnce);
   t.regex(
@@ -794,11 +667,11 @@ test('started while the store cannot be read: what was in force before is, and t
 test('started while the store hangs: after five seconds what was in force before is, and what it gives in the end follows', async (t) => {
   const first = await startCache(t);
   await first.cache.close();
-  const { memory, folder, store } = first;
   const clock = createManualClock();
   const read = Promise.withResolvers<Revision>();
-  const hanging = { ...store, read: () => read.promise };
-  const starting = startCache(t, { store: hanging, memory, folder, clock });
+  const store = { ...first.store, read: () => read.promise };
+  const { memory, folder } = first;
+  const starting = startCache(t, { store, memory, folder, clock });
   clock.advance(2_000);
   clock.advance(3_000);
   const { tell, log, publish } = await starting;
@@ -819,9 +692,8 @@ test('started while the store hangs: after five seconds what was in force before
 test('started while neither the store nor the copy can be read: both are said', async (t) => {
   const first = await startCache(t);
   await first.cache.close();
-  const { memory, folder } = first;
-  writeFileSync(join(folder, 'last-good.revision.json'), 'damaged');
-  const { tell, log } = await startCache(t, { store: away(first.store), memory, folder });
+  writeFileSync(join(first.folder, 'last-good.revision.json'), 'damaged');
+  const { tell, log } = await restart(t, first, false, { store: away(first.store) });
   t.is(tell(), 'nothing in force');
   t.regex(log.lines.join('\n'), /^error The last good revision cannot be restored: /);
 });
@@ -830,8 +702,7 @@ test('started on a removal that nobody has seen: it is held back', async (t) => 
   const first = await startCache(t, { rollsOut: false });
   await first.cache.close();
   first.publish('z');
-  const { store, memory, folder } = first;
-  const next = await startCache(t, { store, memory, folder, rollsOut: false });
+  const next = await restart(t, first, false, { rollsOut: false });
   t.is(next.tell(), 'a in force, z held back');
 });
 
@@ -839,8 +710,7 @@ test('started without a rollout on something new: it is in force, and nothing el
   const first = await startCache(t, { rollsOut: false });
   await first.cache.close();
   first.publish('b');
-  const { store, memory, folder } = first;
-  const next = await startCache(t, { store, memory, folder, rollsOut: false });
+  const next = await restart(t, first, false, { rollsOut: false });
   t.deepEqual(next.log.lines, ['notice Revision b is in force: 2 domains, 2 limits']);
 });
 
@@ -931,13 +801,7 @@ test('started on what was approved: it goes on', async (t) => {
   const first = await startCache(t, { rollsOut: false });
   first.publish('z');
   first.memory.verdicts.set('z', { revision: 'other', outcome: 'approved', reason: 'meant' });
-  const next = await startCache(t, {
-    store: first.store,
-    memory: first.memory,
-    folder: first.folder,
-    rollsOut: false,
-  });
-  t.is(next.tell(), 'z in force');
+  t.is((await restart(t, first, false, { rollsOut: false })).tell(), 'z in force');
 });
 
 test('the revision that everybody has is kept beside the rules where there is something to go back from', async (t) => {

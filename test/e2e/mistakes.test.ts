@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { startRedisServer } from '../support/redis-server.ts';
 import { logLines, messages } from '../support/worker-messages.ts';
-import { spawnWorkerProcess } from '../support/worker-process.ts';
+import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
 /** Only against one that hangs. */
@@ -133,6 +134,19 @@ test('a store that is not there is told with the setting that names it, and the 
   t.regex(await worker.page('/status'), /^waiting for: the counter store/m);
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(endMs), 0);
+});
+
+test('a store that dies later is told with what decisions follow meanwhile', async (t) => {
+  const redis = await startRedisServer(t);
+  const env = { KVSTORE_URL: redis.url };
+  const worker = await startWorkerProcess(t, { env, rules: { 'a.yaml': goodRules } });
+  await redis.kill();
+  await eventually('it is said', () => messages(worker, 'error').length > 0);
+  const [, said] = messages(worker, 'error')[0]?.split(`key-value store ${redis.url}: `) ?? [];
+  t.regex(
+    said ?? '',
+    /^.+; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
+  );
 });
 
 // Proof of differences.md: Settings out of range, contradicting or misspelled are told, all at once

@@ -6,8 +6,8 @@ import { runWalk } from './rollout-walk/run-walk.ts';
 import { runWalks } from './rollout-walk/run-walks.ts';
 
 const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
-/** About 25 s of one core. */
-const walks = 200;
+/** About 10 s of one core. */
+const walks = 80;
 
 test.serial('whatever happens to a fleet, no rollout does what it may never do', async (t) => {
   // Twenty other programs may want the processor.
@@ -25,7 +25,7 @@ test.serial('whatever happens to a fleet, no rollout does what it may never do',
 test.serial('a seed gives the same walk each time, whatever was walked before', async (t) => {
   const trace = async (seed: number) => (await runWalk(drawWalk(seed), true)).events;
   // Control planes stop, start again and write files in all of them.
-  for (const seed of [1, 2, 3]) {
+  for (const seed of [1, 2]) {
     const first = await trace(seed);
     t.true(first.length > 10);
     await trace(seed + 10);
