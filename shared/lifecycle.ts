@@ -1,9 +1,11 @@
 // Runs a program from its first line to its exit code: start, wait for a signal, stop in bounded time.
 // Composition roots decide what is started, and in which order.
+
 import type { Writable } from 'node:stream';
 import { toCountText } from './count-text.ts';
 import { AppError, errorText } from './errors.ts';
 import type { Log } from './log.ts';
+import { stackText } from './source-places.ts';
 import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
 
 /** The exit codes of both programs. An orderly stop, and a second signal, end with 0. */
@@ -55,7 +57,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
   const firstSignal = Promise.withResolvers<StopSignal>();
 
   process.on('uncaughtException', (error) => {
-    log.error(`Unexpected error, the process ends: ${stackOf(error)}`);
+    log.error(`Unexpected error, the process ends: ${stackText(error)}`);
     void endProcess(exitCodes.failed);
   });
   listenForStopSignals(
@@ -80,7 +82,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
       return;
     }
     failure = error ?? new Error('the start failed without an error');
-    log.error(error instanceof AppError ? error.message : stackOf(error));
+    log.error(error instanceof AppError ? error.message : stackText(error));
     failed.resolve(undefined);
   });
   const reason = await Promise.race([firstSignal.promise, failed.promise]);
@@ -90,7 +92,7 @@ export async function runUntilStopped(program: Program): Promise<never> {
     .then(
       () => true,
       (error: unknown) => {
-        log.error(`Stopping failed: ${stackOf(error)}`);
+        log.error(`Stopping failed: ${stackText(error)}`);
         return true;
       },
     );
@@ -98,10 +100,6 @@ export async function runUntilStopped(program: Program): Promise<never> {
     log.warning(`Not everything was closed within ${stopTimeoutMs}ms, exiting anyway`);
   }
   return endProcess(failure === undefined ? exitCodes.ok : exitCodes.failed);
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function settlesWithin(promise: Promise<boolean>, timeoutMs: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 // The admin API as an application of the convention router, with the controllers of the folder
 // controllers/. admin-server.ts serves it.
-import { fileURLToPath } from 'node:url';
+import { ownPath } from '../../shared/own-files.ts';
 import {
   type App,
   createApp,
@@ -29,7 +29,7 @@ export const maxListeners = 64;
 
 export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promise<App> {
   return createApp({
-    controllerPrefix: fileURLToPath(new URL('controllers', import.meta.url)),
+    controllerPrefix: ownPath('control-plane/admin/controllers'),
     async loadModules(prefix) {
       const tree = await readModuleTree(prefix);
       return api === undefined ? tree : bindControllers(tree, api);

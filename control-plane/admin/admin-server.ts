@@ -13,6 +13,7 @@ import {
   type Guard,
   toErrorText,
 } from '../../shared/router/index.ts';
+import { withSourcePlaces } from '../../shared/source-places.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { AdminApi } from './admin-api.ts';
@@ -82,7 +83,7 @@ export async function createAdminServer(
     guard,
     reportError({ request, status, error }) {
       log.error(
-        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${toErrorText(error)}`,
+        `admin API: ${request.method} ${request.path} was answered with ${status} (request ${request.id}): ${withSourcePlaces(toErrorText(error))}`,
       );
     },
   });

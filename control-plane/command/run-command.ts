@@ -1,8 +1,9 @@
 // Runs one command, from its arguments to its exit code.
+
 import { type Command, CommanderError } from 'commander';
-import { errorText } from '../../shared/errors.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
 import { maskArguments } from '../../shared/settings/shown-value.ts';
+import { stackText } from '../../shared/source-places.ts';
 import { type CommandFrame, type CommandIo, type ExitCode, exitCodes } from './command-frame.ts';
 import { createProgram } from './program.ts';
 
@@ -29,8 +30,7 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
     // Commander has printed it already; requested help has the code 0.
     if (error instanceof CommanderError)
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.trouble;
-    const text = error instanceof Error ? error.stack : errorText(error);
-    io.writeError(`unexpected error, a defect of this program: ${text}\n`);
+    io.writeError(`unexpected error, a defect of this program: ${stackText(error)}\n`);
     return exitCodes.trouble;
   }
 }

@@ -3,9 +3,11 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
+import { ownPath } from '../../shared/own-files.ts';
 
 export interface Asset {
   readonly mediaType: string;
@@ -22,7 +24,7 @@ export interface ConsoleAssets {
 }
 
 const compressors = { br: promisify(brotliCompress), gzip: promisify(gzip) };
-const pageFolder = new URL('page/', import.meta.url);
+const pageFolder = ownPath('control-plane/console/page');
 
 /** The modules that the page imports by name: the file of a package, and its name below vendor/. */
 const modules: Readonly<Record<string, readonly [specifier: string, name: string]>> = {
@@ -47,7 +49,7 @@ export async function readConsoleAssets(): Promise<ConsoleAssets> {
   const texts = new Map<string, string>();
   for (const name of await readdir(pageFolder)) {
     if (mediaTypeOf(name) === undefined || name.endsWith('.test.ts')) continue;
-    const text = await readFile(new URL(name, pageFolder), 'utf8');
+    const text = await readFile(join(pageFolder, name), 'utf8');
     texts.set(`page/${name}`, name.endsWith('.ts') ? stripTypes(text) : text);
   }
   for (const [specifier, name] of [...Object.values(modules), vendorStyle]) {

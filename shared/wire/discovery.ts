@@ -1,8 +1,8 @@
 // Loads the discovery interfaces of proto/ and gives them types, for the control plane that serves them
 // and the worker that follows them.
-import { fileURLToPath } from 'node:url';
 import type { MethodDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
+import { ownPath } from '../own-files.ts';
 import type {
   DeltaDiscoveryRequestMessage,
   DeltaDiscoveryResponseMessage,
@@ -46,7 +46,7 @@ const files = [
 /** Reads the files of proto/, some milliseconds' work: once per process, by whoever composes it. */
 export function loadDiscoveryProtos(): DiscoveryProtos {
   const definition = loadSync(files, {
-    includeDirs: [fileURLToPath(new URL('../../proto', import.meta.url))],
+    includeDirs: [ownPath('proto')],
     longs: String,
     defaults: true,
     oneofs: true,

@@ -1,7 +1,7 @@
 // Loads the interface of the link between workers and their control plane, and gives it types.
-import { fileURLToPath } from 'node:url';
 import type { MethodDefinition } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
+import { ownPath } from '../own-files.ts';
 import type { FromWorkerMessage, ToWorkerMessage } from './fleet-messages.ts';
 
 /** Messages are plain objects: camelCase names, every field present, integers as numbers. The functions that
@@ -16,7 +16,7 @@ export type FleetLink = MethodDefinition<
 /** Reads the file of proto/, a millisecond's work: once per process, by whoever composes it. */
 export function loadFleetLink(): FleetLink {
   const definition = loadSync('ratelane/fleet/v1/fleet.proto', {
-    includeDirs: [fileURLToPath(new URL('../../proto', import.meta.url))],
+    includeDirs: [ownPath('proto')],
     longs: Number,
     enums: Number,
     defaults: true,

@@ -1,11 +1,11 @@
 // Loads the interfaces of proto/ and gives them types.
-import { fileURLToPath } from 'node:url';
 import type {
   MessageTypeDefinition,
   MethodDefinition,
   PackageDefinition,
 } from '@grpc/proto-loader';
 import { loadSync } from '@grpc/proto-loader';
+import { ownPath } from '../own-files.ts';
 import type {
   HealthCheckRequestMessage,
   HealthCheckResponseMessage,
@@ -49,7 +49,7 @@ const files = [
   'ratelimit/config/ratelimit/v3/rls_conf.proto',
 ];
 
-const includeDirs = [fileURLToPath(new URL('../../proto', import.meta.url))];
+const includeDirs = [ownPath('proto')];
 
 /** Everything under its original names, for reflection. */
 export function describeProtos(): PackageDefinition {

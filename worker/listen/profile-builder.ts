@@ -10,6 +10,7 @@ import {
   StringTable,
   ValueType,
 } from 'pprof-format';
+import { createFindPlace } from '../../shared/source-places.ts';
 
 /** A function on a stack, as the JavaScript engine names it. */
 export interface Frame {
@@ -33,6 +34,8 @@ export interface ProfileBuilder {
 }
 
 const compress = promisify(gzip);
+/** A column behind all code of a line. */
+const lineEnd = Number.MAX_SAFE_INTEGER;
 
 export function createProfileBuilder({
   measures,
@@ -47,6 +50,7 @@ export function createProfileBuilder({
   /** Wall time. */
   readonly startedAtMs: number;
 }): ProfileBuilder {
+  const findPlace = createFindPlace();
   const strings = new StringTable();
   const functions = new Map<string, ProfiledFunction>();
   const locations = new Map<string, Location>();
@@ -57,8 +61,10 @@ export function createProfileBuilder({
 
   function toLocation(frame: Frame): Location {
     const name = frame.functionName || '(anonymous)';
-    const line = frame.lineNumber + 1;
-    const functionKey = `${name}\n${frame.url}`;
+    const place = findPlace(frame.url, frame.lineNumber, lineEnd);
+    const line = place?.line ?? frame.lineNumber + 1;
+    const file = place?.path ?? frame.url.replace(/^file:\/\//, '');
+    const functionKey = `${name}\n${file}`;
     const locationKey = `${functionKey}\n${line}`;
     const known = locations.get(locationKey);
     if (known !== undefined) return known;
@@ -69,7 +75,7 @@ export function createProfileBuilder({
         id: functions.size + 1,
         name: nameIndex,
         systemName: nameIndex,
-        filename: strings.dedup(frame.url.replace(/^file:\/\//, '')),
+        filename: strings.dedup(file),
         startLine: line,
       });
       functions.set(functionKey, code);

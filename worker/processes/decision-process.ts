@@ -9,6 +9,7 @@ import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { stackText } from '../../shared/source-places.ts';
 import type { Tracer } from '../../shared/tracing.ts';
 import { maxSamplesPerSecond, type UnmatchedSample } from '../decision/unmatched-sampler.ts';
 import { createLimitedValuesFor } from '../fleet/fleet.ts';
@@ -287,5 +288,5 @@ function startReports(clock: Clock, report: () => Promise<void>): Reports {
 
 function toMessage(error: unknown): string {
   if (error instanceof AppError || !(error instanceof Error)) return errorText(error);
-  return error.stack ?? error.message;
+  return stackText(error);
 }

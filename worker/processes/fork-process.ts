@@ -2,8 +2,8 @@
 // module. process-slot.ts restarts processes.
 import type { ChildProcess } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
-import { extname, join } from 'node:path';
 import { errorText } from '../../shared/errors.ts';
+import { ownPath } from '../../shared/own-files.ts';
 import type { FromProcess, ToProcess } from './message.ts';
 
 export interface ForkedProcess {
@@ -26,8 +26,7 @@ export interface ProcessListener {
 
 export type ForkProcess = (listener: ProcessListener) => ForkedProcess;
 
-/** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
-const entry = join(import.meta.dirname, `main${extname(import.meta.filename)}`);
+const entry = ownPath('worker/processes/main.ts');
 
 const notStarted: ForkedProcess = { pid: undefined, send: () => {}, kill: () => {} };
 

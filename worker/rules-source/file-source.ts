@@ -17,6 +17,7 @@ import type { Log } from '../../shared/log.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds, type RulesFile } from '../../shared/rules-file.ts';
+import { stackText } from '../../shared/source-places.ts';
 import type { Metrics } from '../metrics.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
@@ -193,8 +194,7 @@ export function createFileSource({
     try {
       loaded = await load(files);
     } catch (error) {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      const defect = `these files met a defect of the program: ${text}`;
+      const defect = `these files met a defect of the program: ${stackText(error)}`;
       loaded = { ok: false, problems: [problemOf('error', 'program-defect', directory, defect)] };
     }
     if (!loaded.ok) return { ok: false, problems: [...all, ...loaded.problems], origin };

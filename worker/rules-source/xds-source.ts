@@ -13,6 +13,7 @@ import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
+import { stackText } from '../../shared/source-places.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type DiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import type {
@@ -224,9 +225,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     try {
       return yield* takeResources(intakeDeps, resources, inForce, atMs);
     } catch (error) {
-      log.error(
-        `Resources met a defect of the program: ${error instanceof Error ? error.stack : error}`,
-      );
+      log.error(`Resources met a defect of the program: ${stackText(error)}`);
       const defect = `met a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
       const kept = [...inForce.keys()];

@@ -1,6 +1,5 @@
 // Parses large rules documents in a thread of its own, since parsing blocks the event loop. The thread
 // starts when a document needs it and ends when idle for a while. document.ts is the parser.
-import { extname, join } from 'node:path';
 import {
   MessageChannel,
   type MessagePort,
@@ -11,6 +10,7 @@ import type { Clock } from '../../clock.ts';
 import { errorText } from '../../errors.ts';
 import { runInSlices } from '../../in-slices.ts';
 import type { Log } from '../../log.ts';
+import { ownPath } from '../../own-files.ts';
 import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
 import { type Problem, problemOf } from '../problem/problem.ts';
 import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
@@ -57,8 +57,7 @@ const deadlineMs = 120_000;
 /** A document that changed often changes again soon. */
 const idleMs = 10_000;
 
-/** Beside this file, and of its kind: TypeScript in the sources, JavaScript where they were built. */
-const entry = join(import.meta.dirname, `parsing-thread-main${extname(import.meta.filename)}`);
+const entry = ownPath('shared/rules/thread/parsing-thread-main.ts');
 
 /** Failures after which parsing in this thread would fail as well. */
 class TooMuch extends Error {}

@@ -1,0 +1,57 @@
+// Names code by its place in the sources, for logs and profiles: a build has these places in maps beside its files. Node's
+// own way, --enable-source-maps, reads all maps at each start; here those are read that are asked for.
+import { readFileSync } from 'node:fs';
+import { SourceMap, type SourceMapPayload } from 'node:module';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isBuilt, ownPath } from './own-files.ts';
+
+export interface SourcePlace {
+  /** Below the root of the sources. */
+  readonly path: string;
+  /** From 1. */
+  readonly line: number;
+}
+
+/** Lines and columns from 0. Undefined for what is no code of a build of ours. */
+export type FindPlace = (url: string, line: number, column: number) => SourcePlace | undefined;
+
+/** Keeps the maps that it has read. */
+export function createFindPlace(): FindPlace {
+  if (!isBuilt) return () => undefined;
+  const maps = new Map<string, SourceMap | undefined>();
+  return (url, line, column) => {
+    if (!maps.has(url)) maps.set(url, readMap(url));
+    const entry = maps.get(url)?.findEntry(line, column);
+    if (entry === undefined || !('originalSource' in entry)) return undefined;
+    return {
+      path: entry.originalSource.replace(/^(?:\.\.\/)+/, ''),
+      line: entry.originalLine + 1,
+    };
+  };
+}
+
+/** The stack of an error; of anything else that was thrown, its text. */
+export function stackText(error: unknown): string {
+  return withSourcePlaces(error instanceof Error ? (error.stack ?? error.message) : String(error));
+}
+
+/** `text` with `worker/main.ts:7` in place of `file:///somewhere/dist/worker/main.js:10:3`. */
+export function withSourcePlaces(text: string): string {
+  const find = createFindPlace();
+  return text.replace(/(file:\/\/[^\s:]+):(\d+):(\d+)/g, (written, url, line, column) => {
+    const place = find(url, Number(line) - 1, Number(column) - 1);
+    return place === undefined ? written : `${place.path}:${place.line}`;
+  });
+}
+
+/** Undefined for files of others, which a message may name, and where the maps were left out. */
+function readMap(url: string): SourceMap | undefined {
+  try {
+    const path = fileURLToPath(`${url}.map`);
+    if (!path.startsWith(join(ownPath('.'), sep))) return undefined;
+    return new SourceMap(JSON.parse(readFileSync(path, 'utf8')) as SourceMapPayload);
+  } catch {
+    return undefined;
+  }
+}
