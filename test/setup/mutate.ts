@@ -178,7 +178,12 @@ function run(some: readonly string[], timeout: number, wanted?: Wanted): Promise
     const args = ['--tap', '--concurrency', String(concurrency), '--timeout', '60s', ...some];
     const child = spawn(ava, wanted === undefined ? ['--fail-fast', ...args] : args, {
       cwd: copy,
-      env: { ...process.env, ...(wanted && { NODE_V8_COVERAGE: wanted.coverage }) },
+      // Programs are started from the sources, which have the defect.
+      env: {
+        ...process.env,
+        TEST_PROGRAMS: undefined,
+        ...(wanted && { NODE_V8_COVERAGE: wanted.coverage }),
+      },
       stdio: ['ignore', 'pipe', 'ignore'],
       timeout,
     });

@@ -4,12 +4,8 @@ import { execFile } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChartRelease } from './chart-release.ts';
-import { compileCache } from './compile-cache.ts';
+import { programCommand, programEnvironment } from './programs.ts';
 import type { Manifest, Secrets } from './rendered-chart.ts';
-import { workerNodeFlags } from './worker-process.ts';
-
-const project = join(import.meta.dirname, '..', '..');
-const node = `exec '${process.execPath}'`;
 
 export interface CommandEnd {
   readonly code: number | string;
@@ -34,7 +30,11 @@ export function createStandIns(folder: string): StandIns {
     string,
   ];
   for (const each of [bin, pods, made]) mkdirSync(each);
-  const environment = { ...compileCache, PATH: `${bin}:${process.env['PATH']}`, HOME: folder };
+  const environment = {
+    ...programEnvironment,
+    PATH: `${bin}:${process.env['PATH']}`,
+    HOME: folder,
+  };
   const write = (name: string, ...lines: readonly string[]) => {
     writeFileSync(join(bin, name), `#!/bin/sh\nset -eu\n${lines.join('\n')}\n`);
     chmodSync(join(bin, name), 0o755);
@@ -44,9 +44,9 @@ export function createStandIns(folder: string): StandIns {
     'program=$1',
     'shift',
     'case $program in',
-    `  control-plane) ${node} '${join(project, 'control-plane/main.ts')}' "$@" ;;`,
-    `  worker) ${node} ${workerNodeFlags.join(' ')} '${join(project, 'worker/main.ts')}' "$@" ;;`,
-    `  client) ${node} '${join(project, 'worker/client.ts')}' "$@" ;;`,
+    ...(['control-plane', 'worker', 'client'] as const).map(
+      (name) => `  ${name}) exec ${toShell(programCommand(name))} "$@" ;;`,
+    ),
     '  *) exit 2 ;;',
     'esac',
   );
@@ -132,4 +132,8 @@ export function createStandIns(folder: string): StandIns {
       );
     },
   };
+}
+
+function toShell(command: readonly string[]): string {
+  return command.map((word) => `'${word}'`).join(' ');
 }

@@ -4,18 +4,15 @@ import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { runInProcess } from './command-run.ts';
-import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
+import { programCommand, programEnvironment } from './programs.ts';
 import { standStill } from './standstill.ts';
 
-const mainFile = fileURLToPath(new URL('../../control-plane/main.ts', import.meta.url));
-/** The sources, on the Node of the tests. */
-const ownProgram = [process.execPath, mainFile];
+const ownProgram = programCommand('control-plane');
 const readyMs = 150_000;
 const stopMs = 30_000;
 const commandMs = 100_000;
@@ -26,7 +23,7 @@ export interface ControlPlaneOptions {
   /** Of `serve`, without addresses and the state folder. */
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The command that starts a control plane, where it is not that of the sources. */
+  /** The command that starts a control plane, where it is another than that of programs.ts. */
   readonly program?: readonly string[];
   /** In place of one in a temporary folder. */
   readonly stateDirectory?: string;
@@ -84,7 +81,12 @@ export async function createControlPlaneProcess(
   const xdsAddress = `127.0.0.1:${await freePort()}`;
   const adminAddress = `127.0.0.1:${adminPort ?? (await freePort())}`;
   const adminUrl = `http://${adminAddress}`;
-  const environment = { PATH: process.env['PATH'], HOME: stateFolder, ...compileCache, ...env };
+  const environment = {
+    PATH: process.env['PATH'],
+    HOME: stateFolder,
+    ...programEnvironment,
+    ...env,
+  };
   const free = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
   const state = ['--state-dir', stateDirectory ?? join(stateFolder, 'state')];
   const args = ['serve', ...flags, ...(addresses ?? free), ...state];
@@ -125,7 +127,7 @@ export async function createControlPlaneProcess(
     };
   }
 
-  /** In the process of the test where it is the program of the sources: a process for each command would take
+  /** In the process of the test where it is our own program: a process for each command would take
    * most of the time. */
   async function run(command: readonly string[]): Promise<CommandResult> {
     if (program === ownProgram) {

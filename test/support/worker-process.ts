@@ -5,21 +5,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import packageFile from '../../package.json' with { type: 'json' };
-import { compileCache } from './compile-cache.ts';
 import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import type { Owner } from './owner.ts';
+import { programCommand, programEnvironment } from './programs.ts';
 import { waitUntil } from './wait-until.ts';
 
 const host = '127.0.0.1';
-export const mainFile = fileURLToPath(new URL('../../worker/main.ts', import.meta.url));
-/** What `npm run worker` gives to Node. */
-export const workerNodeFlags: readonly string[] =
-  packageFile.scripts.worker.match(/(?<=\s)--\S+/g) ?? [];
-/** The sources, on the Node of the tests. */
-const ownProgram = [process.execPath, ...workerNodeFlags, mainFile];
 const outputLimit = 4_000_000;
 const readyMs = 150_000;
 /** More than the worker allows itself, so that it is seen to end by itself. */
@@ -41,7 +33,7 @@ export interface WorkerProcessOptions {
   readonly rules?: Readonly<Record<string, string>>;
   /** Instead of free ones. */
   readonly ports?: WorkerPorts;
-  /** The command that starts a worker, where it is not that of the sources. */
+  /** The command that starts a worker, where it is another than that of programs.ts. */
   readonly program?: readonly string[];
   /** Of the command line. */
   readonly arguments?: readonly string[];
@@ -104,7 +96,7 @@ export async function spawnWorkerProcess(
     await writeFile(join(rulesFolder, name), text);
   }
   const env = { ...defaultEnv(ports, folder), ...options.env };
-  const [command = '', ...first] = options.program ?? ownProgram;
+  const [command = '', ...first] = options.program ?? programCommand('worker');
   const child = spawn(command, [...first, ...(options.arguments ?? [])], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -170,7 +162,7 @@ function defaultEnv(ports: WorkerPorts, folder: string): Record<string, string> 
   return {
     PATH: process.env['PATH'] ?? '',
     HOME: process.env['HOME'] ?? '',
-    ...compileCache,
+    ...programEnvironment,
     HOST: host,
     PORT: String(ports.http),
     GRPC_HOST: host,

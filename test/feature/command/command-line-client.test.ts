@@ -6,9 +6,9 @@ import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
 import { ownedByFile } from '../../support/owner.ts';
+import { programCommand } from '../../support/programs.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
-const clientFile = fileURLToPath(new URL('../../../worker/client.ts', import.meta.url));
 const tlsFile = (name: string): string =>
   fileURLToPath(new URL(`../../conformance/tls/${name}`, import.meta.url));
 
@@ -30,8 +30,10 @@ function runClient(...args: string[]): Promise<ClientRun> {
   return runClientWith({}, ...args);
 }
 
+const [command = '', ...first] = programCommand('client');
+
 async function runClientWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<ClientRun> {
-  const child = spawn(process.execPath, [clientFile, ...args], {
+  const child = spawn(command, [...first, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });

@@ -1,16 +1,16 @@
 // What holds for all commands of the control plane: help, usage errors, exit codes, the real process.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import type { CommandFrame } from '../../../control-plane/command/command-frame.ts';
 import { createProgram } from '../../../control-plane/command/program.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { runInProcess } from '../../support/command-run.ts';
+import { programFile } from '../../support/programs.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { testScenarios } from '../../support/scenarios.ts';
 
-const mainFile = fileURLToPath(new URL('../../../control-plane/main.ts', import.meta.url));
+const mainFile = programFile('control-plane');
 
 const frame: CommandFrame = {
   io: {

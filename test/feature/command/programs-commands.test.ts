@@ -6,19 +6,20 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import packageFile from '../../../package.json' with { type: 'json' };
+import { programFile } from '../../support/programs.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const programs = {
-  worker: 'worker/main.ts',
-  'control-plane': 'control-plane/main.ts',
-  client: 'worker/client.ts',
-  router: 'shared/router/command/main.ts',
+  worker: programFile('worker'),
+  'control-plane': programFile('control-plane'),
+  client: programFile('client'),
+  router: join(root, 'shared/router/command/main.ts'),
 } as const;
 
 /** With `closesEarly` nobody reads the output, as when `head` has seen enough. */
 async function run(file: string, args: readonly string[], closesEarly = false) {
-  const child = spawn(process.execPath, [join(root, file), ...args], {
+  const child = spawn(process.execPath, [file, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   if (closesEarly) child.stdout.destroy();

@@ -8,7 +8,7 @@ import { type Environment, type SettingsTable, toRows } from '../../../shared/se
 import { workerTable } from '../../../worker/settings/table.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { runInProcess } from '../../support/command-run.ts';
-import { mainFile } from '../../support/worker-process.ts';
+import { programFile } from '../../support/programs.ts';
 
 const secret = 'S3cr3t';
 const schemes = ['rediss', 'https', 'ssh', 'dns'];
@@ -117,12 +117,13 @@ test('no error about a command line repeats a secret of it', async (t) => {
     t.not(err, '');
     t.false((out + err).includes(secret), out + err);
   }
-  const ask = ['client', 'main'].flatMap((program) =>
+  const ask = (['client', 'worker'] as const).flatMap((program) =>
     [[form], [`--dial_strin=${form}`], ['-timeout', form], [`-json=${form}`]].map(
       (args) =>
         new Promise<string>((resolve) => {
-          const file = mainFile.replace('main', program);
-          execFile(process.execPath, [file, ...args], (_error, out, err) => resolve(out + err));
+          execFile(process.execPath, [programFile(program), ...args], (_error, out, err) =>
+            resolve(out + err),
+          );
         }),
     ),
   );

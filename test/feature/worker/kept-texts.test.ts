@@ -8,7 +8,8 @@ import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
 import { eventually } from '../../support/eventually.ts';
-import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/worker-process.ts';
+import { programFile, workerNodeFlags } from '../../support/programs.ts';
+import { startWorkerProcess } from '../../support/worker-process.ts';
 
 /** Of V8, for what lives long: a worker at rest needs half of it. */
 const heapMiB = 64;
@@ -103,7 +104,12 @@ test('no place that keeps a text of a request keeps the request, by either port'
   const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder] });
   await controlPlane.start();
   const worker = await startWorkerProcess(t, {
-    program: [process.execPath, `--max-old-space-size=${heapMiB}`, ...workerNodeFlags, mainFile],
+    program: [
+      process.execPath,
+      `--max-old-space-size=${heapMiB}`,
+      ...workerNodeFlags,
+      programFile('worker'),
+    ],
     env: {
       BACKEND_TYPE: 'memory',
       CONFIG_TYPE: 'GRPC_XDS_SOTW',

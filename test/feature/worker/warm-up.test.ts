@@ -8,9 +8,10 @@ import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { warmUp } from '../../../worker/warm-up.ts';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
+import { programFile, workerNodeFlags } from '../../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
-import { mainFile, startWorkerProcess, workerNodeFlags } from '../../support/worker-process.ts';
+import { startWorkerProcess } from '../../support/worker-process.ts';
 
 /** So that a busy machine gets through all of it. */
 const patienceMs = 50_000;
@@ -113,7 +114,7 @@ test('memcached is asked before the ports open', async (t) => {
 /** What is the process' alone, in MB. */
 async function readMemory(t: ExecutionContext, flags: readonly string[]): Promise<number> {
   const worker = await startWorkerProcess(t, {
-    program: [process.execPath, ...flags, mainFile],
+    program: [process.execPath, ...flags, programFile('worker')],
     env: { BACKEND_TYPE: 'memory' },
   });
   const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
