@@ -104,10 +104,15 @@ async function runTest(t: ExecutionContext, path: string, body: () => Promise<un
   await slots.take();
   const { programs, run } = collectPrograms();
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new Error(`the test did not end within ${testMs / 1000} s`)),
-    testMs,
-  );
+  const end = (ms: number) =>
+    setTimeout(() => late.reject(new Error(`the test did not end within ${ms / 1000} s`)), ms);
+  let timer = end(testMs);
+  const { timeout } = t;
+  t.timeout = Object.assign((ms: number, message?: string) => {
+    clearTimeout(timer);
+    timer = end(ms);
+    timeout(ms, message);
+  }, timeout);
   try {
     await Promise.race([run(body), late.promise]);
     if (!t.passed) t.log(describeFailure(undefined, path, root, programs));
