@@ -108,11 +108,13 @@ async function runTest(t: ExecutionContext, path: string, body: () => Promise<un
     setTimeout(() => late.reject(new Error(`the test did not end within ${ms / 1000} s`)), ms);
   let timer = end(testMs);
   const { timeout } = t;
-  t.timeout = Object.assign((ms: number, message?: string) => {
-    clearTimeout(timer);
-    timer = end(ms);
-    timeout(ms, message);
-  }, timeout);
+  Object.defineProperty(t, 'timeout', {
+    value: (ms: number, message?: string) => {
+      clearTimeout(timer);
+      timer = end(ms);
+      timeout(ms, message);
+    },
+  });
   try {
     await Promise.race([run(body), late.promise]);
     if (!t.passed) t.log(describeFailure(undefined, path, root, programs));
