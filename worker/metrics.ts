@@ -47,8 +47,9 @@ export interface Metrics {
    * without credentials. Bounded in number: further ones share one (behaviour: bounded-metric-names). */
   storeCallDuration(server: string): Duration;
   /** The handles of a metric key. Runtime keys (`isStatic` false) are bounded in number: further ones are
-   * counted under one folded name (behaviour: bounded-metric-names). */
-  ruleStats(metricKey: string, isStatic: boolean): RuleStats;
+   * counted under one folded name (behaviour: bounded-metric-names). `listedAs`: of a single limit of a list, the
+   * last segment of its metric key. */
+  ruleStats(metricKey: string, isStatic: boolean, listedAs?: string): RuleStats;
   /** Counts the descriptors of an unknown domain, `ratelimit.service.rate_limit.<domain>.domain_not_found`;
    * bounded like runtime keys. */
   unknownDomain(domain: string): Counter;

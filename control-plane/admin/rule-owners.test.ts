@@ -1,37 +1,58 @@
 import test from 'ava';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { cpuMs } from '../../test/support/cpu-time.ts';
-import { createRuleOwners, isInShadowMode, nameRules } from './rule-owners.ts';
+import { isInShadowMode, nameRules, ruleOwners } from './rule-owners.ts';
 
-const row = (rule: string, modes: string[] = []) => ({
-  rule,
-  entries: [],
-  limits: [],
-  perMinute: null,
-  modes,
-  until: null,
-  owner: null,
-  file: 'd.yaml',
-  line: 1,
-});
-const owners = createRuleOwners([
-  row('d.user'),
-  row('d.user.plan', ['shadow_mode']),
-  row('d.path_/a/*'),
-]);
+const { document } = parseRuleDocument(
+  `domain: d
+descriptors:
+  - key: user
+    rate_limits:
+      - {unit: minute, requests_per_unit: 5}
+      - {unit: hour, unit_multiplier: 2, requests_per_unit: 50}
+    descriptors:
+      - {key: plan, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 5}}
+      - {key: minute, rate_limit: {unit: day, requests_per_unit: 5}}
+  - {key: path, value: /a/*, rate_limit: {unit: day, requests_per_unit: 5}}
+  - {key: path, value: /b/*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 5}}
+  - key: host
+    value: a.example:80
+    rate_limit: {unit: day, requests_per_unit: 5}
+`,
+  'd.yaml',
+);
+const owners = ruleOwners(document ? [document] : []);
+
+const namesOf = (metricKeys: readonly string[]) =>
+  nameRules(
+    metricKeys.map((rule) => ({ rule, hits: [1], overLimit: [], nearLimit: [] })),
+    owners,
+  ).map(({ rule }) => rule);
 
 test('counts belong to the rule with the longest name that their metric key begins with', (t) => {
-  const all = ['d.user', 'd.user_ada', 'd.user.minute', 'd.user.plan_free', 'd.path_/a/*'];
+  t.deepEqual(namesOf(['d.user', 'd.user_ada', 'd.user.plan_free', 'd.path_/a/*']), [
+    'd.user',
+    'd.user',
+    'd.user.plan',
+    'd.path_/a/*',
+  ]);
   const others = ['d.username', 'other.user'];
-  const series = [...all, ...others].map((rule) => ({
-    rule,
-    hits: [1],
-    overLimit: [],
-    nearLimit: [],
-  }));
-  t.deepEqual(
-    nameRules(series, owners).map(({ rule }) => rule),
-    ['d.user', 'd.user', 'd.user', 'd.user.plan', 'd.path_/a/*', ...others],
-  );
+  t.deepEqual(namesOf(others), others);
+});
+
+test('what the single limits of a list count is not added to what the rule counts', (t) => {
+  const keys = ['d.user', 'd.user.2_hour', 'd.user_ada', 'd.user_ada.minute', 'd.user_ada.2_hour'];
+  t.deepEqual(namesOf(keys), ['d.user', 'd.user']);
+  t.deepEqual(namesOf(['d.user.minute']), ['d.user.minute'], 'a rule of that name');
+  t.deepEqual(namesOf(['d.user.plan_minute']), ['d.user.plan'], 'a value');
+});
+
+test('a rule is found by its metric key: of a shared counter without its star, and with characters replaced', (t) => {
+  t.deepEqual(namesOf(['d.path_/b/', 'd.host_a.example_80', 'd.host_a_example_80']), [
+    'd.path_/b/*',
+    'd.host_a.example:80',
+    'd.host_a.example:80',
+  ]);
 });
 
 test('a rule in shadow mode is known by its metric key', (t) => {

@@ -42,6 +42,8 @@ export interface Match {
   readonly sharedValues: readonly (string | undefined)[] | undefined;
   /** Of a rule with a list of limits: one for each, which count apart. `limit` is then the first one. */
   readonly parts: readonly Match[] | undefined;
+  /** Of one of these limits: the last segment of its metric key, such as `minute`. */
+  readonly listedAs: string | undefined;
 }
 
 /** The lookup of one entry of a descriptor. */

@@ -16,6 +16,7 @@ import { toErrorTrailers } from '../../shared/grpc/http2/answer-blocks.ts';
 import { createLog } from '../../shared/log.ts';
 import { createTestClient } from '../../shared/router/test-client.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { fromResource, toResource } from '../../shared/rules/wire/resource.ts';
@@ -23,7 +24,7 @@ import { defaultBounds } from '../../shared/rules-file.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
 import { parseJsonRequest } from '../../worker/listen/proto-json-reader.ts';
-import { sanitizeMetricName, toTagEntries } from '../../worker/metrics/metric-name.ts';
+import { toTagEntries } from '../../worker/metrics/metric-name.ts';
 import { parseWorkerSettings } from '../../worker/settings.ts';
 
 const names = ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', 'toString', 'valueOf'];

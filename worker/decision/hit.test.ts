@@ -19,7 +19,14 @@ function createMatch(sharedValues?: Match['sharedValues']): Match {
     ...noModes,
     metadata: undefined,
   };
-  return { limit, metricKey: '', metricKeyIsStatic: true, sharedValues, parts: undefined };
+  return {
+    limit,
+    metricKey: '',
+    metricKeyIsStatic: true,
+    sharedValues,
+    parts: undefined,
+    listedAs: undefined,
+  };
 }
 
 // Few characters, among them the separator, so that keys of different entries look alike.

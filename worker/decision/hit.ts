@@ -84,7 +84,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const addend = hitsAddend(request, descriptor);
     const hits = Number(addend);
-    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, match.listedAs);
     // A limit that is not unlimited has a unit: the validator and limit-in-request.ts ensure it.
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
@@ -157,7 +157,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const list = parts.map((part) => prepare(request, index, part, nowSeconds, receivedMs));
     const [{ hits, refund } = { hits: 0, refund: false }] = list;
     // The rule itself counts once.
-    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     return list;
   };

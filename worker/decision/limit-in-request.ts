@@ -56,5 +56,6 @@ export function matchLimitInRequest(
     metricKeyIsStatic: false,
     sharedValues: undefined,
     parts: undefined,
+    listedAs: undefined,
   };
 }

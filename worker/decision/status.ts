@@ -127,7 +127,7 @@ export function createStatuses({
       const status = hits
         .map((hit) => toStatus(hit, nowSeconds, receivedMs))
         .reduce(combineStatuses);
-      const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic);
+      const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
       countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
       return status;
     },

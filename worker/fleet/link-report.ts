@@ -63,6 +63,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
 
   function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
     const byRule = new Map<string, RuleTraffic>();
+    const listed = new Set<RuleTraffic>();
     // Their names contain values of requests.
     const unnamed = newTraffic('');
     let unnamedCount = 0;
@@ -84,8 +85,11 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       const field =
         origin.kind === 'rule' ? traffic[origin.stat as keyof typeof traffic] : undefined;
       if (origin.kind !== 'rule' || field === undefined || more === 0) continue;
-      if (field === 'nearLimit') nearLimitHits += more;
+      // The rule counts the same hits.
+      const isListed = origin.listedAs !== undefined;
+      if (field === 'nearLimit' && !isListed) nearLimitHits += more;
       if (!origin.isStatic && values !== 'plain') {
+        if (isListed) continue;
         unnamed[field] += more;
         if (field === 'hits') unnamedCount++;
         continue;
@@ -94,13 +98,16 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
       if (rule === undefined) {
         rule = newTraffic(origin.metricKey);
         byRule.set(origin.metricKey, rule);
+        if (isListed) listed.add(rule);
       }
       rule[field] += more;
     }
     const rules = [...byRule.values()];
     if (rules.length > maxRules) rules.sort((a, b) => b.hits - a.hits);
     const others = rules.splice(maxRules);
-    for (const { hits, overLimit, nearLimit } of others) {
+    for (const other of others) {
+      if (listed.has(other)) continue;
+      const { hits, overLimit, nearLimit } = other;
       unnamed.hits += hits;
       unnamed.overLimit += overLimit;
       unnamed.nearLimit += nearLimit;

@@ -69,6 +69,7 @@ export function createDefaultMapping(responseTimeInMs: boolean): Mapping {
       },
     ],
     mostSpecificGlob: false,
+    labelsLimits: true,
     unmapped: {
       observer: { type: 'summary', quantiles: defaultQuantiles, ...defaultSummaryAge },
       ttlMs: 0,

@@ -102,6 +102,7 @@ function readMapping(root: MapReader): Mapping {
   return {
     rules: rules.filter((rule) => rule !== undefined),
     mostSpecificGlob,
+    labelsLimits: false,
     unmapped: { observer, ttlMs: defaults.ttlMs },
   };
 }

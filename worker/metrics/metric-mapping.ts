@@ -38,6 +38,8 @@ export interface Mapping {
   readonly rules: readonly MappingRule[];
   /** Of several matching globs the one with the earliest literal part wins, not the first. */
   readonly mostSpecificGlob: boolean;
+  /** Whether a single limit of a list has the name of its rule, and the label `limit`. */
+  readonly labelsLimits: boolean;
   /** The options of names that no rule matches. */
   readonly unmapped: Pick<MappingRule, 'observer' | 'ttlMs'>;
 }

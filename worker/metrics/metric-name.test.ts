@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { countReservedTags, sanitizeMetricName, toTagSuffix } from './metric-name.ts';
+import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
+import { countReservedTags, toTagSuffix } from './metric-name.ts';
 
 test('colons and pipes become underscores, other dots stay', (t) => {
   t.is(sanitizeMetricName('a.b:c|d.e'), 'a.b_c_d.e');

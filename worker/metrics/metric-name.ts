@@ -1,4 +1,4 @@
-// Names of metrics in outputs: allowed characters, and tags within names.
+// Tags within names of metrics. The characters of a name: shared/rules/lookup/metric-key.ts.
 import type { Tags } from '../metrics.ts';
 
 /** Without tags, so that it is found whatever the tags are (behaviour: statistic-names). */
@@ -20,16 +20,6 @@ const reservedTags = new Set([
   'facet',
   'envoyservice',
 ]);
-
-/**
- * `:`, `|` and line ends, which values of requests can contain, end a name on the wire: they become `_`,
- * as do the dots of IPv4 addresses (behaviour: metric-keys).
- */
-export function sanitizeMetricName(name: string): string {
-  return name
-    .replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
-    .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
-}
 
 /** The tags for all outputs: sorted by key, with `_` for characters that end a name or a tag, and without
  * tags that have an empty part (behaviour: extra-tags). */

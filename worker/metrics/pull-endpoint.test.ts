@@ -113,6 +113,25 @@ test('every kind of metric, in the text form', async (t) => {
   ]);
 });
 
+test('single limits of a list have the labels of their rule and one of their own', async (t) => {
+  const { registry, samples } = await setUp(t);
+  for (const [key, hits] of [
+    ['d.a', 3],
+    ['d.a.b.c', 484],
+  ] as const) {
+    registry.ruleStats(key, true).totalHits.add(hits);
+    for (const limit of ['minute', '2_hour']) {
+      registry.ruleStats(`${key}.${limit}`, true, limit).totalHits.add(hits);
+    }
+  }
+  const name = 'ratelimit_service_rate_limit_total_hits';
+  const [one, two] = ['domain="d",key1="a"', 'domain="d",key1="a",key2="b"'];
+  t.deepEqual(await samples(name), [
+    ...['', ',limit="minute"', ',limit="2_hour"'].map((limit) => `${name}{${one}${limit}} 3`),
+    ...['', ',limit="minute"', ',limit="2_hour"'].map((limit) => `${name}{${two}${limit}} 484`),
+  ]);
+});
+
 // Proof of differences.md: Pulled counters are live
 test('counters are there as soon as they have counted, and live', async (t) => {
   const { registry, samples } = await setUp(t);

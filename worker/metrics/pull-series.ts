@@ -13,7 +13,7 @@ import {
 } from './metric-mapping.ts';
 import { toTagEntries } from './metric-name.ts';
 import { createOwnFamilies } from './own-families.ts';
-import type { MetricsRegistry } from './registry.ts';
+import type { ListedName, MetricsRegistry } from './registry.ts';
 import {
   type Family,
   type FamilyType,
@@ -71,7 +71,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
   let isConflictSaid = false;
 
   /** Undefined for metrics that are not shown. */
-  function locate(metric: string, kind: MetricKind): Target | undefined {
+  function locate(metric: string, kind: MetricKind, limit?: string): Target | undefined {
     const mapped = map(metric, kind);
     const rule = mapped?.rule;
     if (rule?.action === 'drop' || mapped?.name === '') return undefined;
@@ -89,7 +89,7 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
       sayConflict(metric, family, type);
       return undefined;
     }
-    const own = mapped?.labels ?? [];
+    const own = [...(mapped?.labels ?? []), ...toLimitLabel(limit)];
     const labels = toLabelText(rule?.honorLabels ? [...own, ...tags] : [...tags, ...own]);
     // The counters of a rule are consecutive: they share one text.
     if (labels !== lastLabels) lastLabels = labels;
@@ -104,8 +104,15 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
     );
   }
 
-  function takeInValue(metric: string, kind: 'counter' | 'gauge', source: ValueSource): void {
-    const target = locate(metric, kind);
+  function takeInValue(
+    name: string,
+    kind: 'counter' | 'gauge',
+    source: ValueSource,
+    listed?: ListedName,
+  ): void {
+    const isLabelled = mapping.labelsLimits && listed !== undefined && map(listed.name, kind);
+    const metric = isLabelled ? listed.name : name;
+    const target = locate(metric, kind, isLabelled ? listed.limit : undefined);
     if (target === undefined) return;
     const { series } = target.family;
     const scaled = target.scale === 1 ? source : new ScaledSource(source, target.scale);
@@ -144,13 +151,17 @@ export function createPullSeries(deps: PullSeriesDeps): PullSeries {
       }
       for (; left > 0 && takenCounters < counters.length; left--) {
         const counter = counters[takenCounters++];
-        if (counter !== undefined) takeInValue(counter.name, 'counter', counter);
+        if (counter !== undefined) takeInValue(counter.name, 'counter', counter, counter.listed);
       }
       return left === 0;
     },
     refresh: own.refresh,
     families,
   };
+}
+
+function toLimitLabel(limit: string | undefined): (readonly [name: string, value: string])[] {
+  return limit === undefined ? [] : [['limit', limit]];
 }
 
 /** Allowed characters in the name of a metric or label (behaviour: pull-mapping). */

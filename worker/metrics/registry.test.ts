@@ -92,6 +92,15 @@ test('runtime names beyond the bound share one folded name, which is said once',
   t.regex(log.lines[0] ?? '', /^warning Statistics: .*RUNTIME_METRIC_NAMES_MAX/);
 });
 
+test('folded hits of a rule with a list of limits are counted once under the folded name', (t) => {
+  const registry = createRegistry({ runtimeNamesMax: 0, log: createRecordedLog() });
+  registry.ruleStats('d.k_a', false).totalHits.add(1);
+  registry.ruleStats('d.k_a.minute', false, 'minute').totalHits.add(1);
+  const folded = 'ratelimit.service.rate_limit._folded_.runtime_keys';
+  t.is(registry.snapshot().get(`${folded}.total_hits`), 1);
+  t.is(registry.snapshot().get(`${folded}.minute.total_hits`), 1);
+});
+
 test('names of static rules are never folded', (t) => {
   const { metrics } = setUp(0);
   metrics.ruleStats('d.k', true).totalHits.add(1);

@@ -3,8 +3,9 @@
 import { decisionDurationBounds as durationBounds } from '../../shared/decision-durations.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
+import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Counter, Duration, Gauge, Metrics, RuleStats, Tags, Timer } from '../metrics.ts';
-import { sanitizeMetricName, toTagSuffix } from './metric-name.ts';
+import { toTagSuffix } from './metric-name.ts';
 
 /** Takes the observations of one timer, in milliseconds. */
 export type TimerListener = (ms: number, times: number) => void;
@@ -33,6 +34,14 @@ export interface NamedCounter extends Counter {
   /** The name and the counter's own tags apart; undefined where it has none. */
   readonly tagged?: TaggedName | undefined;
   readonly origin: CounterOrigin;
+  /** Of a single limit of a list: the name of the rule's counter, which counts the same hits, and the limit, such as
+   * `minute`. */
+  readonly listed?: ListedName | undefined;
+}
+
+export interface ListedName {
+  readonly name: string;
+  readonly limit: string;
 }
 
 export interface TaggedName {
@@ -48,6 +57,7 @@ export type CounterOrigin =
       readonly kind: 'rule';
       readonly metricKey: string;
       readonly isStatic: boolean;
+      readonly listedAs: string | undefined;
       readonly stat: keyof RuleStats;
     };
 
@@ -108,7 +118,7 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   const storeCallDurations = new Map<string, Histogram>();
   let runtimeNameCount = 0;
 
-  const folded = cellsOf(foldedMetricKey, true);
+  const folded = cellsOf(foldedMetricKey, true, undefined);
   const foldedCount = counter(foldedCountName);
 
   function counter(name: string, own: CounterParts = {}): CounterCell {
@@ -124,9 +134,9 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
   }
 
   /** Keys that are equal once cleaned share their counters; each key has its entry. */
-  function cellsOf(metricKey: string, isStatic: boolean): RuleCells {
+  function cellsOf(metricKey: string, isStatic: boolean, listedAs: string | undefined): RuleCells {
     const clean = sanitizeMetricName(metricKey);
-    const cells = ruleStats.get(clean) ?? new RuleCells(clean, isStatic, counterList);
+    const cells = ruleStats.get(clean) ?? new RuleCells(clean, isStatic, listedAs, counterList);
     ruleStats.set(clean, cells);
     if (clean !== metricKey) ruleStats.set(metricKey, cells);
     return cells;
@@ -179,11 +189,16 @@ export function createRegistry({ runtimeNamesMax, log }: RegistryOptions): Metri
       }
       return cell;
     },
-    ruleStats(metricKey, isStatic) {
+    ruleStats(metricKey, isStatic, listedAs) {
       let stats = ruleStats.get(metricKey);
       if (stats === undefined) {
-        if (!isStatic && !admitRuntimeName(metricKey)) return folded;
-        stats = cellsOf(isStatic ? metricKey : owned(metricKey), isStatic);
+        if (!isStatic && !admitRuntimeName(metricKey)) {
+          // The rule counts the same hits.
+          return listedAs === undefined
+            ? folded
+            : cellsOf(`${foldedMetricKey}.${listedAs}`, true, listedAs);
+        }
+        stats = cellsOf(isStatic ? metricKey : owned(metricKey), isStatic, listedAs);
       }
       return stats;
     },
@@ -336,8 +351,14 @@ class RuleCounterCell implements NamedCounter {
     return `${ruleRoot}.${this.#rule.metricKey}.${ruleStatNames[this.#stat]}`;
   }
   get origin(): CounterOrigin {
-    const { metricKey, isStatic } = this.#rule;
-    return { kind: 'rule', metricKey, isStatic, stat: this.#stat };
+    const { metricKey, isStatic, listedAs } = this.#rule;
+    return { kind: 'rule', metricKey, isStatic, listedAs, stat: this.#stat };
+  }
+  get listed(): ListedName | undefined {
+    const { metricKey, listedAs } = this.#rule;
+    if (listedAs === undefined) return undefined;
+    const rule = metricKey.slice(0, -listedAs.length - 1);
+    return { name: `${ruleRoot}.${rule}.${ruleStatNames[this.#stat]}`, limit: listedAs };
   }
   add(count: number): void {
     this.value += count;
@@ -348,6 +369,7 @@ class RuleCounterCell implements NamedCounter {
 class RuleCells implements RuleStats {
   readonly metricKey: string;
   readonly isStatic: boolean;
+  readonly listedAs: string | undefined;
   readonly #list: NamedCounter[];
   #totalHits: Counter | undefined;
   #overLimit: Counter | undefined;
@@ -358,9 +380,15 @@ class RuleCells implements RuleStats {
   #totalNegativeHits: Counter | undefined;
 
   /** `metricKey` is clean; new counters are added to `list`. */
-  constructor(metricKey: string, isStatic: boolean, list: NamedCounter[]) {
+  constructor(
+    metricKey: string,
+    isStatic: boolean,
+    listedAs: string | undefined,
+    list: NamedCounter[],
+  ) {
     this.metricKey = metricKey;
     this.isStatic = isStatic;
+    this.listedAs = listedAs;
     this.#list = list;
   }
   #add(stat: keyof RuleStats): Counter {

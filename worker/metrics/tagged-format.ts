@@ -1,9 +1,10 @@
 // The tagged output's lines: `name:value|type|#tag:value,...`, names rewritten by the mogrifiers
 // (behaviour: tagged-lines).
 
+import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
-import { sanitizeMetricName, toTagEntries, untaggedName } from './metric-name.ts';
+import { toTagEntries, untaggedName } from './metric-name.ts';
 import { toDecimal } from './statsd-format.ts';
 
 /** Renames metrics whose name matches, and adds tags. */

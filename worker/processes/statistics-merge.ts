@@ -79,7 +79,7 @@ function findCounter(registry: MetricsRegistry, origin: CounterOrigin): Counter 
     case 'domain':
       return registry.unknownDomain(origin.domain);
     case 'rule':
-      return registry.ruleStats(origin.metricKey, origin.isStatic)[origin.stat];
+      return registry.ruleStats(origin.metricKey, origin.isStatic, origin.listedAs)[origin.stat];
   }
 }
 

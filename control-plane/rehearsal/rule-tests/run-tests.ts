@@ -1,12 +1,12 @@
 // Runs the tests of a file, each by a rehearsal of its own, and holds the answers against what is expected.
 import { formatDuration } from '../../../shared/duration.ts';
+import { sanitizeMetricName } from '../../../shared/rules/lookup/metric-key.ts';
 import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
 import { type Problem, problemOf } from '../../../shared/rules/problem/problem.ts';
 import type { Entry } from '../../../shared/rules/rule.ts';
 import { toTimeText } from '../../../shared/rules/rule-end.ts';
 import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import { codes, type RateLimitRequest } from '../../../worker/decision/message.ts';
-import { sanitizeMetricName } from '../../../worker/metrics/metric-name.ts';
 import { explainLookup } from '../../explain/lookup-explanation.ts';
 import { createRehearsal, type Rehearsal, type RehearsedDecision } from '../rehearsal.ts';
 import type { RulesInTime } from '../rules-in-time.ts';

@@ -1,5 +1,5 @@
 // The name under which a descriptor's hits are counted in the statistics (behaviour: metric-keys). The
-// outputs replace characters that they cannot carry.
+// statistics replace characters that outputs cannot carry.
 import type { Entry } from '../rule.ts';
 
 /** `sanitizeDots` is SANITIZE_DESCRIPTOR_METRIC_DOTS. The domain is never changed. */
@@ -29,4 +29,19 @@ export function overrideMetricKey(
   if (entries.length === 0) return `${domain}.`;
   const segments = entries.map((entry) => toSegment(entry.key, entry.value));
   return toMetricKey(domain, segments, sanitizeDots);
+}
+
+/**
+ * `:`, `|` and line ends, which values of requests can contain, end a name on the wire: they become `_`,
+ * as do the dots of IPv4 addresses (behaviour: metric-keys).
+ */
+export function sanitizeMetricName(name: string): string {
+  return name
+    .replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
+    .replace(/\d{1,3}(?:\.\d{1,3}){3}/g, (address) => address.replaceAll('.', '_'));
+}
+
+/** The part of a shared pattern in a metric key: up to the `*` (behaviour: shared-counters). */
+export function toSharedPart(pattern: string): string {
+  return pattern.slice(0, pattern.indexOf('*'));
 }

@@ -26,10 +26,18 @@ export function createList(
   const { furtherLimits } = descriptor;
   if (furtherLimits.length === 0) return undefined;
   const limits = [first, ...furtherLimits.map((block) => toLimit(descriptor, block, true))];
-  return limits.map((limit) => {
-    const name = toWindowName(limit);
-    const isAlone = limits.filter((other) => toWindowName(other) === name).length === 1;
-    return { limit, segment: isAlone ? name : `${name}_${limit.algorithm}` };
+  const segments = toSegments(limits);
+  return limits.map((limit, index) => ({ limit, segment: segments[index] ?? '' }));
+}
+
+/** The last segments of the metric keys of a list's limits. */
+export function toSegments(
+  limits: readonly Pick<Limit, 'unit' | 'unitMultiplier' | 'algorithm'>[],
+): readonly string[] {
+  const windows = limits.map(toWindowName);
+  return windows.map((name, index) => {
+    const isAlone = windows.filter((other) => other === name).length === 1;
+    return isAlone ? name : `${name}_${limits[index]?.algorithm}`;
   });
 }
 

@@ -142,6 +142,7 @@ test('a match whose metric key needs nothing of the request is one shared object
     metricKeyIsStatic: true,
     sharedValues: ['/img/*', undefined],
     parts: undefined,
+    listedAs: undefined,
   });
 });
 

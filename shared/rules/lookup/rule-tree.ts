@@ -5,7 +5,7 @@
 import type { DomainRules, Entry, Limit, LookupStep, Match } from '../rule.ts';
 import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
 import { type Found, found, Level, type LevelRule } from './level.ts';
-import { toMetricKey, toSegment } from './metric-key.ts';
+import { toMetricKey, toSegment, toSharedPart } from './metric-key.ts';
 import { createLimit, createList, type ListedLimit } from './rule-limit.ts';
 import { parseWildcard } from './wildcard.ts';
 
@@ -108,6 +108,7 @@ export function* createDomainTree(
         ? Object.freeze(lineage.map((each) => (each.shareThreshold ? each.value : undefined)))
         : undefined,
       parts: undefined,
+      listedAs: undefined,
     };
     return Object.freeze({ ...match, parts: list && toParts(match, list) });
   }
@@ -226,6 +227,7 @@ class DomainTree implements DomainRules {
       metricKeyIsStatic: false,
       sharedValues: isShared ? sharedValues : undefined,
       parts: undefined,
+      listedAs: undefined,
     };
     return node.list === undefined ? match : { ...match, parts: toParts(match, node.list) };
   }
@@ -252,17 +254,13 @@ function toPattern(node: Node, key: string): string {
   return isValuePattern ? composite.slice(key.length + 1) : composite;
 }
 
-/** The part of a shared pattern in a metric key: up to the `*` (behaviour: shared-counters). */
-function toSharedPart(pattern: string): string {
-  return pattern.slice(0, pattern.indexOf('*'));
-}
-
 /** Each counts by itself, with statistics of its own. */
 function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
   return list.map(({ limit, segment }) => ({
     ...match,
     limit,
     metricKey: `${match.metricKey}.${segment}`,
+    listedAs: segment,
   }));
 }
 
