@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { testWith } from '../../support/installed-tool.ts';
@@ -26,153 +26,12 @@ const project = join(import.meta.dirname, '..', '..', '..');
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
 
-/** What a pod may be given besides. */
-const extras = {
-  extraVolumes: [{ name: 'certs', secret: { secretName: 'certs' } }],
-  extraVolumeMounts: [{ name: 'certs', mountPath: '/certs', readOnly: true }],
-  extraEnv: [{ name: 'TZ', value: 'UTC' }],
-  extraEnvFrom: [{ configMapRef: { name: 'common' } }],
-  affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
-  topologySpreadConstraints: [
-    {
-      maxSkew: 1,
-      topologyKey: 'kubernetes.io/hostname',
-      whenUnsatisfiable: 'DoNotSchedule',
-      labelSelector: { matchLabels: { app: 'a' } },
-    },
-  ],
-};
-
 /** What programs read from Secrets in place of a value. */
 const secrets = { chat: { url: 'https://chat.example/hooks/its-secret' } };
 
-/** Of the shapes that a chart may take, those that differ most. */
-const shapes = {
-  'as it comes': {},
-  'with Git, tokens, metrics and a network policy': {
-    image: { repository: 'registry.example/ratelane', tag: 'abc', pullSecrets: [{ name: 'pull' }] },
-    worker: {
-      settings: { KVSTORE_URL: 'redis:6379', KVSTORE_TLS: true, HTTP_SERVER_USE_TLS: false },
-      settingsSecret: 'worker-secrets',
-      preStopSeconds: 20,
-      annotations: { 'example.org/team': 'edge' },
-      nodeSelector: { pool: 'edge' },
-      tolerations: [{ key: 'edge', operator: 'Exists' }],
-    },
-    controlPlane: {
-      git: {
-        url: 'https://git.example/rules.git',
-        ref: 'main',
-        path: 'rules',
-        secret: 'rules-git',
-        webhook: true,
-      },
-      adminTokensSecret: 'admin-tokens',
-      settings: { RATELANE_GIT_POLL: '10s' },
-    },
-    serviceMonitor: {
-      enabled: true,
-      labels: { release: 'prometheus' },
-      tokenSecret: { name: 'a' },
-    },
-    networkPolicy: {
-      enabled: true,
-      adminCallers: [{ namespaceSelector: { matchLabels: { team: 'edge' } } }],
-      scrapers: [{ namespaceSelector: {} }],
-    },
-  },
-  'as in production': {
-    fullnameOverride: 'edge',
-    revisionHistoryLimit: 3,
-    image: { repository: 'registry.example/ratelane', digest: `sha256:${'0a'.repeat(32)}` },
-    worker: {
-      settings: { KVSTORE_URL: 'redis.example:6379', PULLMETRICS_ADDR: ':9191' },
-      settingsSecret: 'worker-secrets',
-      storeSecret: 'redis',
-      storeTlsSecret: 'redis-tls',
-      storeTlsClient: true,
-      recordDecisions: true,
-      tlsSecret: 'worker-tls',
-      tlsCa: true,
-      xdsTlsSecret: 'worker-xds-tls',
-      podLabels: { team: 'edge', 'app.kubernetes.io/component': 'no' },
-      priorityClassName: 'system-cluster-critical',
-    },
-    controlPlane: {
-      git: {
-        url: 'https://git.example/rules.git',
-        secret: 'rules-git',
-        webhook: true,
-        caSecret: 'git-ca',
-      },
-      notify: { urlSecret: 'chat', signingSecret: 'notify' },
-      commitStatus: { url: 'https://git.example/api/v1/repos/acme/rules', tokenSecret: 'status' },
-      rollout: 'canary=10%,hold=60s',
-      peersTokenSecret: 'fleet-token',
-      adminTokensSecret: 'admin-tokens',
-      xdsTokensSecret: 'xds-tokens',
-      xdsTlsSecret: 'plane-xds-tls',
-      adminTlsSecret: 'plane-tls',
-      adminTlsCa: true,
-      podLabels: { team: 'edge' },
-      priorityClassName: 'high',
-      ingress: {
-        enabled: true,
-        className: 'nginx',
-        annotations: { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' },
-        hosts: ['limits.example', 'limits.internal'],
-        paths: ['/console', '/webhooks'],
-        tlsSecret: 'limits-tls',
-      },
-    },
-    serviceMonitor: { enabled: true },
-    prometheusRule: { enabled: true },
-    dashboard: { enabled: true, annotations: { grafana_folder: 'Edge' } },
-    networkPolicy: {
-      enabled: true,
-      callers: [{ podSelector: { matchLabels: { app: 'envoy' } } }],
-      adminCallers: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
-      scrapers: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
-    },
-  },
-  'with TLS, tokens and what a cluster asks for besides': {
-    nameOverride: 'limits',
-    serviceAccount: { create: true, annotations: { 'example.org/role': 'limits' } },
-    redis: { enabled: true },
-    worker: {
-      tlsSecret: 'worker-tls',
-      xdsTlsSecret: 'worker-xds-tls',
-      settingsSecret: 'worker-secrets',
-      ...extras,
-    },
-    controlPlane: {
-      adminTokensSecret: 'admin-tokens',
-      xdsTokensSecret: 'xds-tokens',
-      xdsTlsSecret: 'plane-tls',
-      adminTlsSecret: 'plane-tls',
-      ...extras,
-    },
-    serviceMonitor: { enabled: true, tokenSecret: { name: 'a' } },
-    prometheusRule: { enabled: true, runbookUrl: 'https://wiki.example/ratelane/' },
-  },
-  'with Git over ssh': {
-    controlPlane: {
-      git: {
-        url: 'git@git.example:acme/rules.git',
-        sshSecret: 'deploy-key',
-        secret: 'rules-git',
-        webhook: true,
-      },
-      notify: { url: 'https://hooks.example/limits' },
-      publicUrl: 'https://limits.example/',
-    },
-  },
-  'without a control plane and without autoscaling': {
-    controlPlane: { enabled: false },
-    worker: { autoscaling: { enabled: false }, replicas: 2 },
-    networkPolicy: { enabled: true, callers: [{ podSelector: { matchLabels: { app: 'envoy' } } }] },
-  },
-};
+const readFixture = (name: string): Manifest =>
+  parse(readFileSync(new URL(`../../fixtures/chart/${name}.yaml`, import.meta.url), 'utf8'));
+const shapes: Readonly<Record<string, Manifest>> = readFixture('shapes');
 
 for (const [title, values] of Object.entries(shapes)) {
   testChart(`the chart ${title} gives manifests that fit together`, async (t) => {
@@ -251,10 +110,8 @@ for (const [title, values] of Object.entries(shapes)) {
 }
 
 testChart('what a pod may be given besides, accounts, alerts and a Redis arrive', async (t) => {
-  const { code, output } = await render(
-    t,
-    shapes['with TLS, tokens and what a cluster asks for besides'],
-  );
+  const values = shapes['with TLS, tokens and what a cluster asks for besides'];
+  const { code, output } = await render(t, values);
   t.is(code, 0, output);
   const manifests = readManifests(output);
   const find = (kind: string, name: string) =>
@@ -263,12 +120,12 @@ testChart('what a pod may be given besides, accounts, alerts and a Redis arrive'
     const { spec } = find('Deployment', `sample-limits-${program}`).spec.template;
     const [container] = spec.containers;
     t.is(spec.serviceAccountName, 'sample-limits');
-    t.deepEqual(spec.affinity, extras.affinity);
-    t.deepEqual(spec.topologySpreadConstraints, extras.topologySpreadConstraints);
-    t.deepEqual(spec.volumes.at(-1), extras.extraVolumes[0]);
-    t.deepEqual(container.volumeMounts.at(-1), extras.extraVolumeMounts[0]);
-    t.deepEqual(container.env.at(-1), extras.extraEnv[0]);
-    t.deepEqual(container.envFrom.at(-1), extras.extraEnvFrom[0]);
+    t.deepEqual(spec.affinity, values.worker.affinity);
+    t.deepEqual(spec.topologySpreadConstraints, values.worker.topologySpreadConstraints);
+    t.deepEqual(spec.volumes.at(-1), values.worker.extraVolumes[0]);
+    t.deepEqual(container.volumeMounts.at(-1), values.worker.extraVolumeMounts[0]);
+    t.deepEqual(container.env.at(-1), values.worker.extraEnv[0]);
+    t.deepEqual(container.envFrom.at(-1), values.worker.extraEnvFrom[0]);
     t.truthy(find('PodDisruptionBudget', `sample-limits-${program}`));
   }
   t.truthy(find('ServiceAccount', 'sample-limits'));
@@ -623,155 +480,11 @@ testChart('a Secret of settings that has changed starts the workers anew', async
   t.deepEqual(Object.values(after.metadata.annotations).sort(), ['8', 'edge']);
 });
 
-/** Values that contradict each other, and what is told. */
-const contradictions: readonly (readonly [told: RegExp, values: object])[] = [
-  [/worker\.autoscaling: min is above max/, { worker: { autoscaling: { min: 5, max: 2 } } }],
-  [/metrics port is switched off/, { worker: { settings: { USE_PULLMETRICS: false } } }],
-  [/metrics port is switched off/, { worker: { settings: { DISABLE_STATS: 'true' } } }],
-  [/redis\.enabled: /, { redis: { enabled: true }, worker: { settings: { KVSTORE_URL: 'a:1' } } }],
-  [/controlPlane\.git\.ref: .*git\.url/, { controlPlane: { git: { ref: 'main' } } }],
-  [/controlPlane\.git\.secret: .*git\.url/, { controlPlane: { git: { secret: 'a' } } }],
-  [/controlPlane\.rollout: .*git\.url/, { controlPlane: { rollout: 'canary=10%' } }],
-  [
-    /controlPlane\.git\.webhook: .*git\.secret/,
-    { controlPlane: { git: { url: 'https://git.example/a', webhook: true } } },
-  ],
-  [/controlPlane\.adminTlsCa: .*adminTlsSecret/, { controlPlane: { adminTlsCa: true } }],
-  [/worker\.tlsCa: .*worker\.tlsSecret/, { worker: { tlsCa: true } }],
-  [/controlPlane\.xdsTlsSecret: .*worker\.xdsTlsSecret/, { controlPlane: { xdsTlsSecret: 'a' } }],
-  [/worker\.xdsTlsSecret: .*controlPlane\.xdsTlsSecret/, { worker: { xdsTlsSecret: 'a' } }],
-  [
-    /controlPlane\.git\.sshSecret: .*ssh:\/\//,
-    { controlPlane: { git: { url: 'https://git.example/a', sshSecret: 'a' } } },
-  ],
-  [/controlPlane\.git\.caSecret: .*git\.url/, { controlPlane: { git: { caSecret: 'a' } } }],
-  [
-    /controlPlane\.git\.secret: .*git\.sshSecret/,
-    { controlPlane: { git: { url: 'ssh://git@git.example/a', secret: 'a' } } },
-  ],
-  [
-    /controlPlane\.notify: .*one of them/,
-    { controlPlane: { notify: { url: 'https://a.example', urlSecret: 'a' } } },
-  ],
-  [
-    /controlPlane\.notify\.signingSecret: .*urlSecret/,
-    { controlPlane: { notify: { signingSecret: 'a' } } },
-  ],
-  [
-    /controlPlane\.commitStatus\.url: .*tokenSecret/,
-    {
-      controlPlane: {
-        git: { url: 'https://git.example/a' },
-        commitStatus: { url: 'https://git.example/api' },
-      },
-    },
-  ],
-  [
-    /controlPlane\.commitStatus\.url: .*git\.url/,
-    { controlPlane: { commitStatus: { url: 'https://git.example/api', tokenSecret: 'a' } } },
-  ],
-  [
-    /controlPlane\.commitStatus\.tokenSecret: .*commitStatus\.url/,
-    { controlPlane: { commitStatus: { tokenSecret: 'a' } } },
-  ],
-  [
-    /worker\.storeSecret: .*KVSTORE_AUTH/,
-    { worker: { storeSecret: 'a', settings: { KVSTORE_AUTH: 'b' } } },
-  ],
-  [
-    /worker\.storeSecret: .*redis\.enabled/,
-    { redis: { enabled: true }, worker: { storeSecret: 'a' } },
-  ],
-  [
-    /worker\.storeTlsSecret: .*BACKEND_TYPE is memory/,
-    { worker: { storeTlsSecret: 'a', settings: { BACKEND_TYPE: 'memory' } } },
-  ],
-  [/worker\.storeTlsClient: .*storeTlsSecret/, { worker: { storeTlsClient: true } }],
-  [
-    /worker\.recordDecisions: .*RECORD_DECISIONS/,
-    { worker: { recordDecisions: true, settings: { RECORD_DECISIONS: '/a' } } },
-  ],
-  [
-    /controlPlane\.xdsTokensSecret: .*worker\.xdsTokenSecret/,
-    { controlPlane: { xdsTokensSecret: 'a' } },
-  ],
-  [
-    /RATELANE_ADMIN_ADDRESS: .*take it out/,
-    { controlPlane: { settings: { RATELANE_ADMIN_ADDRESS: '127.0.0.1:18001' } } },
-  ],
-  [
-    /RATELANE_XDS_ADDRESS: .*at port 18000/,
-    { controlPlane: { settings: { RATELANE_XDS_ADDRESS: '0.0.0.0:9000' } } },
-  ],
-  [/worker\.xdsTokenSecret: .*controlPlane\.xdsTokensSecret/, { worker: { xdsTokenSecret: 'a' } }],
-  [/worker\.settings\.CONFIG_TYPE: /, { worker: { settings: { CONFIG_TYPE: 'FILE' } } }],
-  [
-    /CONFIG_GRPC_XDS_SERVER_URL: .*controlPlane\.enabled: false/,
-    { worker: { settings: { CONFIG_GRPC_XDS_SERVER_URL: 'elsewhere:18000' } } },
-  ],
-  [
-    /worker\.settings\.GRPC_HOST: .*take it out/,
-    { worker: { settings: { GRPC_HOST: '127.0.0.1' } } },
-  ],
-  [
-    /worker\.settings\.GRPC_SERVER_USE_TLS: .*worker\.tlsSecret/,
-    { worker: { settings: { GRPC_SERVER_USE_TLS: true } } },
-  ],
-  [
-    /controlPlane\.rollout: .*git\.url/,
-    { controlPlane: { settings: { RATELANE_ROLLOUT: 'canary=10%' } } },
-  ],
-  [
-    /controlPlane\.git\.url: .*controlPlane\.enabled: true/,
-    { controlPlane: { enabled: false, git: { url: 'https://git.example/a' } } },
-  ],
-  [
-    /controlPlane\.rollout: .*controlPlane\.enabled: true/,
-    { controlPlane: { enabled: false, rollout: 'canary=10%' } },
-  ],
-  [
-    /controlPlane\.notify: .*controlPlane\.enabled: true/,
-    { controlPlane: { enabled: false, notify: { urlSecret: 'a' } } },
-  ],
-  [
-    /RATELANE_ADMIN_TLS_CLIENT_CA: .*controlPlane\.adminTlsSecret/,
-    { controlPlane: { settings: { RATELANE_ADMIN_TLS_CLIENT_CA: '/ca.crt' } } },
-  ],
-  [
-    /redis\.enabled: .*BACKEND_TYPE is memory/,
-    { redis: { enabled: true }, worker: { settings: { BACKEND_TYPE: 'memory' } } },
-  ],
-  [
-    /controlPlane\.adminTokensSecret: .*controlPlane\.enabled: true/,
-    { controlPlane: { enabled: false, adminTokensSecret: 'a' } },
-  ],
-  [/ingress\.hosts: /, { controlPlane: { ingress: { enabled: true } } }],
-  [
-    /networkPolicy\.adminCallers: controlPlane\.ingress/,
-    {
-      controlPlane: { ingress: { enabled: true, hosts: ['a'] } },
-      networkPolicy: { enabled: true },
-    },
-  ],
-  [
-    /networkPolicy\.adminCallers: controlPlane\.git\.webhook/,
-    {
-      controlPlane: { git: { url: 'https://git.example/a', secret: 'a', webhook: true } },
-      networkPolicy: { enabled: true },
-    },
-  ],
-  [
-    /networkPolicy\.scrapers: /,
-    { serviceMonitor: { enabled: true }, networkPolicy: { enabled: true } },
-  ],
-  [/prometheusRule\.enabled: .*serviceMonitor/, { prometheusRule: { enabled: true } }],
-];
-
-for (const [told, values] of contradictions) {
+for (const { refused, values } of readFixture('contradictions')) {
   testChart(`refused with what to write instead: ${JSON.stringify(values)}`, async (t) => {
     const { code, output } = await render(t, values);
     t.is(code, 1);
-    t.regex(output, told);
+    t.regex(output, new RegExp(refused));
   });
 }
 
