@@ -17,7 +17,7 @@ export interface Outcome {
 /** A word `./NAME` is a path in the folder, which is `.` again in the output. */
 export type RunWords = (
   words: readonly string[],
-  t: ExecutionContext,
+  of: { readonly t: ExecutionContext; readonly folder: string },
 ) => Outcome | Promise<Outcome>;
 
 interface Block {
@@ -52,7 +52,7 @@ export function testScenarios(test: TestFn, file: URL, run: RunWords): void {
         const words = toWords(head.slice(2)).map((word) =>
           word.replace(/(?<=^|=)\.(?=\/|$)/, folder),
         );
-        const answer = toLines(await run(words, t), folder);
+        const answer = toLines(await run(words, { t, folder }), folder);
         answers.set(block, matches(body, answer) ? body : answer);
         if (answers.get(block) === body || isUpdated) t.pass();
         else t.is(answer.join('\n'), body.join('\n'), `${path}:${line} ${head}`);
