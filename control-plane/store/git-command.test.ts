@@ -39,7 +39,7 @@ async function failureOf(run: Promise<unknown>): Promise<GitError> {
 
 test('an answer is whole, also when this process was busy while it came', async (t) => {
   const { git } = createScript(t, 'head -c 60000 /dev/zero');
-  const run = git.run(['x'], { timeoutMs: 20_000 });
+  const run = git.run(['x'], { timeoutMs: 60_000 });
   await new Promise((resolve) => setImmediate(resolve));
   execFileSync('sleep', ['1.5']);
   t.is((await run).length, 60_000);
@@ -48,11 +48,10 @@ test('an answer is whole, also when this process was busy while it came', async 
 test('a process that keeps standard error open does not hold up the answer', async (t) => {
   const { git, folder } = createScript(
     t,
-    'sleep 20 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
+    'sleep 600 >/dev/null & echo $! > "$GIT_DIR/pid"; echo done',
   );
-  const beganMs = performance.now();
-  t.is((await git.run(['x'], { timeoutMs: 20_000 })).toString(), 'done\n');
-  t.true(performance.now() - beganMs < 15_000);
+  t.is((await git.run(['x'], { timeoutMs: 60_000 })).toString(), 'done\n');
+  // It is there still.
   process.kill(Number(readFileSync(join(folder, 'pid'), 'utf8')));
 });
 
@@ -75,7 +74,7 @@ test('a command that is too slow ends, with all processes that it has started', 
 
 test('an answer that is too long ends git', async (t) => {
   const { git } = createScript(t, 'exec cat /dev/zero');
-  const error = await failureOf(git.run(['log'], { timeoutMs: 20_000, maxBytes: 1_000 }));
+  const error = await failureOf(git.run(['log'], { timeoutMs: 60_000, maxBytes: 1_000 }));
   t.is(error.message, 'git log answered with more than 1000 bytes');
 });
 
@@ -88,7 +87,7 @@ echo "some noise" >&2
 echo "fatal: no access to https://ann:$RATELANE_GIT_PASSWORD@git.example/ (s3cret%2Fpass)" >&2
 exit 128`,
   );
-  const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000, isRemote: true }));
+  const error = await failureOf(git.run(['fetch'], { timeoutMs: 60_000, isRemote: true }));
   t.is(
     error.message,
     'git fetch failed: remote: welcome; fatal: no access to https://ann:*****@git.example/ (*****)',
@@ -110,7 +109,7 @@ test('git gets what leads to the remote, and not what leads elsewhere', async (t
     GIT_ALLOW_PROTOCOL: 'ext',
   };
   const { git, folder } = createScript(t, 'env', variables);
-  const lines = (await git.run(['x'], { timeoutMs: 20_000 })).toString().split('\n');
+  const lines = (await git.run(['x'], { timeoutMs: 60_000 })).toString().split('\n');
   for (const line of [
     'HTTPS_PROXY=http://proxy',
     'GIT_SSH_COMMAND=ssh -i key',
@@ -129,7 +128,7 @@ test('git gets what leads to the remote, and not what leads elsewhere', async (t
 
 test('a git that is not there is told as such', async (t) => {
   const { git } = createScript(t, '', { PATH: '/nonexistent' });
-  const error = await failureOf(git.run(['fetch'], { timeoutMs: 20_000 }));
+  const error = await failureOf(git.run(['fetch'], { timeoutMs: 60_000 }));
   t.is(error.message, 'git fetch cannot be started: spawn git ENOENT');
 });
 
@@ -148,7 +147,7 @@ const git = createGit({
   readCredentials: async () => undefined,
 });
 const say = async () => {
-  const run = git.run(['fetch'], { timeoutMs: 50_000 });
+  const run = git.run(['fetch'], { timeoutMs: 60_000 });
   return String(await run.catch((error) => error)).trim();
 };
 // Files that are opened at a first use are open by now, the output as well.
