@@ -1,6 +1,6 @@
 // Ends a command when its output cannot be written: quietly when it is closed.
 import { errorText } from './errors.ts';
-import { exitCodes } from './lifecycle.ts';
+import { exitCodes } from './exit-codes.ts';
 
 /**
  * The reader may close the output early, as `head` does: the command then ends silently, and that is no

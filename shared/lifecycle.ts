@@ -4,12 +4,10 @@
 import type { Writable } from 'node:stream';
 import { toCountText } from './count-text.ts';
 import { AppError, errorText } from './errors.ts';
+import { exitCodes } from './exit-codes.ts';
 import type { Log } from './log.ts';
 import { stackText } from './source-places.ts';
 import { listenForStopSignals, type StopSignal } from './stop-signals.ts';
-
-/** The exit codes of both programs. An orderly stop, and a second signal, end with 0. */
-export const exitCodes = { ok: 0, failed: 1, wrongUsage: 2 } as const;
 
 export interface Program {
   readonly log: Log;

@@ -1,7 +1,7 @@
 // `npm run -s worker`: a worker with the settings of the environment.
 import './early-signals.ts';
 import './fast-strings.ts';
-import { exitCodes } from '../shared/lifecycle.ts';
+import { exitCodes } from '../shared/exit-codes.ts';
 import { endWithNpx } from '../shared/stop-signals.ts';
 
 endWithNpx(process.env['npm_lifecycle_event']);

@@ -3,8 +3,8 @@
 
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
+import { exitCodes } from '../../shared/exit-codes.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
-import { exitCodes } from '../../shared/lifecycle.ts';
 import type { Log } from '../../shared/log.ts';
 import { createProgramLog } from '../../shared/program-log.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
