@@ -68,6 +68,24 @@ for (const [signal, word] of Object.entries(words)) {
   });
 }
 
+test('what Node warns of is a line of the log', async (t) => {
+  const { child, says, ended } = run(
+    t,
+    `async start() {
+       hold();
+       process.emitWarning('for operators');
+       process.emitWarning('for authors', 'DeprecationWarning');
+       setImmediate(() => say('serving'));
+     },
+     async stop() {}`,
+  );
+  await says('serving\n');
+  child.kill('SIGTERM');
+  const { log } = await ended;
+  t.regex(log, /^time="[^"]+" level=warning msg="Warning: for operators"\n/);
+  t.notRegex(log, /for authors|\(node:/);
+});
+
 test('a signal during the start aborts it and still stops with exit code 0', async (t) => {
   const { child, says, ended } = run(
     t,

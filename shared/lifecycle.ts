@@ -58,6 +58,11 @@ export async function runUntilStopped(program: Program): Promise<never> {
     log.error(`Unexpected error, the process ends: ${stackText(error)}`);
     void endProcess(exitCodes.failed);
   });
+  // Node would write them to standard error, between the lines of the log.
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => {
+    const isForAuthors = name === 'DeprecationWarning' || name === 'ExperimentalWarning';
+    log[isForAuthors ? 'debug' : 'warning'](`${name}: ${message}`);
+  });
   listenForStopSignals(
     (signal) => {
       log.info(`Received signal ${signalWords[signal]}, initiating shutdown`);

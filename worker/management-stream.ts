@@ -14,6 +14,7 @@ import {
 import type { MethodDefinition } from '@grpc/proto-loader';
 import type { Clock } from '../shared/clock.ts';
 import { AppError, errorText } from '../shared/errors.ts';
+import { createTlsCredentials } from '../shared/grpc/client-credentials.ts';
 import { redact } from '../shared/redact.ts';
 import { readTlsFiles, type TlsFiles, withTrustedAuthorities } from '../shared/tls.ts';
 import { trimEnd, withoutEnding } from '../shared/trim-end.ts';
@@ -184,7 +185,7 @@ async function createCredentials(
   const reading = await readTlsFiles(tls);
   if (!reading.ok) return reading.problem;
   const { ca, cert = null, key = null } = reading.material;
-  return credentials.createSsl(withTrustedAuthorities(ca), key, cert);
+  return createTlsCredentials(withTrustedAuthorities(ca), key, cert);
 }
 
 function withToken(headers: ManagementServer['headers'], token: string) {

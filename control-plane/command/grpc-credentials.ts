@@ -1,5 +1,6 @@
 // The TLS of commands that are gRPC clients themselves. Apart from its options, since most commands need no gRPC.
-import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import type { ChannelCredentials } from '@grpc/grpc-js';
+import { createTlsCredentials } from '../../shared/grpc/client-credentials.ts';
 import { withTrustedAuthorities } from '../../shared/tls.ts';
 import { readTlsOptions, type TlsOptions } from './tls-options.ts';
 
@@ -8,5 +9,5 @@ export async function readCredentials(options: TlsOptions): Promise<ChannelCrede
   const reading = await readTlsOptions(options);
   if (!reading.ok) return reading.problem;
   const { ca, cert, key } = reading.material;
-  return credentials.createSsl(withTrustedAuthorities(ca), key ?? null, cert ?? null);
+  return createTlsCredentials(withTrustedAuthorities(ca), key ?? null, cert ?? null);
 }

@@ -10,6 +10,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { errorText } from '../../shared/errors.ts';
+import { createTlsCredentials } from '../../shared/grpc/client-credentials.ts';
 import { withoutNodeAdvice } from '../../shared/tls.ts';
 import { withoutEnding } from '../../shared/trim-end.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
@@ -117,7 +118,7 @@ function readCredentials(tls: ClientTls | undefined): ChannelCredentials {
   if (tls === undefined) {
     return credentials.createInsecure();
   }
-  return credentials.createSsl(
+  return createTlsCredentials(
     readPem('grpc-server-ca-file', tls.serverCaFile),
     readPem('grpc-key-file', tls.keyFile),
     readPem('grpc-cert-file', tls.certFile),
