@@ -14,7 +14,7 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer, type PeerCall, type PeerWorkers } from '../peers/peers.ts';
-import type { Revision } from '../store/revision.ts';
+import { type Revision, toShortId } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
 import {
@@ -135,9 +135,12 @@ export class AdminController extends Controller {
       entry.what = request.what ?? asked;
       const message =
         request.message ?? `${entry.what.charAt(0).toUpperCase()}${entry.what.slice(1)}`;
-      await this.endTrial(request, `undone by ${entry.who}: ${message}`, entry.who);
       const author = { name: entry.who, email: '' };
-      const made = await makeChange(this.api, { ...request, author, message });
+      const change = { ...request, author, message };
+      const ended = await this.endTrial(change, `undone by ${entry.who}: ${message}`);
+      // In the log too where the change itself fails.
+      if (ended !== undefined) entry.what += `; revision ${toShortId(ended)} is on trial no more`;
+      const made = await makeChange(this.api, change);
       const { documentsBefore, documentsAfter } = made;
       const nowMs = this.api.clock.wallMs();
       const endedLifts =
@@ -149,27 +152,34 @@ export class AdminController extends Controller {
     });
   }
 
-  /** The store may take long, or refuse: that keeps no revision that is undone with the workers on trial. */
-  private async endTrial(request: PreparedChange, reason: string, by: string): Promise<void> {
+  /** The store may take long, or fail: that keeps no revision that is undone with the workers on trial. A change that is
+   * refused undoes nothing. Resolves with the revision that was on trial, where it is no more. */
+  private async endTrial(
+    request: PreparedChange & ChangeRequest,
+    reason: string,
+  ): Promise<string | undefined> {
     const { rollout, snapshots } = this.api;
     const { isUndo = false } = request;
     const { trial, inForce } = snapshots.state();
-    if (trial === undefined && !isUndo) return;
+    if (trial === undefined && !isUndo) return undefined;
     const planned = await this.readNewest()
       .then((newest) => planChangeOf(newest, this.api, request))
       .catch(() => {
         // The change itself is refused or made by the state of the store.
       });
-    if (!planned || planned.change.put.length + planned.change.delete.length === 0) return;
+    if (!planned || planned.change.put.length + planned.change.delete.length === 0) return undefined;
     const { content } = planned.examined;
-    if (content === undefined || content === trial?.content) return;
+    if (content === undefined || content === trial?.content) return undefined;
     const isBack = request.rollout !== 'steps' && rollout.wasInForce(content);
-    if (isUndo || isBack || content === inForce?.content) rollout.undo(reason, by);
+    if (!isUndo && !isBack && content !== inForce?.content) return undefined;
+    rollout.undo(reason, request.author.name);
+    return trial?.revision.id;
   }
 
   /** The result of the change without making it; refused like the change itself. */
-  protected plan(request: Omit<ChangeRequest, 'author' | 'message'>): Promise<PlannedChange> {
-    return planChange(this.api, request).catch((error: unknown) => {
+  protected plan(request: Omit<ChangeRequest, 'author'>): Promise<PlannedChange> {
+    const author = { name: this.api.callerOf(this.request), email: '' };
+    return planChange(this.api, { ...request, author }).catch((error: unknown) => {
       throw this.toAnswer(error);
     });
   }

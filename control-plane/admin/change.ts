@@ -80,10 +80,9 @@ export interface PlannedChange {
 const maxAttempts = 3;
 
 type PlanDeps = Omit<ChangeDeps, 'turns'>;
-type ChangePlan = Omit<ChangeRequest, 'author' | 'message'>;
 
 /** Writes nothing. Rejects as `makeChange` would. */
-export async function planChange(deps: PlanDeps, request: ChangePlan): Promise<PlannedChange> {
+export async function planChange(deps: PlanDeps, request: ChangeRequest): Promise<PlannedChange> {
   const { store } = deps;
   const before = await store.read();
   const status = store.status();
@@ -94,11 +93,12 @@ export async function planChange(deps: PlanDeps, request: ChangePlan): Promise<P
   return planChangeOf(before, deps, request);
 }
 
-/** Plans the change of a revision that is known, whether or not the store can be reached. */
+/** Plans the change of a revision that is known, whether or not the store can be reached. All that can refuse it is
+ * asked here, before anything is done. */
 export async function planChangeOf(
   before: Revision,
   deps: PlanDeps,
-  request: ChangePlan,
+  request: ChangeRequest,
 ): Promise<PlannedChange> {
   const { expectedRevision } = request;
   if (expectedRevision !== undefined && !(await isExpected(deps.store, expectedRevision, before))) {
@@ -107,14 +107,16 @@ export async function planChangeOf(
   }
   const { refused, ...planned } = judgeChange(before, deps, request);
   if (refused.length > 0) throw new InvalidRules(refused);
+  const obstacles = await deps.store.findObstacles(planned.change, before);
+  if (obstacles.length > 0) throw new InvalidRules(obstacles);
   return planned;
 }
 
-/** `refused`: why it could not be written; empty where it can be, as far as the rules themselves say. */
+/** `refused`: why it could not be written; empty where it can be, as far as rules and policy say. */
 export function judgeChange(
   before: Revision,
   { examine, snapshots, allowsRemoval }: Pick<PlanDeps, 'examine' | 'snapshots' | 'allowsRemoval'>,
-  request: Omit<ChangePlan, 'expectedRevision'>,
+  request: Omit<ChangeRequest, 'expectedRevision'>,
 ): PlannedChange & { readonly refused: readonly Problem[] } {
   const known = examine(before);
   const change = request.plan(before, known);
@@ -126,7 +128,9 @@ export function judgeChange(
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
-  return { before, change, after, known, examined, refused };
+  const info = { author: request.author.name, message: toMessage(request) };
+  const broken = refusedByPolicy({ snapshots }, examined, info);
+  return { before, change, after, known, examined, refused: [...refused, ...broken] };
 }
 
 /** Rejects with an HttpError (400, 409, 412), InvalidRules, or the store's error. */
@@ -140,8 +144,6 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
   const message = toMessage(request);
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { before, change, known, examined } = await planChange(deps, request);
-    const refused = refusedByPolicy(deps, examined, { author: author.name, message });
-    if (refused.length > 0) throw new InvalidRules(refused);
     const result = await store.write(change, {
       // The files that the plan was made for, whatever its author started from.
       expectedRevision: before.id,
@@ -164,7 +166,7 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
 }
 
 /** The problems for which the policy will refuse the revision; none where the revision has errors. */
-export function refusedByPolicy(
+function refusedByPolicy(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { governed, content }: Examination,
   info: { readonly author: string; readonly message: string },
@@ -175,7 +177,11 @@ export function refusedByPolicy(
 }
 
 /** The author's words about the change travel with it. */
-function toMessage({ message, allowsRemoval, rollout }: ChangeRequest): string {
+function toMessage({
+  message,
+  allowsRemoval,
+  rollout,
+}: Pick<ChangeRequest, 'message' | 'allowsRemoval' | 'rollout'>): string {
   const trailers = [
     allowsRemoval ? allowRemovalTrailer : undefined,
     rollout === 'now' ? nowTrailer : undefined,

@@ -104,8 +104,8 @@ export function judge(
       problems: [...problems, ...refused],
       isHeldBack: problem !== undefined && takenBack === undefined && policy.refused.length === 0,
       exception: undefined,
-      // Its author wants the revision on trial no more all the same.
-      trial: goesBack ? 'withdrawn' : isTried ? 'ended' : 'stays',
+      // What only waits for an approval undoes the revision on trial all the same; what the policy refuses undoes nothing.
+      trial: goesBack && policy.refused.length === 0 ? 'withdrawn' : isTried ? 'ended' : 'stays',
     };
   }
   const { exception } = policy;

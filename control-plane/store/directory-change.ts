@@ -66,7 +66,8 @@ async function apply(
   return [];
 }
 
-async function findObstacles(directory: string, change: Change): Promise<Problem[]> {
+/** What lies in the way of a change. */
+export async function findObstacles(directory: string, change: Change): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const { path } of change.put) {
     const link = await findLink(directory, path);

@@ -16,7 +16,7 @@ import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { createDirectoryAttribution } from './directory-attribution.ts';
-import { writeChange } from './directory-change.ts';
+import { findObstacles, writeChange } from './directory-change.ts';
 import { applyChange, checkChange, existingPaths } from './file-change.ts';
 import { createLookLoop } from './look-loop.ts';
 import {
@@ -212,6 +212,10 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     trigger: loop.trigger,
     status: loop.status,
     write,
+    findObstacles: async (change, before) => [
+      ...checkChange(change, existingPaths(before), bounds),
+      ...(await findObstacles(directory, change)),
+    ],
     async history(limit) {
       return (await history.list()).slice(0, limit);
     },

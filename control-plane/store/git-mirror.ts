@@ -18,6 +18,8 @@ export interface GitMirror {
   tip(signal?: AbortSignal): Promise<string | undefined>;
   /** Fetches everything into a new copy that replaces this one. */
   renew(signal: AbortSignal): Promise<string>;
+  /** Throws an AppError `bad_request` when what is followed is known not to be a branch. */
+  refuseTag(): void;
   /** Pushes a commit, if the remote is still at `parent`. Rejects with an AppError: `bad_request` when it
    * is not a branch, else `store`: then the push may have arrived all the same. */
   push(commit: string, parent: string, signal: AbortSignal): Promise<void>;
@@ -151,6 +153,12 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     );
   }
 
+  function refuseTag(): void {
+    if (remoteRef === undefined || remoteRef.name.startsWith('refs/heads/')) return;
+    const text = `${remoteRef.name} is not a branch, so nothing is written to it`;
+    throw new AppError('bad_request', text);
+  }
+
   async function readTip(signal?: AbortSignal): Promise<string | undefined> {
     if (!(await isThere(folder))) return undefined;
     return resolveObject(git, tipCommit, signal);
@@ -175,6 +183,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     git,
     renew,
     tip: readTip,
+    refuseTag,
     async fetch(signal) {
       if (!(await isThere(folder))) await initialize(folder, git, signal);
       if (remoteRef === undefined) {
@@ -201,9 +210,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     },
     async push(commit, parent, signal) {
       const { name: ref } = remoteRef ?? (await askRemote(signal));
-      if (!ref.startsWith('refs/heads/')) {
-        throw new AppError('bad_request', `${ref} is not a branch, so nothing is written to it`);
-      }
+      refuseTag();
       const lease = `--force-with-lease=${ref}:${parent}`;
       const refspec = `${commit}:${ref}`;
       await git.run(['push', '--porcelain', '--no-verify', lease, '--', address.url, refspec], {

@@ -207,6 +207,10 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
         }
         return { ok: false, reason: 'busy' };
       }),
+    async findObstacles(change, before) {
+      mirror.refuseTag();
+      return checkChange(change, existingPaths(before), bounds);
+    },
     async history(limit) {
       const tip = await mirror.tip();
       if (tip === undefined || limit <= 0) return [];

@@ -31,6 +31,9 @@ export interface ConfigStore {
   /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the
    * store has no such revision, or several. Does not look. */
   locate(id: string, newest: string): Promise<RevisionPlace | undefined>;
+  /** Why `write` would refuse this change of `before`, as far as that can be told without it and without another machine.
+   * Rejects with an AppError where nothing can be written at all. */
+  findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
   /** Makes all of the change or nothing, as far as the kind of store allows (see there). A change without
    * effect succeeds with the newest revision. */
   write(change: Change, options: WriteOptions): Promise<WriteResult>;

@@ -18,6 +18,7 @@ import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { createRecordKeeper, directoryTiming } from '../../control-plane/record/record-keeper.ts';
+import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
@@ -34,6 +35,8 @@ import { createRulesFolder } from './rules-folder.ts';
 const encode = loadProtos().rateLimitConfig.serialize;
 
 export interface AdminApiOptions {
+  /** Default: every worker gets a new revision at once. */
+  readonly plan?: RolloutPlan;
   /** Texts by the names of their files in the directory. */
   readonly files: Readonly<Record<string, string>>;
   /** In place of that directory. */
@@ -67,7 +70,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const options = {
     mergeDomains: false,
     maxResponseBytes: api.maxResponseBytes,
-    rollsOut: false,
+    rollsOut: api.plan !== undefined,
   };
   const log = createRecordedLog();
   const clock = api.clock ?? systemClock;
@@ -100,7 +103,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const rollout = createRollout({
     isTold: false,
     repositoryFolder: '',
-    plan: undefined,
+    plan: api.plan,
     snapshots,
     workers,
     readCounted: fleet.counted,
@@ -173,9 +176,10 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     await snapshots.close();
     await store.close();
   });
+  await keeper.start();
   await snapshots.start();
   rollout.start();
-  return { port: await server.start(), log, rules, store, marks };
+  return { port: await server.start(), log, rules, store, marks, snapshots };
 }
 
 function withAnswerMs(peers: Peers, { peerAnswerMs: timeoutMs }: AdminApiOptions): Peers {

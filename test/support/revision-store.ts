@@ -43,6 +43,7 @@ export function createRevisionStore(first: Revision): RevisionStore {
       const newestAt = all.findLastIndex((each) => each.id === newest);
       return at === -1 ? undefined : { id, isIncluded: at <= newestAt };
     },
+    findObstacles: async () => [],
     write: () => Promise.reject(new Error('not used')),
     trigger: async () => {},
     close: async () => {},

@@ -6,7 +6,7 @@ import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareRules } from '../../rule-change.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
-import { judgeChange, refusedByPolicy } from '../change.ts';
+import { judgeChange } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
@@ -72,9 +72,9 @@ export class Default extends AdminController {
       plan: () => ({ put: [{ path: file.path, text: yaml }], delete: [] }),
       toleratesOldErrors: true,
       allowsRemoval: allowRemoval,
+      author: { name: api.callerOf(this.request), email: '' },
+      message: '',
     });
-    const info = { author: api.callerOf(this.request), message: '' };
-    const all = [...refused, ...refusedByPolicy(api, examined, info)];
     const own = examined.problems.filter((problem) => problem.file === file.path);
     const tag = toTag(files);
     const changes =
@@ -89,8 +89,8 @@ export class Default extends AdminController {
       etag: tag,
       isStale: etag !== undefined && !namesTag(etag, tag),
       path: `${api.repositoryFolder}${file.path}`,
-      valid: all.length === 0,
-      problems: [...new Set([...all, ...own])].map(toProblemJson),
+      valid: refused.length === 0,
+      problems: [...new Set([...refused, ...own])].map(toProblemJson),
       changes: changes?.map(toRuleChangeJson) ?? [],
       patch: toPatch(`${api.repositoryFolder}${file.path}`, file.text, yaml),
       effect: changes === undefined ? null : await this.findEffect(domain, examined, changes),

@@ -41,6 +41,8 @@ const newFiles = {
   rollout,
 };
 
+const message = Type.Optional(Type.String({ maxLength: 4096 }));
+
 const listQuery = Type.Object({
   limit: Type.Integer({
     minimum: 1,
@@ -123,13 +125,13 @@ export class Default extends AdminController {
 
   static readonly POST_diff = op({
     summary: 'What a revision of these files would change, or why it would be refused',
-    body: Type.Object(newFiles),
+    body: Type.Object({ ...newFiles, message }),
     returns: { 200: Type.Object({ from: revisionJson, ...difference }) },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST_diff(given: Fields<typeof Default.POST_diff>) {
-    const planned = await this.plan(await this.toRequest(given));
+  async POST_diff({ message = '', ...given }: Fields<typeof Default.POST_diff>) {
+    const planned = await this.plan({ ...(await this.toRequest(given)), message });
     const { before, after, examined } = planned;
     const known = this.api.examine(before);
     const { ruleSet, documents } = known.ruleSet ? known : this.api.snapshots;
@@ -155,7 +157,7 @@ export class Default extends AdminController {
 
   static readonly POST = op({
     summary: 'Make a revision of these files; all others are deleted',
-    body: Type.Object({ ...newFiles, message: Type.Optional(Type.String({ maxLength: 4096 })) }),
+    body: Type.Object({ ...newFiles, message }),
     returns: { 200: revisionJson, 201: revisionJson },
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 503: undefined },
   });
@@ -176,7 +178,7 @@ export class Default extends AdminController {
     expectedRevision,
     allowRemoval,
     rollout,
-  }: Fields<typeof Default.POST_diff>): Promise<Omit<ChangeRequest, 'author' | 'message'>> {
+  }: Omit<Fields<typeof Default.POST_diff>, 'message'>): Promise<Omit<ChangeRequest, 'author' | 'message'>> {
     return {
       expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
       toleratesOldErrors: false,

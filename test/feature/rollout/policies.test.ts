@@ -1,5 +1,6 @@
 // A policy beside the rules, from a change to what a control plane makes of it: over the API, and from commits.
 import test, { type ExecutionContext } from 'ava';
+import { parseRolloutPlan } from '../../../control-plane/rollout/plan.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -100,6 +101,37 @@ test('an undo is not refused, although it breaks the policy again', async (t) =>
   const revision = revisions[0]?.id;
   const undone = await call(port, 'bob', 'POST', '/rollbacks', { revision });
   t.is(undone.status, 201);
+});
+
+test('a rollback that is refused leaves the revision on trial with its workers, and no log says otherwise', async (t) => {
+  const plan = parseRolloutPlan('canary=10%,hold=60s');
+  if (!plan.ok) throw new Error(plan.reason);
+  const files = { 'shop.yaml': rules(10), 'policy.yaml': policy };
+  const { port, store, rules: folder, snapshots, log } = await startAdminApi(t, {
+    ...{ ...options, files, tokens, plan: plan.plan },
+  });
+  const first = (await store.read()).id;
+  const push = (limit: number, more = {}) =>
+    call(port, 'ada', 'POST', '/revisions', {
+      files: [
+        { path: 'shop.yaml', text: rules(limit) },
+        { path: 'policy.yaml', text: `owners: ada\n${policy}` },
+      ],
+      ...more,
+    });
+  t.is((await push(20, { rollout: 'now', message: 'not by steps' })).status, 201);
+  t.is((await push(15)).status, 201);
+  const onTrial = () => snapshots.state().trial?.revision.id;
+  const trial = onTrial();
+  t.truthy(trial);
+  const rollBack = (who: 'ada' | 'bob') =>
+    call(port, who, 'POST', '/rollbacks', { revision: first });
+  t.is((await rollBack('bob')).status, 422);
+  t.is(onTrial(), trial, 'the policy is another one');
+  folder.relink('shop.yaml', 'elsewhere.yml.txt');
+  t.is((await rollBack('ada')).status, 422);
+  t.is(onTrial(), trial, 'a link is not written through');
+  t.false(log.lines.some((line) => /on trial no more/.test(line)), log.lines.join('\n'));
 });
 
 test('a change of the policy alone is for its owners', async (t) => {
