@@ -150,6 +150,17 @@ test('a worker that says that it has reset what another still reads has reset no
   t.is((await ask(true, 'honest')).answers[0]?.problem?.replace(/ reads .*/, ''), 'worker liar');
 });
 
+test('where one of several descriptors has no counter, none is reset', async (t) => {
+  const partly = (store: Store, reset: boolean) => {
+    const { counters: [known] = [] } = honest(store, reset);
+    return { counters: [known ?? counter, { ...counter, descriptor: 1, problem: 'no rule' }] };
+  };
+  const store = { used: 3 };
+  const { answers } = await startGroup({ a: partly, b: partly }, store).ask(true);
+  t.is(answers[0]?.problem, 'nothing is reset: no rule');
+  t.is(store.used, 3);
+});
+
 test('hits that come while a counter is reset do not hide it', async (t) => {
   const busy = (store: Store, reset: boolean) => {
     const answer = honest(store, reset);

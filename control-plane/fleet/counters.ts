@@ -124,8 +124,13 @@ export function createCounters(clock: Clock): Counters {
     const reader = others[0] ?? worker;
     const reading = { ...question, reset: false };
     const before = await askOne(reader, reading, resetStepMs);
-    const said = await askOne(worker, question, resetStepMs);
     const answer = { ...describe(worker, all), confirmedBy: undefined };
+    // Of several descriptors one has no counter: then none is reset.
+    const refusal = before.counters.find(({ problem }) => problem !== '');
+    if (refusal !== undefined && before.counters.some(({ problem }) => problem === '')) {
+      return [{ ...answer, ...before, problem: `nothing is reset: ${refusal.problem}` }];
+    }
+    const said = await askOne(worker, question, resetStepMs);
     if (said.problem !== undefined) return [{ ...answer, ...said }];
     for (const other of others) other.send({ forget: toAsked(question) });
     const after = await askOne(reader, reading, resetStepMs);
