@@ -81,8 +81,8 @@ function startGroup(answers: Readonly<Record<string, typeof honest>>, store: Sto
     };
     return worker;
   });
-  const ask = (reset: boolean, worker?: string) =>
-    counters.ask(workers, { ...question, reset, worker });
+  const ask = (reset: boolean, worker?: string, descriptors = question.descriptors) =>
+    counters.ask(workers, { ...question, reset, worker, descriptors });
   return { ask, asked };
 }
 
@@ -156,7 +156,9 @@ test('where one of several descriptors has no counter, none is reset', async (t)
     return { counters: [known ?? counter, { ...counter, descriptor: 1, problem: 'no rule' }] };
   };
   const store = { used: 3 };
-  const { answers } = await startGroup({ a: partly, b: partly }, store).ask(true);
+  const { ask } = startGroup({ a: partly, b: partly }, store);
+  const two = [...question.descriptors, [{ key: 'unknown', value: 'v' }]];
+  const { answers } = await ask(true, undefined, two);
   t.is(answers[0]?.problem, 'nothing is reset: no rule');
   t.is(store.used, 3);
 });
