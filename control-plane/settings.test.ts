@@ -42,7 +42,9 @@ test('a flag wins over its variable, and is named in messages', (t) => {
   const result = settingsOf(git, { RATELANE_GIT: 'https://other.example/r' });
   t.true(result.ok);
   if (!result.ok || result.settings.config.kind !== 'git') return t.fail();
-  t.like(result.settings.config, { url: 'https://git.example/r', path: 'rules', pollMs: 1_000 });
+  const { config } = result.settings;
+  t.like(config, { url: 'https://git.example/r', path: 'rules', pollMs: 1_000 });
+  t.is(config.fetchTimeoutMs, 300_000);
   const wrong = settingsOf([...git, '--git-poll', '1'], { RATELANE_GIT_POLL: '30s' });
   t.deepEqual(wrong.ok ? [] : wrong.problems, [
     '--git-poll="1": the unit is missing (one of ns, us, ms, s, m, h); write a duration from 100ms to 480h such as 30s',

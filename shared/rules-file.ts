@@ -82,12 +82,28 @@ export function findExcess(
 
 /** The text of a file's bytes, or what is wrong with them. */
 export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
+  const stand = standIns.find(([start]) => bytes.subarray(0, start.length).equals(start));
+  if (stand !== undefined) {
+    const [, what, hint] = stand;
+    return problemOf('error', 'unreadable-file', path, `it is ${what}, not the file itself`, hint);
+  }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     return notUtf8(path, bytes);
   }
 }
+
+/** What Git has in the place of a file that is kept elsewhere: how it begins, what it is, and what to do. */
+const standIns = [
+  [
+    Buffer.from('version https://git-lfs.github.com/spec/'),
+    'a pointer of Git LFS',
+    "keep rules out of LFS: 'git lfs untrack', and add the file again",
+  ],
+  [Buffer.from('/annex/objects/'), 'a pointer of git-annex', "'git annex unannex' the file"],
+  [Buffer.from('\0GITCRYPT\0'), 'encrypted by git-crypt', 'keep rules out of its filter'],
+] as const;
 
 /** The problem stands at the first place that cannot be decoded. */
 function notUtf8(path: string, bytes: Buffer): Problem {

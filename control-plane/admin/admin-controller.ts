@@ -167,7 +167,8 @@ export class AdminController extends Controller {
       .catch(() => {
         // The change itself is refused or made by the state of the store.
       });
-    if (!planned || planned.change.put.length + planned.change.delete.length === 0) return undefined;
+    if (!planned || planned.change.put.length + planned.change.delete.length === 0)
+      return undefined;
     const { content } = planned.examined;
     if (content === undefined || content === trial?.content) return undefined;
     const isBack = request.rollout !== 'steps' && rollout.wasInForce(content);

@@ -90,6 +90,12 @@ export const controlPlaneTable = {
       min: 100,
       doc: 'How often to look for new commits; a webhook is faster',
     }),
+    fetchTimeoutMs: duration({
+      names: ['--git-fetch-timeout', 'RATELANE_GIT_FETCH_TIMEOUT'],
+      default: 300_000,
+      min: 1_000,
+      doc: 'How long one fetch may take; the first one brings the whole history of the branch',
+    }),
     username: text({
       names: ['--git-username', 'RATELANE_GIT_USERNAME'],
       default: '',

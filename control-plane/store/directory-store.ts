@@ -108,6 +108,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     look: () => look(),
     onIdle: follower.pause,
     pollMs: timing.poll,
+    leastMs: 0,
     log,
     clock,
   });

@@ -76,7 +76,11 @@ export function applyChange(
   const changed = new Set([...change.delete, ...change.put.map(({ path }) => path)]);
   return {
     files: [...after.values()].sort(byPath),
-    problems: problems.filter(({ file }) => !changed.has(file)),
+    problems: problems.filter(
+      // A file that is put makes its folder.
+      ({ file, rule }) =>
+        !changed.has(file) && !(rule === 'missing-folder' && change.put.length > 0),
+    ),
   };
 }
 

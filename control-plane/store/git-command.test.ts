@@ -90,7 +90,7 @@ exit 128`,
   const error = await failureOf(git.run(['fetch'], { timeoutMs: 60_000, isRemote: true }));
   t.is(
     error.message,
-    'git fetch failed: remote: welcome; fatal: no access to https://ann:*****@git.example/ (*****)',
+    'git fetch failed: remote: welcome; some noise; fatal: no access to https://ann:*****@git.example/ (*****)',
   );
   t.is(error.code, 'store');
   t.notRegex(error.output ?? '', /s3cret/);
@@ -171,4 +171,47 @@ for (const free of [0, 3, open.length]) {
   });
   const refused = 'GitError: git fetch cannot be started: spawn git EMFILE';
   t.deepEqual(output.trim().split('\n'), ['done', refused, refused, 'done']);
+});
+
+test('a failure of ssh names its reason, whatever stands around it', async (t) => {
+  const tail =
+    'fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.';
+  const changed = `${'@'.repeat(60)}\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n${'@'.repeat(60)}\nIT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nSomeone could be eavesdropping on you right now (man-in-the-middle attack)!\nHost key for git.example has changed and you have requested strict checking.\nHost key verification failed.`;
+  for (const [said, shown] of [
+    [
+      'Host key verification failed.',
+      /^git x failed: Host key verification failed\.; fatal: Could/,
+    ],
+    ['Connection closed by 192.0.2.7 port 22', /^git x failed: Connection closed by 192\.0\.2\.7/],
+    [
+      changed,
+      /^git x failed: Host key for git\.example has changed.*; Host key verification failed/,
+    ],
+    ['warning: of no interest', /^git x failed: fatal: Could not read from remote repository\.$/],
+  ] as const) {
+    const { git } = createScript(t, `cat >&2 <<'END'\n${said}\n${tail}\nEND\nexit 128`);
+    t.regex((await failureOf(git.run(['x'], { timeoutMs: 20_000 }))).message, shown);
+  }
+});
+
+test('of rotated credentials the last ones are hidden, and those of the command itself', async (t) => {
+  const folder = createTemporaryFolder(t);
+  writeFileSync(join(folder, 'git'), '#!/bin/sh\necho "$RATELANE_GIT_PASSWORD" >&2\nexit 1\n', {
+    mode: 0o755,
+  });
+  let count = 0;
+  const git = createGit({
+    repository: folder,
+    address: {
+      url: 'x',
+      shown: 'x',
+      credentials: undefined,
+      credentialScope: undefined,
+      secrets: [],
+    },
+    environment: { PATH: `${folder}:${process.env['PATH']}` },
+    readCredentials: async () => ({ username: 'ann', password: `token-number-${++count}` }),
+  });
+  const runs = [1, 2, 3].map(() => git.run(['x'], { timeoutMs: 20_000, isRemote: true }));
+  for (const run of runs) t.notRegex((await failureOf(run)).message, /token-number/);
 });

@@ -10,6 +10,8 @@ import { allowedProtocols, type GitAddress, type GitCredentials } from './git-ad
 
 export interface RunOptions {
   readonly timeoutMs: number;
+  /** The setting of that time. */
+  readonly timeoutSetting?: string;
   /** Limit of the output in bytes. */
   readonly maxBytes?: number;
   readonly input?: string | Buffer;
@@ -35,11 +37,18 @@ export class GitError extends AppError {
    * itself.
    */
   readonly output: string | undefined;
+  /** The exit code of git; undefined when it did not end by itself. */
+  readonly exitCode: number | undefined;
 
-  constructor(message: string, output: string | undefined, options?: { cause?: unknown }) {
+  constructor(
+    message: string,
+    output: string | undefined,
+    { exitCode, ...options }: { cause?: unknown; exitCode?: number } = {},
+  ) {
     super('store', message, options);
     this.name = 'GitError';
     this.output = output;
+    this.exitCode = exitCode;
   }
 }
 
@@ -87,7 +96,8 @@ const fixedConfig = [
 ] as const;
 
 export function createGit({ repository, address, environment, readCredentials }: GitDeps): Git {
-  const secrets = new Set<string>(address.secrets);
+  /** The secrets of the credentials that were read last. */
+  let latest: readonly string[] = [];
   const sameForAll = {
     ...Object.fromEntries(
       Object.entries(environment).filter(([name]) => passedVariables.test(name)),
@@ -104,23 +114,16 @@ export function createGit({ repository, address, environment, readCredentials }:
   };
   const configForAll = [['safe.directory', repository], ...fixedConfig] as const;
 
-  /** In every form in which git sends them, since the server may quote them. */
-  function noteSecrets({ username, password }: GitCredentials): void {
-    // The user name may be a token.
-    for (const secret of username.length >= tokenLength ? [password, username] : [password]) {
-      secrets.add(secret).add(encodeURIComponent(secret));
-    }
-    secrets.add(Buffer.from(`${username}:${password}`).toString('base64'));
-  }
-
-  function mask(text: string): string {
-    return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), [...secrets]);
+  function mask(text: string, own: readonly string[]): string {
+    const secrets = [...address.secrets, ...latest, ...own];
+    return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), secrets);
   }
 
   return {
     async run(args, options) {
       const credentials = options.isRemote ? await readCredentials() : undefined;
-      if (credentials) noteSecrets(credentials);
+      const own = credentials ? toSecrets(credentials) : [];
+      if (credentials) latest = own;
       const { code, stdout, stderr, reason, cause } = await runProcess(args, options, {
         ...sameForAll,
         ...toConfig([
@@ -135,11 +138,17 @@ export function createGit({ repository, address, environment, readCredentials }:
         ...options.environment,
       });
       const what = `git ${args[0]}`;
-      if (reason !== undefined) throw new GitError(`${what} ${mask(reason)}`, undefined, { cause });
-      const said = mask(stderr);
+      if (reason !== undefined)
+        throw new GitError(`${what} ${mask(reason, own)}`, undefined, { cause });
+      const said = mask(stderr, own);
       if (code !== 0) {
-        const output = `${mask(stdout.toString())}\n${said}`;
-        throw new GitError(`${what} failed: ${toShown(said)}`, output);
+        const output = `${mask(stdout.toString(), own)}\n${said}`;
+        const exitCode = code ?? undefined;
+        throw new GitError(
+          `${what} failed: ${toShown(said)}`,
+          output,
+          exitCode === undefined ? {} : { exitCode },
+        );
       }
       options.onWarnings?.(said);
       return stdout;
@@ -169,6 +178,9 @@ export function createCredentialReader(
     const { passwordFile } = settings;
     const text = passwordFile === '' ? settings.password : await readPassword(passwordFile);
     const password = trimEnd(text, '\r\n');
+    if (password === '' && passwordFile !== '') {
+      throw new AppError('store', `${passwordFile} has no password: it is empty`);
+    }
     if (password === '') return undefined;
     if (/[\0\r\n]/.test(username + password) || password.length > maxPasswordLength) {
       const place = passwordFile === '' ? 'the Git password' : passwordFile;
@@ -208,18 +220,32 @@ function toConfig(pairs: readonly (readonly [string, string])[]): Record<string,
   return { GIT_CONFIG_COUNT: String(pairs.length), ...Object.fromEntries(numbered) };
 }
 
-/** The first lines of the error, on one line. */
+/** In every form in which git sends them, since the server may quote them. */
+function toSecrets({ username, password }: GitCredentials): string[] {
+  // The user name may be a token.
+  const secrets = username.length >= tokenLength ? [password, username] : [password];
+  const basic = Buffer.from(`${username}:${password}`).toString('base64');
+  return [...secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]), basic];
+}
+
+/** Lines that say nothing of the reason: warnings and hints are of git's own copy, advice is for a person at a terminal,
+ * and ssh frames a changed key of a host. */
+const noise =
+  /^(?:warning: |hint: |@|Please make sure|and the repository exists|IT IS POSSIBLE|Someone could be|It is also possible|Add correct host key|Offending )/;
+
+/** The lines of the error that say why, on one line. */
 function toShown(stderr: string): string {
   const lines = stderr
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  // Warnings are of git's own copy, and would stand before the reason.
-  const graves = lines.filter((line) =>
-    /^(?!warning: )(?:fatal|error|remote|ssh|.*: )/i.test(line),
-  );
+  const graves = lines.filter((line) => !noise.test(line));
   const text = (graves.length > 0 ? graves : lines).join('; ');
-  return text === '' ? 'it said nothing' : text.slice(0, shownErrorLength);
+  if (text === '') return 'it said nothing';
+  if (text.length <= shownErrorLength) return text;
+  // The last line says what became of it.
+  const half = shownErrorLength / 2;
+  return `${text.slice(0, half)} ... ${text.slice(-half)}`.toWellFormed();
 }
 
 interface ProcessResult {
@@ -233,7 +259,7 @@ interface ProcessResult {
 
 async function runProcess(
   args: readonly string[],
-  { timeoutMs, maxBytes = defaultMaxBytes, input, signal }: RunOptions,
+  { timeoutMs, timeoutSetting, maxBytes = defaultMaxBytes, input, signal }: RunOptions,
   env: Record<string, string | undefined>,
 ): Promise<ProcessResult> {
   signal?.throwIfAborted();
@@ -256,7 +282,11 @@ async function runProcess(
     reason ??= why;
     killGroup(child);
   };
-  const timer = setTimeout(() => end(`gave no answer within ${timeoutMs / 1000}s`), timeoutMs);
+  const more = timeoutSetting === undefined ? '' : ` (${timeoutSetting})`;
+  const timer = setTimeout(
+    () => end(`gave no answer within ${timeoutMs / 1000}s${more}`),
+    timeoutMs,
+  );
   const abort = () => end('was stopped');
   signal?.addEventListener('abort', abort, { once: true });
 

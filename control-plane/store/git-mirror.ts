@@ -47,6 +47,7 @@ interface RemoteRef {
   readonly id: string;
 }
 
+const remoteName = 'ratelane';
 const tipRef = 'refs/ratelane/tip';
 const tipCommit = `${tipRef}^{commit}`;
 const localTimeoutMs = 30_000;
@@ -126,21 +127,25 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
   ): Promise<Buffer> {
     const options = ['--quiet', '--force', '--no-tags', '--no-write-fetch-head'];
     if (filter !== undefined) options.push(`--filter=${filter}`);
-    return target.run(['fetch', ...options, '--', address.url, `+${ref}:${tipRef}`], {
+    return target.run(['fetch', ...options, '--', remoteName, `+${ref}:${tipRef}`], {
       timeoutMs: fetchTimeoutMs,
+      timeoutSetting: '--git-fetch-timeout',
       signal,
       isRemote: true,
       onWarnings(text) {
         if (text.includes('filtering not recognized')) sayWhatStays();
       },
-      // Only a fetch may know what is left out on purpose: any other command would get it after all.
-      config:
-        filter === undefined
+      // Only a fetch may know what is left out on purpose: any other command would get it after all. A path cannot be the
+      // name of such a remote.
+      config: [
+        [`remote.${remoteName}.url`, address.url],
+        ...(filter === undefined
           ? []
-          : [
-              [`remote.${address.url}.promisor`, 'true'],
-              [`remote.${address.url}.partialCloneFilter`, filter],
-            ],
+          : ([
+              [`remote.${remoteName}.promisor`, 'true'],
+              [`remote.${remoteName}.partialCloneFilter`, filter],
+            ] as const)),
+      ],
     });
   }
 

@@ -22,11 +22,13 @@ import {
   serveOverHttp,
 } from '../../test/support/git-repository.ts';
 import { openGitStore } from '../../test/support/git-store.ts';
+import { applyChange } from './file-change.ts';
 import { createCredentialReader } from './git-command.ts';
 import type { GitStoreOptions } from './git-store.ts';
 import type { Revision } from './revision.ts';
 
 const textsOf = ({ files }: Revision) => files.map(({ path, text }) => `${path}=${text}`).join(' ');
+const problemsOf = ({ problems }: Revision) => formatProblems(problems);
 const unconditional = {
   expectedRevision: undefined,
   author: { name: 'Ann', email: '' },
@@ -176,16 +178,22 @@ test('commits beside the folder are revisions of the same content', async (t) =>
   t.is(repository.gitAtRemote('show', 'main:b.yaml'), 'still not ours');
 });
 
-test('a folder that is not there is an error, and keeps the last revision', async (t) => {
+test('a commit without the folder is an invalid revision, and a change can put the folder back', async (t) => {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository, { folder: 'limits' });
-  const error = await t.throwsAsync(store.read());
-  t.regex(error?.message ?? '', /^revision [0-9a-f]{40} has no folder 'limits'$/);
+  t.regex(problemsOf(await store.read()), /the commit has no folder 'limits'/);
   repository.push({ 'limits/a.yaml': '1' });
-  t.is(textsOf(await store.read()), 'a.yaml=1');
-  repository.push({ 'limits/a.yaml': undefined });
-  t.is(textsOf(await store.read()), 'a.yaml=1');
-  t.false(store.status().reachable);
+  const good = await store.read();
+  t.is(textsOf(good), 'a.yaml=1');
+  const id = repository.push({ 'limits/a.yaml': undefined, 'rules/a.yaml': '1' });
+  const renamed = await store.read();
+  t.like(renamed, { id, files: [], author: good.author });
+  t.regex(problemsOf(renamed), /\.: error: the commit has no folder 'limits'/);
+  t.true(store.status().reachable, 'that is no outage');
+  const change = put('a.yaml', '2');
+  t.deepEqual(applyChange(renamed, change).problems, []);
+  const back = await store.write(change, unconditional);
+  t.is(back.ok ? textsOf(back.revision) : '', 'a.yaml=2');
 });
 
 test('an object in the place of the folder is told, and the mirror is not made anew for it', async (t) => {
@@ -204,9 +212,8 @@ test('an object in the place of the folder is told, and the mirror is not made a
   ] as const;
   for (const [folder, what] of others) {
     const { store, log } = openGitStore(t, repository, { folder });
-    const error = await t.throwsAsync(store.read());
-    const text = `^revision [0-9a-f]{40} has ${what} at '${folder}', where --git-path needs a folder$`;
-    t.regex(error?.message ?? '', new RegExp(text));
+    const text = `the commit has ${what} at '${folder}', where --git-path needs a folder`;
+    t.true(problemsOf(await store.read()).includes(text));
     t.deepEqual(
       log.lines.filter((line) => !line.startsWith('info ')),
       [],
@@ -436,6 +443,11 @@ test('a password reaches the remote, and no log, error, argument or file', async
   writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
   const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
   const readCredentials = createCredentialReader({ username: 'ann', password: '', passwordFile });
+  writeFileSync(passwordFile, '\n');
+  await t.throwsAsync(readCredentials(), {
+    message: `${passwordFile} has no password: it is empty`,
+  });
+  writeFileSync(passwordFile, 'wrong pony\n');
   const { store, log } = openGitStore(t, repository, { url }, { readCredentials, environment });
   store.watch(() => {});
   const refused = await t.throwsAsync(store.read());
@@ -496,7 +508,7 @@ test('a fetch has a deadline of its own, and leaves nothing behind when it is en
   const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
   const { store } = openGitStore(t, repository, { fetchTimeoutMs: 1_000 }, { environment });
   const error = await t.throwsAsync(store.read());
-  t.is(error?.message, 'git fetch gave no answer within 1s');
+  t.is(error?.message, 'git fetch gave no answer within 1s (--git-fetch-timeout)');
   const state = join(repository.folder, 'state');
   const objects = join(state, readdirSync(state)[0] ?? '', 'objects');
   const partial = () =>
@@ -549,4 +561,37 @@ test('options that cannot be meant stop the start', (t) => {
   for (const [options, message] of refusals) {
     t.throws(() => openGitStore(t, repository, options), { message, code: 'cannot_start' });
   }
+});
+
+test('by a path too, a revision that is not known is none, and asks no remote', async (t) => {
+  const repository = createGitRepository(t);
+  repository.git('-C', repository.path, 'config', 'uploadpack.allowFilter', 'true');
+  repository.push({ 'a.yaml': '1' });
+  for (const url of [repository.path, repository.url]) {
+    const { store } = openGitStore(t, repository, { url });
+    await store.read();
+    repository.hide();
+    t.is(await store.readRevision('f'.repeat(40)), undefined);
+    t.is(await store.locate('f'.repeat(40), 'f'.repeat(40)), undefined);
+    repository.show();
+  }
+});
+
+test('what Git has in the place of a file is told by its name', async (t) => {
+  const repository = createGitRepository(t);
+  const lfs = 'version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 120\n';
+  repository.push({
+    'lfs.yaml': lfs,
+    'annex.yaml': '/annex/objects/SHA256E-s1--0123.yaml\n',
+    'crypt.yaml': '\0GITCRYPT\0\u0001',
+  });
+  const { store } = openGitStore(t, repository);
+  t.deepEqual(
+    (await store.read()).problems.map(({ file, message }) => `${file}: ${message}`),
+    [
+      'annex.yaml: it is a pointer of git-annex, not the file itself',
+      'crypt.yaml: it is encrypted by git-crypt, not the file itself',
+      'lfs.yaml: it is a pointer of Git LFS, not the file itself',
+    ],
+  );
 });

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { problemOf } from '../../shared/rules/problem/problem.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { checkChange, existingPaths } from './file-change.ts';
 import {
@@ -17,7 +18,14 @@ import {
 import { createGit, GitError } from './git-command.ts';
 import { makeCommit } from './git-commit.ts';
 import { createGitMirror } from './git-mirror.ts';
-import { findTree, isAncestor, readLog, readRevisionOf, resolveObject } from './git-tree.ts';
+import {
+  FolderError,
+  findTree,
+  isAncestor,
+  readLog,
+  readRevisionOf,
+  resolveObject,
+} from './git-tree.ts';
 import { createLookLoop } from './look-loop.ts';
 import { type Revision, toRevisionInfo } from './revision.ts';
 import {
@@ -37,6 +45,8 @@ export interface GitStoreOptions {
   /** Holds the configuration, with `/` between its parts; '' is the whole repository. */
   readonly folder: string;
   readonly pollMs: number;
+  /** Between two looks at the remote, whoever asks for them. */
+  readonly leastLookMs: number;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
@@ -107,6 +117,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       }
     },
     pollMs: options.pollMs,
+    leastMs: options.leastLookMs,
     log,
     clock,
   });
@@ -135,7 +146,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     isLeftOut: (id: string) => boolean = () => true,
   ): Promise<Revision> {
     if (commit === loop.seen?.id) return loop.seen;
-    return readRevisionOf(git, commit, { folder, bounds, isLeftOut, signal });
+    return readRevisionOf(git, commit, { folder, bounds, isLeftOut, signal }).catch(toInvalid);
   }
 
   /** Whether the folder has the same content in both commits. */
@@ -232,6 +243,15 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
       return readAt(id);
     },
   };
+}
+
+/** Somebody has renamed the folder: the store is there, and this revision of it is wrong. */
+function toInvalid(error: unknown): Revision {
+  if (!(error instanceof FolderError)) throw error;
+  const message = `the commit has ${error.reason}`;
+  const hint = 'put the folder back, or start with another --git-path';
+  const problem = problemOf('error', 'missing-folder', '.', message, hint);
+  return Object.freeze({ ...error.info, files: [], problems: [problem] });
 }
 
 /** Throws an AppError `cannot_start` for impossible options. */

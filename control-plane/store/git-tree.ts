@@ -22,6 +22,8 @@ import {
 } from './revision.ts';
 
 const timeoutMs = 30_000;
+/** Of git, for what is not there or not so; failures have another one. */
+const exitCodeOfNo = 1;
 const maxListBytes = 64 * 1024 * 1024;
 const maxLogBytes = 16 * 1024 * 1024;
 /** File modes as git writes them. */
@@ -36,25 +38,34 @@ export interface TreeOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** `commit` is a full id. Rejects with an AppError `store` when the commit or the folder is missing, or
- * it is no folder; with a GitError when the repository is damaged. */
+/** The commit is there, and has no such folder. */
+export class FolderError extends AppError {
+  readonly info: RevisionInfo;
+  readonly reason: string;
+
+  constructor(info: RevisionInfo, reason: string) {
+    super('store', `revision ${info.id} has ${reason}`);
+    this.info = info;
+    this.reason = reason;
+  }
+}
+
+/** `commit` is a full id. Rejects with an AppError `store` when the commit is missing, with a FolderError when it has no
+ * such folder; with a GitError when the repository is damaged. */
 export async function readRevisionOf(
   git: Git,
   commit: string,
   options: TreeOptions,
 ): Promise<Revision> {
   const { folder, signal } = options;
-  const tree = await findTree(git, commit, options);
-  if (tree === undefined) {
-    throw new AppError('store', `revision ${commit} has no folder '${folder}'`);
-  }
-  const other = folder === '' ? undefined : await findOtherThanFolder(git, commit, options);
-  if (other !== undefined) {
-    const text = `revision ${commit} has ${other} at '${folder}', where --git-path needs a folder`;
-    throw new AppError('store', text);
-  }
   const [info] = await readLog(git, ['-n', '1', commit], signal);
   if (info === undefined) throw new AppError('store', `revision ${commit} is not known`);
+  const tree = await findTree(git, commit, options);
+  if (tree === undefined) throw new FolderError(info, `no folder '${folder}'`);
+  const other = folder === '' ? undefined : await findOtherThanFolder(git, commit, options);
+  if (other !== undefined) {
+    throw new FolderError(info, `${other} at '${folder}', where --git-path needs a folder`);
+  }
   const problems: Problem[] = [];
   const blobs = await listBlobs(git, tree, options, problems);
   const files = await readBlobs(git, blobs, signal, problems);
@@ -93,8 +104,8 @@ export async function resolveObject(
     const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', expression];
     return (await git.run(args, { timeoutMs, signal })).toString().trim();
   } catch (error) {
-    // The only failure that is silently accepted.
-    if (error instanceof GitError && error.output?.trim() === '') return undefined;
+    // The only failure that is silently accepted; git may warn of other things beside it.
+    if (error instanceof GitError && error.exitCode === exitCodeOfNo) return undefined;
     throw error;
   }
 }
@@ -105,8 +116,7 @@ export async function isAncestor(git: Git, earlier: string, later: string): Prom
     await git.run(['merge-base', '--is-ancestor', earlier, later], { timeoutMs });
     return true;
   } catch (error) {
-    // Git's exit code for no; other failures have a text.
-    if (error instanceof GitError && error.output?.trim() === '') return false;
+    if (error instanceof GitError && error.exitCode === exitCodeOfNo) return false;
     throw error;
   }
 }

@@ -36,6 +36,8 @@ export interface LookLoopDeps {
   onIdle?(): void;
   /** How often to look without a notification, while there are watchers. */
   readonly pollMs: number;
+  /** Between the beginnings of two looks, whoever asks for them; 0 for a store that costs nothing to look at. */
+  readonly leastMs: number;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -49,11 +51,13 @@ interface Watcher {
 }
 
 export function createLookLoop(deps: LookLoopDeps): LookLoop {
-  const { description, pollMs, log, clock } = deps;
+  const { description, pollMs, leastMs, log, clock } = deps;
   const watchers = new Set<Watcher>();
   const closing = new AbortController();
   let queue: Promise<unknown> = Promise.resolve();
   let waitingLook: Promise<Revision> | undefined;
+  /** When the last look began. */
+  let lookAtMs = Number.NEGATIVE_INFINITY;
   let seen: Revision | undefined;
   let hasReadLastKnown = deps.readLastKnown === undefined;
   let lastSuccessMs: number | undefined;
@@ -84,10 +88,29 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
     return result;
   }
 
-  /** A look that has not started yet serves all callers. */
+  /** A look that has not started yet serves all callers. Nothing else waits for its turn. */
   function look(): Promise<Revision> {
-    waitingLook ??= exclusively(async (_publish, signal) => {
+    const waitMs = lookAtMs + leastMs - clock.monotonicMs();
+    waitingLook ??= waitMs <= 0 ? lookNow() : pass(waitMs).then(lookNow);
+    return waitingLook;
+  }
+
+  /** Until then, or the store is closed. */
+  function pass(ms: number): Promise<void> {
+    const turn = Promise.withResolvers<void>();
+    const cancel = clock.after(ms, turn.resolve);
+    const end = () => turn.resolve();
+    closing.signal.addEventListener('abort', end, { once: true });
+    return turn.promise.finally(() => {
+      cancel();
+      closing.signal.removeEventListener('abort', end);
+    });
+  }
+
+  function lookNow(): Promise<Revision> {
+    return exclusively(async (_publish, signal) => {
       waitingLook = undefined;
+      lookAtMs = clock.monotonicMs();
       let newest: Revision | undefined;
       try {
         newest = await deps.look(signal);
@@ -100,7 +123,6 @@ export function createLookLoop(deps: LookLoopDeps): LookLoop {
       }
       return publish(newest);
     });
-    return waitingLook;
   }
 
   /** A failure has been recorded, and the next look follows. */

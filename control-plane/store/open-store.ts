@@ -5,11 +5,7 @@ import type { Environment } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
 import { createDirectorySharedText } from './directory-shared-text.ts';
 import { createDirectoryStore } from './directory-store.ts';
-import {
-  createCredentialReader,
-  fetchTimeoutMs,
-  type GitCredentialSettings,
-} from './git-command.ts';
+import { createCredentialReader, type GitCredentialSettings } from './git-command.ts';
 import { createGitSharedText } from './git-shared-text.ts';
 import { createGitStore, type GitStoreOptions } from './git-store.ts';
 import type { SharedText } from './shared-text.ts';
@@ -28,6 +24,7 @@ export interface GitSettings extends GitCredentialSettings {
   /** '' is the root. */
   readonly path: string;
   readonly pollMs: number;
+  readonly fetchTimeoutMs: number;
 }
 
 export interface StoreSettings {
@@ -44,6 +41,8 @@ export interface OpenStoreDeps {
 }
 
 const gitTimeoutMs = 60_000;
+/** A caller of the admin API makes no more than one look a second. */
+const leastLookMs = 1_000;
 /** A step of a rollout waits for it. */
 const gitTextTimeoutMs = 10_000;
 
@@ -80,7 +79,7 @@ export function openSharedText(
 }
 
 function toGitOptions(
-  { url, ref, path, pollMs }: GitSettings,
+  { url, ref, path, pollMs, fetchTimeoutMs }: GitSettings,
   stateDirectory: string,
   timeoutMs: number,
 ): GitStoreOptions {
@@ -89,6 +88,7 @@ function toGitOptions(
     ref: ref === '' ? undefined : ref,
     folder: trimEnd(path, '/'),
     pollMs,
+    leastLookMs,
     timeoutMs,
     fetchTimeoutMs,
     stateDirectory,

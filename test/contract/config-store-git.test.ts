@@ -22,6 +22,7 @@ for (const folder of ['', 'deploy/limits']) {
               ref: folder === '' ? undefined : 'main',
               folder,
               pollMs: 50,
+              leastLookMs: 0,
               timeoutMs: 20_000,
               fetchTimeoutMs: 20_000,
               stateDirectory: join(repository.folder, state),

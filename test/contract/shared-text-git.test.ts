@@ -20,6 +20,7 @@ const kind: SharedTextKind = {
             ref: 'main',
             folder: '',
             pollMs: 50,
+            leastLookMs: 0,
             timeoutMs: 20_000,
             fetchTimeoutMs: 20_000,
             stateDirectory: join(repository.folder, `state-${states++}`),

@@ -24,6 +24,7 @@ export function openGitStore(
       ref: undefined,
       folder: '',
       pollMs: 60_000,
+      leastLookMs: 0,
       timeoutMs: 60_000,
       fetchTimeoutMs: 60_000,
       stateDirectory: join(repository.folder, 'state'),

@@ -178,7 +178,9 @@ export class Default extends AdminController {
     expectedRevision,
     allowRemoval,
     rollout,
-  }: Omit<Fields<typeof Default.POST_diff>, 'message'>): Promise<Omit<ChangeRequest, 'author' | 'message'>> {
+  }: Omit<Fields<typeof Default.POST_diff>, 'message'>): Promise<
+    Omit<ChangeRequest, 'author' | 'message'>
+  > {
     return {
       expectedRevision: expectedRevision && (await this.expandRevision(expectedRevision)),
       toleratesOldErrors: false,

@@ -75,6 +75,7 @@ const problemRules = {
   'taken-back': ['error', 'A revision did not come through its rollout'],
   'ignored-file': ['warning', 'A file or directory is not read'],
   'no-rules-file': ['warning', 'There is nothing to read'],
+  'missing-folder': ['error', 'A commit does not have the folder of the rules'],
   'unreadable-file': ['error', 'A file or directory cannot be read'],
   'unreadable-resource': ['error', 'A resource of a management server cannot be read'],
   'metric-mapping': ['warning', 'A mapping of statistics cannot be used'],

@@ -107,7 +107,13 @@ test('a rollback that is refused leaves the revision on trial with its workers, 
   const plan = parseRolloutPlan('canary=10%,hold=60s');
   if (!plan.ok) throw new Error(plan.reason);
   const files = { 'shop.yaml': rules(10), 'policy.yaml': policy };
-  const { port, store, rules: folder, snapshots, log } = await startAdminApi(t, {
+  const {
+    port,
+    store,
+    rules: folder,
+    snapshots,
+    log,
+  } = await startAdminApi(t, {
     ...{ ...options, files, tokens, plan: plan.plan },
   });
   const first = (await store.read()).id;
@@ -131,7 +137,10 @@ test('a rollback that is refused leaves the revision on trial with its workers, 
   folder.relink('shop.yaml', 'elsewhere.yml.txt');
   t.is((await rollBack('ada')).status, 422);
   t.is(onTrial(), trial, 'a link is not written through');
-  t.false(log.lines.some((line) => /on trial no more/.test(line)), log.lines.join('\n'));
+  t.false(
+    log.lines.some((line) => /on trial no more/.test(line)),
+    log.lines.join('\n'),
+  );
 });
 
 test('a change of the policy alone is for its owners', async (t) => {

@@ -117,6 +117,7 @@ function startOnGit(
         ref: 'main',
         folder: '',
         pollMs: 3_600_000,
+        leastLookMs: 0,
         timeoutMs: 20_000,
         fetchTimeoutMs: 20_000,
         stateDirectory,
