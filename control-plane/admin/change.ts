@@ -206,6 +206,11 @@ function contentOf({ files, problems }: Revision): string {
   return JSON.stringify([files, problems]);
 }
 
+/** A text as a store has it: a byte order mark is not part of the text of a file. */
+export function toFileText(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
 /** The change that makes `current` have exactly these files; unreadable files are deleted too. */
 export function toReplacement(
   current: Pick<Revision, 'files' | 'problems'>,

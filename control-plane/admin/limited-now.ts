@@ -4,7 +4,7 @@ import { documentsAt } from '../../shared/rules/rule-end.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createFindLift } from './lifted.ts';
-import { isInShadowMode, ruleOwners } from './rule-owners.ts';
+import { createIsOfDomain, isInShadowMode, ruleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
@@ -35,8 +35,10 @@ export async function readTop(
 ): Promise<TopJson> {
   const most = peers === undefined ? limit : mostOfEach;
   const sought = search?.toLowerCase() ?? '';
+  const isOfDomain =
+    domain === undefined ? () => true : createIsOfDomain(domain, snapshots.documents);
   const isAsked = ({ rule }: { readonly rule: string }) =>
-    (domain === undefined || rule.startsWith(`${domain}.`)) && rule.toLowerCase().includes(sought);
+    isOfDomain(rule) && rule.toLowerCase().includes(sought);
   const owners = ruleOwners(documentsAt(snapshots.documents, clock.wallMs()));
   const rules = fleet.rules().filter(isAsked);
   const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { cpuMs } from '../../test/support/cpu-time.ts';
-import { isInShadowMode, nameRules, ruleOwners } from './rule-owners.ts';
+import { createIsOfDomain, isInShadowMode, nameRules, ruleOwners } from './rule-owners.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -68,4 +68,14 @@ test('thousands of long metric keys that no rule has cost next to nothing', (t) 
   const found = keys.filter((key) => owners.find(key) !== undefined);
   t.deepEqual(found, []);
   t.true(cpuMs() - beforeMs < 3_000);
+});
+
+test('a domain has none of the metric keys of one whose name goes on after a dot', (t) => {
+  const documents = ['shop', 'shop.eu', 'shopping'].map((domain) => ({
+    ...{ file: `${domain}.yaml`, domain, position: undefined, descriptors: [] },
+  }));
+  const keys = ['shop.a', 'shop.eu.a', 'shop.europe.a', 'shopping.a', 'shop.eu'];
+  const of = (domain: string) => keys.filter(createIsOfDomain(domain, documents));
+  t.deepEqual(of('shop'), ['shop.a', 'shop.europe.a', 'shop.eu']);
+  t.deepEqual(of('shop.eu'), ['shop.eu.a']);
 });

@@ -104,6 +104,17 @@ export function createRuleOwners(rules: readonly CountedRule[]): RuleOwners {
   };
 }
 
+/** Whether a metric key is of this domain: a longer domain may begin with its name and a dot. */
+export function createIsOfDomain(
+  domain: string,
+  documents: readonly RuleDocument[],
+): (metricKey: string) => boolean {
+  const longer = documents
+    .map((each) => `${each.domain}.`)
+    .filter((start) => start.startsWith(`${domain}.`) && start !== `${domain}.`);
+  return (key) => key.startsWith(`${domain}.`) && !longer.some((start) => key.startsWith(start));
+}
+
 /** Under the names of their rules, without what single limits of a list count of the same hits; what belongs to no rule
  * stays under its metric key. */
 export function nameRules(all: readonly RuleSeries[], owners: RuleOwners): RuleSeries[] {

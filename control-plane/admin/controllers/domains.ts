@@ -6,6 +6,7 @@ import { type Fields, HttpError, op, optional, part } from '../../../shared/rout
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
+import { toFileText } from '../change.ts';
 import {
   findDomainFiles,
   findUnreadFile,
@@ -137,7 +138,8 @@ export class Default extends AdminController {
     failures: { 409: undefined, 422: refusedRules, 503: undefined },
   });
 
-  async POST({ yaml, message, allowRemoval }: Fields<typeof Default.POST>) {
+  async POST({ yaml: given, message, allowRemoval }: Fields<typeof Default.POST>) {
+    const yaml = toFileText(given);
     let domain = '';
     const made = await this.change('create a domain', async () => {
       domain = this.readDomainName(yaml);
@@ -160,7 +162,7 @@ export class Default extends AdminController {
     });
     this.response.status = 201;
     this.response.headers.set('location', `/domains/${encodeURIComponent(domain)}`);
-    return this.toWritten(domain, yaml, made.after);
+    return this.toWritten(domain, made.after);
   }
 
   static readonly PUT = op({
@@ -175,7 +177,11 @@ export class Default extends AdminController {
     failures: { 409: undefined, 412: undefined, 422: refusedRules, 428: undefined, 503: undefined },
   });
 
-  async PUT({ yaml, message, allowRemoval, rollout }: Fields<typeof Default.PUT>, domain: string) {
+  async PUT(
+    { yaml: given, message, allowRemoval, rollout }: Fields<typeof Default.PUT>,
+    domain: string,
+  ) {
+    const yaml = toFileText(given);
     let isNew = false;
     const why = message === undefined ? '' : `: ${message}`;
     const made = await this.change(`put domain ${domain}${why}`, async () => {
@@ -206,7 +212,7 @@ export class Default extends AdminController {
       };
     });
     if (isNew) this.response.status = 201;
-    return this.toWritten(domain, yaml, made.after);
+    return this.toWritten(domain, made.after);
   }
 
   static readonly DELETE = op({
@@ -273,10 +279,9 @@ export class Default extends AdminController {
     return document.domain;
   }
 
-  private toWritten(domain: string, yaml: string, after: Revision) {
-    const files = after.files.filter(({ text }) => text === yaml);
+  private toWritten(domain: string, after: Revision) {
     const { documents } = this.api.examine(after);
-    const own = findDomainFiles({ files }, documents, [], domain);
+    const own = findDomainFiles(after, documents, this.api.snapshots.documents, domain);
     this.response.headers.set('etag', toTag(own));
     return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };
   }

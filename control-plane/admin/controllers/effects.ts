@@ -6,7 +6,7 @@ import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareRules } from '../../rule-change.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
-import { judgeChange } from '../change.ts';
+import { judgeChange, toFileText } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
@@ -52,7 +52,8 @@ export class Default extends AdminController {
     failures: { 409: undefined, 503: undefined },
   });
 
-  async POST({ domain, yaml, etag, allowRemoval = false }: Fields<typeof Default.POST>) {
+  async POST({ domain, yaml: given, etag, allowRemoval = false }: Fields<typeof Default.POST>) {
+    const yaml = toFileText(given);
     const { api } = this;
     const newest = await this.readNewest();
     const { documents: inForce, ruleSet } = api.snapshots;

@@ -6,7 +6,7 @@ import { type Fields, HttpError, op, optional, part } from '../../../shared/rout
 import { compareRules } from '../../rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
-import { type ChangeRequest, toReplacement } from '../change.ts';
+import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
 import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
@@ -186,7 +186,11 @@ export class Default extends AdminController {
       toleratesOldErrors: false,
       allowsRemoval: allowRemoval === true,
       rollout,
-      plan: (current) => toReplacement(current, files),
+      plan: (current) =>
+        toReplacement(
+          current,
+          files.map(({ path, text }) => ({ path, text: toFileText(text) })),
+        ),
     };
   }
 }

@@ -12,7 +12,7 @@ import {
   withReasons,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
-import { nameRules, ruleOwners } from '../rule-owners.ts';
+import { createIsOfDomain, nameRules, ruleOwners } from '../rule-owners.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -54,9 +54,11 @@ export class Default extends AdminController {
       this.api.fleet.ruleSeries(domain, span),
       ...answers.map(({ value }) => value?.rules),
     ];
+    const { documents } = this.api.snapshots;
+    const isOfDomain = createIsOfDomain(domain, documents);
     const named = nameRules(
-      known.flatMap((each) => each ?? []),
-      ruleOwners(this.api.snapshots.documents),
+      known.flatMap((each) => each ?? []).filter(({ rule }) => isOfDomain(rule)),
+      ruleOwners(documents),
     );
     return { rules: mergeSeries(named) };
   }
