@@ -21,8 +21,8 @@ export function maskSecret(setting: Setting<unknown>, text: string): string {
 
 const secretWord =
   /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|auth(?:orization)?|credentials?|signature|api.?key|access.?key|private.?key)["']?\s*[=:]\s*\S/i;
-/** A user before a host, or in its place. */
-const userInfo = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))|[^\s:@]*:[^\s@]*@[\w[]/;
+/** A user in a URL before its host, or in its place. */
+const userOfUrl = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))/;
 /** Of escapes within escapes. */
 const maxDecodings = 3;
 
@@ -30,7 +30,7 @@ const maxDecodings = 3;
 export function hasCredentials(text: string): boolean {
   let form = text.replace(/\s+/g, '');
   for (let i = 0; i <= maxDecodings; i++) {
-    if (userInfo.test(form) || secretWord.test(form)) return true;
+    if (userOfUrl.test(form) || hasUser(form) || secretWord.test(form)) return true;
     const decoded = form.replace(/%[\da-f]{2}/gi, (code) =>
       String.fromCharCode(Number.parseInt(code.slice(1), 16)),
     );
@@ -38,6 +38,12 @@ export function hasCredentials(text: string): boolean {
     form = decoded;
   }
   return true;
+}
+
+/** `user:password@host` without a scheme. */
+function hasUser(form: string): boolean {
+  const parts = form.split('@');
+  return parts.some((part, at) => part.includes(':') && /^[\w[]/.test(parts[at + 1] ?? ''));
 }
 
 /**
