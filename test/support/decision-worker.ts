@@ -111,6 +111,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
         shouldRateLimit(new OpenDecision(request, receivedMs, settle, deadlineMs)),
       ),
     stat: (name: string) => metrics.snapshot().get(`ratelimit.service.${name}`) ?? 0,
+    statistics: () => metrics.snapshot(),
   };
 }
 
