@@ -26,6 +26,7 @@ import { createAuthorizer } from './admin/authorize.ts';
 import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
 import { createExamine } from './admin/examination.ts';
+import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
@@ -289,10 +290,14 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await keptActivity.read();
       const servedBefore = await keptHour.read();
       await snapshots.start();
-      open.push({ close: markRevisions(snapshots, marks, servedBefore) });
+      const events = watchFleet({ snapshots, workers, fleet, marks, activity, log, clock });
+      open.push({ close: markRevisions(snapshots, marks, servedBefore) }, events);
       if (peers && (settings.peersTokenFile || !settings.admin.tokensFile)) {
         const ask = createExchangeAsk(peers, settings.peersTokenFile);
-        open.push({ close: tellNews(store, ask) }, { close: watchWorkers(ask, clock) });
+        open.push(
+          { close: tellNews(store, ask) },
+          { close: watchWorkers(ask, clock, events.noteAnswers) },
+        );
       }
       rollout.start();
       keptHour.start();

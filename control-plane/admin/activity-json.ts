@@ -15,11 +15,13 @@ const deedJson = Type.Object(
     who: orNull(
       Type.String({
         description:
-          'The name of a token, the author of a revision, `rollout` or `local`; null where nobody is known',
+          'The name of a token, the author of a revision, `rollout`, `fleet` or `local`; null where the author is not known',
       }),
     ),
     what: Type.String({ description: 'For people, with its reason' }),
-    outcome: Type.String({ description: '`done`, or why not' }),
+    outcome: Type.String({
+      description: '`done`, or why not; `seen` of what happened to the fleet by itself',
+    }),
     revision: orNull(Type.String({ description: 'What it led to, or what it is about' })),
   },
   { title: 'Deed' },
@@ -39,6 +41,8 @@ export interface ActivityQuestion {
   readonly object: string | undefined;
   /** Wall time in milliseconds. */
   readonly sinceMs: number | undefined;
+  /** That time is not included. */
+  readonly untilMs?: number | undefined;
   readonly limit: number;
 }
 
@@ -88,7 +92,7 @@ const words: Readonly<Record<Outcomes[number]['kind'], string>> = {
 /** The newest first; what several control planes have on record is there once. */
 export function findDeeds(
   all: readonly DeedJson[],
-  { who, object, sinceMs, limit }: ActivityQuestion,
+  { who, object, sinceMs, untilMs, limit }: ActivityQuestion,
 ): DeedJson[] {
   const has = (text: string, sought: string | undefined) =>
     sought === undefined || text.toLowerCase().includes(sought.toLowerCase());
@@ -96,7 +100,8 @@ export function findDeeds(
     (deed) =>
       has(deed.who ?? '', who) &&
       (has(deed.what, object) || deed.revision?.startsWith(object ?? '')) &&
-      (sinceMs === undefined || Date.parse(deed.at) >= sinceMs),
+      (sinceMs === undefined || Date.parse(deed.at) >= sinceMs) &&
+      (untilMs === undefined || Date.parse(deed.at) < untilMs),
   );
   const once = new Map(found.map((deed) => [`${deed.at} ${deed.what}`, deed]));
   return [...once.values()].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, limit);

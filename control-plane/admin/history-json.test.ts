@@ -1,6 +1,7 @@
 import test from 'ava';
 import type { MarkKind } from '../last-hour/marks.ts';
-import { mergeHistories, mergeSeries, toHistoryJson, withReasons } from './history-json.ts';
+import type { Outcomes } from '../record/outcomes.ts';
+import { mergeHistories, mergeSeries, toHistoryJson, withOutcomes } from './history-json.ts';
 
 const slotMs = 5_000;
 const nowMs = 1_000_000 * slotMs;
@@ -116,11 +117,25 @@ test('a mark of a revision that was taken back says by whom and why, where that 
   const outcome = { revisions: ['r'], content: '', kind: 'taken_back', atMs: 1 } as const;
   const outcomes = [{ ...outcome, revisions: ['r'], reason: 'errors 4 % where it is', by: 'bob' }];
   const textOf = (marks: readonly { text: string }[]) => marks.map(({ text }) => text);
-  t.deepEqual(textOf(withReasons([mark], outcomes)), [
+  t.deepEqual(textOf(withOutcomes([mark], outcomes)), [
     'Revision r is taken back by bob: errors 4 % where it is',
   ]);
   const replaced = { ...mark, text: 'Revision r is taken back: revision s has taken its place' };
   for (const same of [{ ...mark, revision: 'other' }, replaced]) {
-    t.deepEqual(withReasons([same], outcomes), [same]);
+    t.deepEqual(withOutcomes([same], outcomes), [same]);
   }
+  const refused: Outcomes = [
+    {
+      ...outcome,
+      kind: 'held_back',
+      revisions: ['0123456789abcdef'],
+      reason: 'it removes most limits',
+      by: '',
+    },
+    { ...outcome, kind: 'invalid', revisions: ['s'], atMs: 0, reason: '', by: '' },
+  ];
+  t.deepEqual(textOf(withOutcomes([], refused)), [
+    'Revision s is invalid',
+    'Revision 0123456789ab is held back: it removes most limits',
+  ]);
 });

@@ -1,11 +1,12 @@
 // The traffic of the last hour as the admin API shows it. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
-import type { RuleSeries } from '../fleet/rule-rates.ts';
+import type { RuleSeries, SeriesSlots } from '../fleet/rule-rates.ts';
 import { slotMs } from '../fleet/slots.ts';
 import type { TrafficCounts, TrafficSlot } from '../fleet/traffic-history.ts';
 import { type Mark, markKind } from '../last-hour/marks.ts';
 import type { Outcomes } from '../record/outcomes.ts';
+import { toShortId } from '../store/revision.ts';
 import { toTime } from './revision-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -20,7 +21,7 @@ const markJson = Type.Object(
   {
     at: Type.String({ format: 'date-time' }),
     /** `in_force`: all workers get a revision from now on. `rollout`: some get it. `taken_back`: those have lost it.
-     * `reset`: somebody has set counters back. */
+     * `reset`: counters were set back. `outage`: callers get something else than the rules say, until `recovered`. */
     kind: markKind,
     revision: orNull(Type.String()),
     text: Type.String(),
@@ -73,9 +74,21 @@ export const ruleSeriesJson = Type.Object(
         nearLimit: perSecond,
       }),
     ),
+    until: Type.Optional(
+      Type.String({ format: 'date-time', description: 'The end of the newest slot' }),
+    ),
+    known: Type.Optional(
+      Type.Array(Type.Boolean(), {
+        maxItems: 60,
+        description:
+          'Of each slot of the span, the oldest first: whether reports cover it. Of the others nothing is known. The series of a rule end with the same slot',
+      }),
+    ),
   },
   { title: 'RuleSeries' },
 );
+
+export type RuleSeriesJson = Type.Static<typeof ruleSeriesJson>;
 
 /** The span until `nowMs`. */
 export function toHistoryJson(
@@ -105,8 +118,19 @@ export function toHistoryJson(
   };
 }
 
-/** Marks of revisions that were taken back say why, where that is on record. */
-export function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
+/** With the revisions that no worker was given, which the record has; marks of revisions that were taken back say why, where
+ * that is on record. */
+export function withOutcomes(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
+  const refused = outcomes.flatMap(({ kind, atMs, reason, revisions: [revision = ''] }) => {
+    if (kind !== 'invalid' && kind !== 'held_back') return [];
+    const what = kind === 'invalid' ? 'invalid' : 'held back';
+    const why = reason === '' ? '' : `: ${reason}`;
+    return { atMs, kind, revision, text: `Revision ${toShortId(revision)} is ${what}${why}` };
+  });
+  return [...withReasons(marks, outcomes), ...refused].sort((a, b) => a.atMs - b.atMs);
+}
+
+function withReasons(marks: readonly Mark[], outcomes: Outcomes): readonly Mark[] {
   return marks.map((mark) => {
     const { kind, revision = '', text } = mark;
     if (kind !== 'taken_back' || !text.endsWith(bare)) return mark;
@@ -151,13 +175,27 @@ export function mergeHistories(own: HistoryJson, others: readonly HistoryJson[])
 function mergeMarks(all: readonly MarkJson[]): MarkJson[] {
   const merged: MarkJson[] = [];
   for (const mark of all.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
-    const isSame = ({ kind, revision, at }: MarkJson) =>
+    const isSame = ({ kind, revision, at, text }: MarkJson) =>
       kind === mark.kind &&
       revision === mark.revision &&
+      (revision !== null || text === mark.text) &&
       Date.parse(mark.at) - Date.parse(at) <= followMs;
-    if (mark.revision === null || !merged.some(isSame)) merged.push(mark);
+    if (!merged.some(isSame)) merged.push(mark);
   }
   return merged;
+}
+
+/** The slots that any of several control planes knows; one that was asked a moment later has other slots. */
+export function mergeSlots(
+  own: SeriesSlots,
+  others: readonly RuleSeriesJson[],
+): { readonly until: string; readonly known: boolean[] } {
+  const until = toTime(own.untilMs);
+  const same = others.filter((each) => each.until === until);
+  return {
+    until,
+    known: own.known.map((is, index) => is || same.some(({ known }) => known?.[index] === true)),
+  };
 }
 
 /** Sums by rule. */

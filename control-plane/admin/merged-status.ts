@@ -5,6 +5,7 @@ import type { ExchangeAsk } from '../peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
+import { mergeFacts, toNotices } from './notices.ts';
 import {
   listInstances,
   maxWaitingFor,
@@ -44,26 +45,39 @@ export function mergeStatus(
     known.flatMap((each) => each.agreements ?? each.disagreements),
   );
   const fleet = own.fleet === null ? null : mergeFleets(known.flatMap(({ fleet }) => fleet ?? []));
+  const traffic = mergeTraffic(known.map((status) => status.traffic));
+  const unenforced = known.flatMap((status) => status.unenforced);
+  const disagreements = findDisagreements(agreements);
+  const workers = {
+    connected: count('connected'),
+    inForce: count('inForce'),
+    onTrial: count('onTrial'),
+    pending: count('pending'),
+    refused: count('refused'),
+    gone: fleet === null ? count('gone') : fleet.gone.length,
+  };
+  const facts = mergeFacts(known.map((status) => status.facts ?? []));
   return {
     ...withoutInstances(own),
+    notices: toNotices(facts, {
+      workers: { ...workers, reporting: traffic?.workers ?? 0 },
+      lastGoneAt: fleet?.gone[0]?.at,
+      disagreements,
+      unenforced,
+      store: own.store,
+      stale: own.stale,
+    }),
     verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
     rollout: findLeading(known),
-    workers: {
-      connected: count('connected'),
-      inForce: count('inForce'),
-      onTrial: count('onTrial'),
-      pending: count('pending'),
-      refused: count('refused'),
-      gone: fleet === null ? count('gone') : fleet.gone.length,
-    },
+    workers,
     fleet,
-    traffic: mergeTraffic(known.map(({ traffic }) => traffic)),
+    traffic,
     waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
-    unenforced: known.flatMap(({ unenforced }) => unenforced),
+    unenforced,
     agreements,
-    disagreements: findDisagreements(agreements),
+    disagreements,
     controlPlanes: planes.map(({ url, status, error }) => ({
       url: url === self ? 'this' : url,
       connected: status?.workers.connected ?? null,
@@ -117,8 +131,13 @@ const workersPauseMs = 10_000;
 
 /** Asks which workers the others have, at once and then again and again, until the result is called: when one is lost,
  * nobody may have asked for the status before. */
-export function watchWorkers(ask: ExchangeAsk, clock: Clock): () => void {
-  const watch = () => ask({ method: 'GET', path: '/status' }, statusJson, listInstances);
+export function watchWorkers(
+  ask: ExchangeAsk,
+  clock: Clock,
+  onAnswers: (answers: readonly PeerAnswer<StatusJson>[]) => void,
+): () => void {
+  const watch = async () =>
+    onAnswers(await ask({ method: 'GET', path: '/status' }, statusJson, listInstances));
   void watch();
   return repeatAfter(clock, workersPauseMs, watch);
 }

@@ -17,6 +17,7 @@ import type { ConnectedWorker } from '../xds/workers.ts';
 import { agreementsJson, countAgreements, findDisagreements } from './agreement-report.ts';
 import { fleetJson, withoutReturned } from './fleet-json.ts';
 import { toLinksJson } from './link-json.ts';
+import { collectFacts, noticeFacts, noticeJson, toNotices } from './notices.ts';
 import { problemJson, toProblemJson } from './problem-json.ts';
 import { revisionFields, toRevisionJson, toTime } from './revision-json.ts';
 import { rolloutJson, toRolloutJson, toRolloutText } from './rollout-json.ts';
@@ -106,6 +107,10 @@ export const statusJson = Type.Object(
     }),
     /** Of each connected worker, null for one that names none; only in the answer to a peer. */
     instances: Type.Optional(Type.Array(orNull(Type.String()))),
+    /** What `notices` are made of; only in the answer to a peer. */
+    facts: Type.Optional(noticeFacts),
+    /** What callers get in place of what the rules say, the worst first. Not told by an older control plane. */
+    notices: Type.Optional(Type.Array(noticeJson)),
     /** The workers one by one, of the same moment; null unless they were asked for. */
     fleet: orNull(fleetJson),
     /** The traffic of all workers that report; null when none does. */
@@ -187,9 +192,30 @@ export function toStatusJson(sources: StatusSources): StatusJson {
   const gone = withoutReturned(sources.gone, workers);
   const counts = { ...countWorkers(workers), gone: gone.length };
   const { verdict, text } = judge(state, counts, workers, sources);
+  const traffic = toTrafficJson(sources.linked);
+  const unenforced = inForce ? findUnenforced(workers, inForce) : [];
+  const disagreements = findDisagreements(agreements);
+  const place = {
+    description: storeDescription,
+    reachable: store.reachable,
+    lastSuccess: toTimeOrNull(store.lastSuccessMs),
+    failingSince: toTimeOrNull(store.failingSinceMs),
+    error: store.lastError ?? null,
+  };
+  const staleness = stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null;
+  const facts = collectFacts({ workers, linked: sources.linked, nowMs });
   return {
     verdict,
     text,
+    facts,
+    notices: toNotices(facts, {
+      workers: { ...counts, reporting: traffic?.workers ?? 0 },
+      lastGoneAt: gone[0]?.at,
+      disagreements,
+      unenforced,
+      store: place,
+      stale: staleness,
+    }),
     asked: sources.asked ?? null,
     newest: newest
       ? {
@@ -208,20 +234,14 @@ export function toStatusJson(sources: StatusSources): StatusJson {
         }
       : null,
     settled: isSettled(state, sources.rollout, nowMs),
-    stale: stale ? { reason: stale.reason, since: toTime(stale.sinceMs) } : null,
-    store: {
-      description: storeDescription,
-      reachable: store.reachable,
-      lastSuccess: toTimeOrNull(store.lastSuccessMs),
-      failingSince: toTimeOrNull(store.failingSinceMs),
-      error: store.lastError ?? null,
-    },
+    stale: staleness,
+    store: place,
     workers: counts,
     instances: workers.map(({ instance }) => instance),
     fleet: sources.tellsFleet
       ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
       : null,
-    traffic: toTrafficJson(sources.linked),
+    traffic,
     rollout: sources.rollout ? toRolloutJson(sources.rollout) : null,
     rolloutWarning: sources.rolloutWarning ?? null,
     memory: { place: sources.memory.place, problem: toMemoryProblem(sources.memory) },
@@ -232,9 +252,9 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       fields: [...fields],
     })),
     controlPlanes: [],
-    unenforced: inForce ? findUnenforced(workers, inForce) : [],
+    unenforced,
     agreements,
-    disagreements: findDisagreements(agreements),
+    disagreements,
   };
 }
 
@@ -244,7 +264,7 @@ export function listInstances({ instances }: StatusJson): PeerWorkers | undefine
 }
 
 /** The status for everybody but a peer. */
-export function withoutInstances({ instances: _, ...status }: StatusJson): StatusJson {
+export function withoutInstances({ instances: _, facts: __, ...status }: StatusJson): StatusJson {
   return status;
 }
 

@@ -33,6 +33,13 @@ export const figuresJson = Type.Object(
       kind: Type.String(),
       serversAway: Type.Number(),
       clockOffsetMs: Type.Number(),
+      unreachableSince: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description:
+            'Since when requests are answered without the store, or without one of its servers',
+        }),
+      ),
     }),
   },
   { title: 'WorkerFigures' },
@@ -122,7 +129,18 @@ export function createFindFigures(
     const last = all.at(-1);
     if (last === undefined) return null;
     const { atMs, version, store } = last;
-    return { ...toRates(all), at: toTime(atMs), version, store: { ...store } };
+    const { kind, serversAway, clockOffsetMs, unreachableSinceMs } = store;
+    return {
+      ...toRates(all),
+      at: toTime(atMs),
+      version,
+      store: {
+        kind,
+        serversAway,
+        clockOffsetMs,
+        ...(unreachableSinceMs !== undefined && { unreachableSince: toTime(unreachableSinceMs) }),
+      },
+    };
   };
 }
 
@@ -153,19 +171,6 @@ function findSlowest(all: readonly P99[]): P99 {
     p99Ms: slowest.length === 0 || above.length > 0 ? null : Math.max(...slowest),
     p99AboveMs: above[0] ?? null,
   };
-}
-
-/** The decisions that the counters of limits do not know; undefined where all are counted. */
-export function toStoreTroubleText({
-  withoutStorePerSecond = 0,
-  workersWithoutStore = 0,
-  workers,
-}: TrafficJson): string | undefined {
-  if (workersWithoutStore === 0) return undefined;
-  const who = `${workersWithoutStore} of ${toCountText(workers, 'worker')}`;
-  return withoutStorePerSecond > 0
-    ? `${who} answer without their store: ${withoutStorePerSecond} decisions/s are not counted in it`
-    : `${who} do not reach a server of their store`;
 }
 
 /** Such as `1204 decisions/s, 12 over limit/s, no errors, p99 at most 100 ms, of calls of the store at most 50 ms (3 workers report)`. */

@@ -13,12 +13,7 @@ import { callDiscovery, startAds } from '../../test/support/ads-fixture.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import {
-  createFindFigures,
-  toStoreTroubleText,
-  toTrafficJson,
-  toTrafficText,
-} from '../admin/traffic-json.ts';
+import { createFindFigures, toTrafficJson, toTrafficText } from '../admin/traffic-json.ts';
 import { createFleet } from './fleet.ts';
 import { createTrafficHistory } from './traffic-history.ts';
 
@@ -105,15 +100,6 @@ test('the figures are the rates between the last two reports, of all workers tog
     workersWithoutStore: 1,
     storeCalls: { p99Ms: 0.25, p99AboveMs: null },
   });
-  t.is(
-    traffic && toStoreTroubleText(traffic),
-    '1 of 2 workers answer without their store: 6 decisions/s are not counted in it',
-  );
-  t.is(
-    traffic && toStoreTroubleText({ ...traffic, withoutStorePerSecond: 0 }),
-    '1 of 2 workers do not reach a server of their store',
-  );
-  t.is(traffic && toStoreTroubleText({ ...traffic, workersWithoutStore: 0 }), undefined);
   t.is(
     traffic && toTrafficText(traffic),
     '20 decisions/s, 2 over limit/s, 1 errors/s, p99 at most 0.5 ms, of calls of the store at most 0.25 ms (2 workers report)',

@@ -36,7 +36,13 @@ import {
   toTextStart,
 } from './limited-values.ts';
 import { maxLimitedBytes, maxLimitedBytesOfWorker, staleMs } from './limits.ts';
-import { createRuleRates, type RuleRate, type RuleSeries, type SeriesSpan } from './rule-rates.ts';
+import {
+  createRuleRates,
+  type RuleRate,
+  type RuleSeries,
+  type SeriesSlots,
+  type SeriesSpan,
+} from './rule-rates.ts';
 import { type Counted, createTally, type Tally } from './tally.ts';
 import type { TrafficHistory, TrafficSlot } from './traffic-history.ts';
 import { createUnmatchedSamples, type UnmatchedSample } from './unmatched-samples.ts';
@@ -68,6 +74,8 @@ export interface Fleet {
   rules(): readonly RuleRate[];
   /** Of the rules of one domain that had hits in the last minute, in slots that no report can add to any more. */
   ruleSeries(domain: string, span: SeriesSpan): readonly RuleSeries[];
+  /** The slots that these series end with. */
+  seriesSlots(span: SeriesSpan): SeriesSlots;
   /** The decisions of all workers together in the last hour, without the time that no report covers. */
   history(): readonly TrafficSlot[];
   /** Descriptors that found no rule: the last one of each link, then the one before of each, and so on. */
@@ -126,7 +134,8 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
 
   function takeReport(member: Member, report: ReportMessage): void {
     const totals = toTotals(report.totals);
-    member.figures = toFigures(report, totals, member.totals, clock.wallMs());
+    const storeBefore = member.figures?.store;
+    member.figures = toFigures(report, totals, member.totals, clock.wallMs(), storeBefore);
     if (member.totals !== undefined) {
       history.take(toPassed(totals, member.totals), report.seconds);
     }
@@ -246,6 +255,7 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
     askCounters: (question) => counters.ask([...members.values()].filter(isFresh), question),
     rules: () => ruleRates.read(),
     ruleSeries: (domain, span) => ruleRates.readSeries(domain, span),
+    seriesSlots: (span) => ruleRates.readSlots(span),
     history: history.read,
     unmatched: unmatched.read,
     stop() {

@@ -38,6 +38,16 @@ export interface RuleRates {
   read(): RuleRate[];
   /** The series of the rules of one domain. */
   readSeries(domain: string, span: SeriesSpan): RuleSeries[];
+  /** The slots that the series of all rules end with. */
+  readSlots(span: SeriesSpan): SeriesSlots;
+}
+
+export interface SeriesSlots {
+  /** Wall time of the end of the newest slot. */
+  readonly untilMs: number;
+  /** Of each slot of the span, the oldest first: whether reports cover all of it. Of others nothing is known, which is
+   * another thing than no hits. */
+  readonly known: readonly boolean[];
 }
 
 /** A minute. */
@@ -74,6 +84,8 @@ export function createRuleRates(clock: Clock): RuleRates {
   const slots = createSlots(clock);
   const startMs = clock.monotonicMs();
   let current = slots.now();
+  /** The slots of which any report covers a part. */
+  const covered = new Set<number>();
   const firstWhole = current + 1;
 
   /** The offset of a slot in this ring. */
@@ -103,6 +115,12 @@ export function createRuleRates(clock: Clock): RuleRates {
       }
     }
     current = now;
+    for (const slot of covered) if (now - slot >= rememberedSlots) covered.delete(slot);
+  }
+
+  /** The newest slot of the ring that is over. */
+  function lastOf({ per }: Ring): number {
+    return Math.floor((current - openSlots + 1) / per) - 1;
   }
 
   function rowOf(link: object, rule: string): Row | undefined {
@@ -136,6 +154,7 @@ export function createRuleRates(clock: Clock): RuleRates {
       moveOn();
       if (!(seconds <= longestSeconds)) return;
       const shares = slots.share(seconds, keptSlots);
+      for (const { slot } of shares) covered.add(slot);
       for (let index = 0; index < rules.length && index < maxRulesPerReport; index++) {
         const { rule, hits, overLimit, nearLimit } = rules[index] as RuleTrafficMessage;
         const row = rowOf(link, rule);
@@ -174,7 +193,7 @@ export function createRuleRates(clock: Clock): RuleRates {
       const start = `${domain}.`;
       const { per, shown } = rings[span];
       // The last slot of the ring that is over, and the first one that was seen from its start.
-      const last = Math.floor((current - openSlots + 1) / per) - 1;
+      const last = lastOf(rings[span]);
       const known = Math.min(shown, Math.max(0, last - Math.ceil(firstWhole / per) + 1));
       const seconds = (per * slotMs) / 1000;
       return lately(span)
@@ -186,6 +205,19 @@ export function createRuleRates(clock: Clock): RuleRates {
               .map((count) => count / seconds);
           return { rule, hits: series(0), overLimit: series(1), nearLimit: series(2) };
         });
+    },
+    readSlots(span) {
+      moveOn();
+      const { per, shown } = rings[span];
+      const last = lastOf(rings[span]);
+      const isCovered = (ringSlot: number) =>
+        Array.from({ length: per }, (_, index) => ringSlot * per + index).every((slot) =>
+          covered.has(slot),
+        );
+      return {
+        untilMs: slots.toWallMs((last + 1) * per),
+        known: Array.from({ length: shown }, (_, index) => isCovered(last - shown + 1 + index)),
+      };
     },
   };
 }

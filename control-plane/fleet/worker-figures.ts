@@ -22,6 +22,11 @@ export interface WorkerFigures {
     readonly kind: string;
     readonly serversAway: number;
     readonly clockOffsetMs: number;
+    /** Wall time since which requests are answered without it, or without one of its servers; undefined while it is
+     * reached. */
+    readonly unreachableSinceMs?: number | undefined;
+    /** Whether it has answered calls in that time, so that only some requests are answered without it. */
+    readonly isPartly?: boolean;
   };
 }
 
@@ -54,37 +59,67 @@ export function toTotals(given: TotalsMessage | null | undefined): TotalsMessage
   };
 }
 
-/** `before` are the totals of the previous report; undefined for the first one, which has no rates. */
+/** `before` and `storeBefore` are of the previous report; undefined for the first one, which has no rates. */
 export function toFigures(
   report: ReportMessage,
   totals: TotalsMessage,
   before: TotalsMessage | undefined,
   atMs: number,
+  storeBefore?: WorkerFigures['store'],
 ): WorkerFigures {
   const seconds = Math.max(leastSeconds, toCount(report.seconds));
-  const rate = (now: number, then: number | undefined) =>
-    then === undefined ? 0 : Math.max(0, now - then) / seconds;
+  const rate = (field: Exclude<keyof TotalsMessage, 'durations' | 'storeDurations'>) =>
+    before === undefined ? 0 : Math.max(0, totals[field] - before[field]) / seconds;
   const passed = (field: 'durations' | 'storeDurations') =>
     totals[field].map((count, index) =>
       before === undefined ? 0 : Math.max(0, count - (before[field][index] ?? 0)),
     );
-  const { store } = report;
+  const storeDurations = passed('storeDurations');
+  const withoutStorePerSecond = rate('withoutStore');
   return {
     atMs,
     version: report.version.slice(0, maxTextLength),
-    decisionsPerSecond: rate(totals.decisions, before?.decisions),
-    overLimitPerSecond: rate(totals.overLimit, before?.overLimit),
-    errorsPerSecond: rate(totals.errors, before?.errors),
-    nearLimitPerSecond: rate(totals.nearLimitHits, before?.nearLimitHits),
-    noMatchPerSecond: rate(totals.noMatch, before?.noMatch),
-    withoutStorePerSecond: rate(totals.withoutStore, before?.withoutStore),
+    decisionsPerSecond: rate('decisions'),
+    overLimitPerSecond: rate('overLimit'),
+    errorsPerSecond: rate('errors'),
+    nearLimitPerSecond: rate('nearLimitHits'),
+    noMatchPerSecond: rate('noMatch'),
+    withoutStorePerSecond,
     durations: passed('durations'),
-    storeDurations: passed('storeDurations'),
-    store: {
-      kind: (store?.kind ?? '').slice(0, maxTextLength),
-      serversAway: toCount(store?.serversAway),
-      clockOffsetMs: Number.isFinite(store?.clockOffsetMs) ? (store?.clockOffsetMs ?? 0) : 0,
-    },
+    storeDurations,
+    store: toStoreFigures(report, {
+      before: storeBefore,
+      hasAnswered: storeDurations.some((count) => count > 0),
+      atMs,
+      seconds,
+    }),
+  };
+}
+
+interface StoreContext {
+  readonly before: WorkerFigures['store'] | undefined;
+  /** Whether it answered any call since the last report. */
+  readonly hasAnswered: boolean;
+  readonly atMs: number;
+  readonly seconds: number;
+}
+
+function toStoreFigures(
+  { store }: ReportMessage,
+  { before, hasAnswered, atMs, seconds }: StoreContext,
+): WorkerFigures['store'] {
+  const serversAway = toCount(store?.serversAway);
+  const forSeconds = toCount(store?.unreachableSeconds);
+  // An older worker tells only that a server is away, and not since when.
+  const isAway = forSeconds > 0 || serversAway > 0;
+  const sinceMs = before?.unreachableSinceMs ?? atMs - forSeconds * 1000;
+  return {
+    kind: (store?.kind ?? '').slice(0, maxTextLength),
+    serversAway,
+    clockOffsetMs: Number.isFinite(store?.clockOffsetMs) ? (store?.clockOffsetMs ?? 0) : 0,
+    unreachableSinceMs: isAway ? sinceMs : undefined,
+    // In the first interval calls were answered before it began.
+    isPartly: isAway && hasAnswered && forSeconds > seconds,
   };
 }
 

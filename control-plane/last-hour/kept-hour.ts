@@ -52,7 +52,7 @@ export interface KeptHourDeps {
   readonly clock: Clock;
 }
 
-/** 720 slots and 100 marks take a tenth of it. */
+/** 720 slots and 400 marks of ordinary texts take a tenth of it. */
 const maxFileBytes = 1_000_000;
 
 export function openKeptHour(deps: KeptHourDeps): KeptHour {

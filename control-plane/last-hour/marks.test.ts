@@ -84,16 +84,16 @@ test('a rollout that goes on after a restart has not begun again, and one after 
   t.is(texts().length, 3);
 });
 
-test('marks are kept for an hour, the newest hundred of them, with short texts', (t) => {
+test('marks are kept for an hour, the newest 400 of them, with short texts', (t) => {
   const { clock, marks } = setUp();
-  for (let index = 0; index < 120; index++) {
+  for (let index = 0; index < 420; index++) {
     marks.note({ kind: 'reset', revision: undefined, text: `${index} ${'x'.repeat(9_000)}` });
     clock.advance(1_000);
   }
   const all = marks.read();
-  t.is(all.length, 100);
+  t.is(all.length, 400);
   t.regex(all[0]?.text ?? '', /^20 x+\.\.\.$/);
   t.is(all[0]?.text.length, 303);
-  clock.advance(3_540_000);
-  t.is(marks.read().length, 60);
+  clock.advance(3_240_000);
+  t.is(marks.read().length, 360);
 });

@@ -22,6 +22,9 @@ export interface HelloMessage {
   readonly allowsReset: boolean;
   /** 0 none, 1 hashed, 2 plain. */
   readonly values: number;
+  /** '' where the counters are the worker's own, and of an older worker. */
+  readonly failureMode?: string;
+  readonly shadowMode?: boolean;
 }
 
 export interface ReportMessage {
@@ -83,6 +86,8 @@ export interface StoreMessage {
   readonly kind: string;
   readonly serversAway: number;
   readonly clockOffsetMs: number;
+  /** 0 also of an older worker. */
+  readonly unreachableSeconds?: number;
 }
 
 export interface DescriptorMessage {

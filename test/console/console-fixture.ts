@@ -27,7 +27,7 @@ descriptors:
 
 /** Reports come more often; what they say of who is limited still stays for some time. */
 const times = 3;
-const fastClock: Clock = {
+export const fastClock: Clock = {
   wallMs: systemClock.wallMs,
   monotonicMs: () => systemClock.monotonicMs() * times,
   after: (ms, task) => systemClock.after(ms / times, task),

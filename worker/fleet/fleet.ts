@@ -43,7 +43,8 @@ export function createLimitedValuesFor(
 /** Loads the modules that only a worker with a link needs. */
 export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
   const { settings, instance, metrics, limited, source, counters, log, clock } = deps;
-  const { xds, counting } = settings;
+  const { xds, counting, limits } = settings;
+  const { isShared, needsServer } = storeKinds[counting.backend];
   const { createLink } = await import('./link.ts');
   const { createLinkReports } = await import('./link-report.ts');
   const { openManagementStream } = await import('../management-stream.ts');
@@ -65,9 +66,11 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
       nodeId: xds.nodeId,
       instance,
       agreement: toAgreement(settings).hash,
-      countsAlone: !storeKinds[counting.backend].isShared,
+      countsAlone: !isShared,
       allowsReset: xds.link.allowsReset,
       values: { none: 0, hashed: 1, plain: 2 }[xds.link.values],
+      failureMode: needsServer ? counting.failureMode : '',
+      shadowMode: limits.shadowMode,
     },
     reports,
     counters,

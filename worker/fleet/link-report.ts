@@ -60,6 +60,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
   let nearLimitHits = 0;
   let noMatch = 0;
   let withoutStore = 0;
+  const outage = createStoreOutage();
 
   function takeRules(): Pick<ReportMessage, 'rules' | 'otherRules' | 'otherRuleCount'> {
     const byRule = new Map<string, RuleTraffic>();
@@ -130,7 +131,7 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
     };
   }
 
-  function readStore(): StoreMessage {
+  function readStore(nowMs: number): StoreMessage {
     let serversAway = 0;
     let clockOffsetMs = 0;
     for (const { name, value } of metrics.gauges) {
@@ -139,7 +140,8 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
         clockOffsetMs = value;
       }
     }
-    return { kind: storeKind, serversAway, clockOffsetMs };
+    const unreachableSeconds = outage.note(nowMs, serversAway, withoutStore);
+    return { kind: storeKind, serversAway, clockOffsetMs, unreachableSeconds };
   }
 
   function tell({ key, value }: Entry): EntryMessage {
@@ -174,13 +176,35 @@ export function createLinkReports(deps: LinkReportDeps): LinkReports {
           })),
         },
         unmatched: samples.map(({ domain, entries }) => ({ domain, entries: entries.map(tell) })),
-        store: readStore(),
+        store: readStore(nowMs),
       };
     },
     noteUnmatched(sample) {
       if (values === 'none') return;
       if (unmatched.length >= maxUnmatched) unmatched.shift();
       unmatched.push(sample);
+    },
+  };
+}
+
+/**
+ * Since when the store is not reached, as far as the reports show it: a server is away, or requests failed in two
+ * intervals in a row. A few that failed while it recovers are no outage.
+ */
+function createStoreOutage() {
+  let sinceMs: number | undefined;
+  let lastMs: number | undefined;
+  let lastFailures = 0;
+  let hadFailures = false;
+  return {
+    /** `failures`: all requests so far that were answered without the store. The result is 0 while it is reached. */
+    note(nowMs: number, serversAway: number, failures: number): number {
+      const hasFailures = failures > lastFailures;
+      const isAway = serversAway > 0 || (hasFailures && hadFailures);
+      sinceMs = isAway ? (sinceMs ?? lastMs ?? nowMs) : undefined;
+      [lastMs, lastFailures, hadFailures] = [nowMs, failures, hasFailures];
+      // A wire value of 0 says that the store is reached.
+      return sinceMs === undefined ? 0 : Math.max(0.001, (nowMs - sinceMs) / 1000);
     },
   };
 }

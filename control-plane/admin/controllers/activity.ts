@@ -18,6 +18,7 @@ export class Default extends AdminController {
       who: part,
       object: part,
       since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
+      until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40 })),
       limit: Type.Integer({ default: 100, minimum: 1, maximum: 1_000, description: 'Of a list' }),
       peer: askingPeer,
     }),
@@ -25,9 +26,8 @@ export class Default extends AdminController {
     failures: { 409: undefined, 503: undefined },
   });
 
-  async GET({ who, object, since, limit, peer }: Fields<typeof Default.GET>) {
-    const sinceMs = since === undefined ? undefined : Date.parse(since);
-    if (Number.isNaN(sinceMs)) throw new HttpError(400, { detail: `since: ${since} is no time` });
+  async GET({ who, object, since, until, limit, peer }: Fields<typeof Default.GET>) {
+    const [sinceMs, untilMs] = [readTime('since', since), readTime('until', until)];
     const answers = this.askPeers('/activity?limit=1000', deedsJson, peer);
     const { activity, rollout, store } = this.api;
     const history = await this.fromStore(store.history(searchedRevisions));
@@ -35,8 +35,14 @@ export class Default extends AdminController {
     const told = await answers;
     const others = told.flatMap(({ value }) => value?.deeds ?? []);
     return {
-      deeds: findDeeds([...own, ...others], { who, object, sinceMs, limit }),
+      deeds: findDeeds([...own, ...others], { who, object, sinceMs, untilMs, limit }),
       missing: toMissing(told),
     };
   }
+}
+
+function readTime(name: string, text: string | undefined): number | undefined {
+  const timeMs = text === undefined ? undefined : Date.parse(text);
+  if (Number.isNaN(timeMs)) throw new HttpError(400, { detail: `${name}: ${text} is no time` });
+  return timeMs;
 }

@@ -65,6 +65,7 @@ export class Default extends AdminController {
   async POST({ domain, descriptors, reason, ...ends }: Fields<typeof Default.POST>) {
     const rules = toRuleNames(domain, descriptors);
     let untilMs: number | undefined;
+    let done = '';
     const made = await this.change(`lift ${rules}: ${reason}`, async () => {
       const nowMs = this.api.clock.wallMs();
       untilMs = readEnd(ends, nowMs);
@@ -74,6 +75,7 @@ export class Default extends AdminController {
           ? `end the lift of ${rules}: ${text}`
           : `lift ${rules} until ${toTimeText(untilMs)}: ${text}`;
       const who = this.api.callerOf(this.request);
+      done = `${who}: ${what}`;
       const comment = toExcerpt(`lifted by ${toOneLine(who)}: ${text}`, maxCommentLength);
       return {
         what,
@@ -97,6 +99,7 @@ export class Default extends AdminController {
         },
       };
     });
+    this.api.marks.note({ kind: 'lift', revision: made.after.id, text: done });
     const until = untilMs === undefined ? null : toTimeText(untilMs);
     return { revision: made.after.id, domain, rules, until };
   }

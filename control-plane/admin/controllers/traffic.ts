@@ -7,9 +7,10 @@ import {
   historySpan,
   mergeHistories,
   mergeSeries,
+  mergeSlots,
   ruleSeriesJson,
   toHistoryJson,
-  withReasons,
+  withOutcomes,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
 import { createIsOfDomain, nameRules, ruleOwners } from '../rule-owners.ts';
@@ -27,7 +28,7 @@ export class Default extends AdminController {
     const answers = await this.askPeers(`/traffic?span=${span}`, historyJson, peer);
     const { fleet, marks, clock } = this.api;
     const { outcomes } = this.api.rollout.memory();
-    const known = { slots: fleet.history(), marks: withReasons(marks.read(), outcomes) };
+    const known = { slots: fleet.history(), marks: withOutcomes(marks.read(), outcomes) };
     const own = toHistoryJson(known, span, clock.wallMs());
     return mergeHistories(
       own,
@@ -60,6 +61,7 @@ export class Default extends AdminController {
       known.flatMap((each) => each ?? []).filter(({ rule }) => isOfDomain(rule)),
       ruleOwners(documents),
     );
-    return { rules: mergeSeries(named) };
+    const others = answers.flatMap(({ value }) => value ?? []);
+    return { rules: mergeSeries(named), ...mergeSlots(this.api.fleet.seriesSlots(span), others) };
   }
 }

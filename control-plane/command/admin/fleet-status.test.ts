@@ -17,7 +17,8 @@ function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
       error: reachable ? null : 'connection refused',
     },
   } as unknown as StatusJson;
-  const io = { write() {}, writeError: (text: string) => (errors += text) };
+  const clock = { wallMs: () => Date.parse('2026-11-25T10:00:00.000Z') };
+  const io = { clock, write() {}, writeError: (text: string) => (errors += text) };
   writeFleetStatus(
     {
       answers: [{ url: 'http://a', status }],
@@ -30,10 +31,10 @@ function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
 
 test('a verdict about the last revision that was seen says that the store is away', (t) => {
   const warning =
-    'warning: the repository has not been reached since 2026-11-24T10:00:00.000Z (connection refused): whether there is a newer revision is not known\n';
-  t.is(errorsOf('invalid', false), warning);
-  t.is(errorsOf('held_back', false), warning);
-  t.is(errorsOf('taken_back', false), warning);
+    /^warning: the repository has not been reached since 2026-11-2\d \d\d:\d\d: whether there is a newer revision is not known \(connection refused\)\n$/;
+  t.regex(errorsOf('invalid', false), warning);
+  t.regex(errorsOf('held_back', false), warning);
+  t.regex(errorsOf('taken_back', false), warning);
   t.is(errorsOf('invalid', true), '');
   t.is(errorsOf('pending', false), '', 'its text says so');
 });

@@ -3,12 +3,10 @@
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
-import { toExcerpt } from '../../../shared/text-excerpt.ts';
-import type { AgreementsJson } from '../../admin/agreement-report.ts';
+import { type NoticeJson, toNotices, toNoticeText } from '../../admin/notices.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import { mergeTraffic, toStoreTroubleText, toTrafficText } from '../../admin/traffic-json.ts';
-import type { UnenforcedJson } from '../../admin/unenforced-report.ts';
+import { mergeTraffic, toTrafficText } from '../../admin/traffic-json.ts';
 import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
 import type { AdminCall, AdminCallResult, AdminClient } from '../../admin-client.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
@@ -120,13 +118,14 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   else io.write(`${escapeText(text)}\n`);
   const known = answers.flatMap(({ status }) => status ?? []);
   const traffic = mergeTraffic(known.map((status) => status.traffic));
-  if (traffic !== null) {
-    io.write(`${toTrafficText(traffic)}\n`);
-    const trouble = toStoreTroubleText(traffic);
-    if (trouble !== undefined) io.writeError(`warning: ${trouble}\n`);
-  }
-  const warnings = known.flatMap(({ disagreements }) => disagreements.map(toWarning));
-  const unenforced = known.flatMap((status) => (status.unenforced ?? []).map(toUnenforcedText));
+  if (traffic !== null) io.write(`${toTrafficText(traffic)}\n`);
+  const nowMs = io.clock.wallMs();
+  // Where the verdict is about the store of the rules, it says it.
+  const notices = known.flatMap((status) =>
+    noticesOf(status)
+      .filter(({ kind }) => kind !== 'rules_store_unreachable' || status.verdict !== 'pending')
+      .map((each) => `warning: ${escapeText(toNoticeText(each, nowMs))}\n`),
+  );
   const memory = answers.flatMap(toMemoryTexts);
   const away = known.flatMap(toAwayTexts);
   const foreseen = known.flatMap(({ rolloutWarning }) =>
@@ -137,8 +136,7 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
       (path) => `warning: a file could not be read, and is kept as ${escapeText(path)}\n`,
     ),
   );
-  const unseen = known.flatMap(toUnseenTexts);
-  const all = [...unseen, ...warnings, ...unenforced, ...away, ...memory, ...aside, ...foreseen];
+  const all = [...notices, ...away, ...memory, ...aside, ...foreseen];
   for (const warning of new Set(all)) {
     io.writeError(warning);
   }
@@ -163,28 +161,14 @@ export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus
   return { verdict, text, controlPlanes };
 }
 
-/** One line; nodes choose their names. */
-function toWarning({ group, count, agreements }: AgreementsJson): string {
-  const kinds = agreements.map(({ agreement, workers, example }) => {
-    const name = `${toExcerpt(example.id)} at ${example.address}`;
-    return `${workers} ${workers === 1 ? 'has' : 'have'} agreement ${agreement} (${workers === 1 ? name : `one is ${name}`})`;
-  });
-  const rest = count - agreements.length;
-  if (rest > 0) kinds.push(`there are ${rest} more`);
-  const where = group === null ? '' : ` of node group '${group}'`;
-  const text = `workers${where} count differently, because their settings differ: ${kinds.join(', ')}; /status on their debug ports lists what has to be the same`;
-  return `warning: ${escapeText(text)}\n`;
-}
-
-/** A store that is not reached, where the verdict is about the last revision that was seen. */
-function toUnseenTexts({ verdict, store }: StatusJson): string[] {
-  // Where an answer says nothing of its store, there is nothing to warn of.
-  const isAway = store?.reachable === false;
-  if (!isAway || !['invalid', 'held_back', 'taken_back'].includes(verdict)) return [];
-  const { description, failingSince, error } = store;
-  const since = failingSince === null ? '' : ` since ${failingSince}`;
-  const text = `${description} has not been reached${since} (${error ?? 'no reason is known'}): whether there is a newer revision is not known`;
-  return [`warning: ${escapeText(text)}\n`];
+/** An older control plane tells only what they are made of. */
+function noticesOf({ notices, disagreements, unenforced, store }: StatusJson): NoticeJson[] {
+  if (notices !== undefined) return notices;
+  const none = { workers: { connected: 0, gone: 0, reporting: 0 }, lastGoneAt: undefined };
+  // One of them tells nothing of its store.
+  const known = store ?? { description: '', reachable: true, failingSince: null, error: null };
+  const lists = { disagreements, unenforced: unenforced ?? [] };
+  return toNotices([], { ...none, ...lists, store: known, stale: null });
 }
 
 /** Peers without an answer, where the verdict does not say so. */
@@ -210,15 +194,6 @@ function toMemoryTexts({ url, status }: Answer, _: number, answers: readonly Ans
       ? []
       : `warning: ${escapeText(`${url === undefined ? '' : `${url}: `}${memoryProblem}`)}\n`,
   );
-}
-
-/** One line; nodes choose their names. */
-function toUnenforcedText({ domain, fields, workers, example }: UnenforcedJson): string {
-  const name = `${toExcerpt(example.id)} at ${example.address}`;
-  const who =
-    workers === 1 ? `worker ${name} cannot` : `${workers} workers, such as ${name}, cannot`;
-  const text = `${who} enforce ${fields.join(', ')} of domain '${domain}': ${workers === 1 ? 'it has' : 'they have'} the rules without, since ${workers === 1 ? 'it is' : 'they are'} not of Ratelane, or older`;
-  return `warning: ${escapeText(text)}\n`;
 }
 
 function pause({ clock }: CommandIo, ms: number): Promise<void> {

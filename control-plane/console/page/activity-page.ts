@@ -84,6 +84,6 @@ function toRow({ at, who, what, outcome, revision }: DeedJson) {
     <td>${who === null ? '–' : toShown(who)}</td>
     <td class="message">${toSentence(what)}</td>
     <td>${revision === null ? '–' : html`<${RevisionName} id=${revision} />`}</td>
-    <td>${outcome === 'done' ? html`<span class="quiet">done</span>` : html`<${Badge} tone="bad">not done<//><div class="why">${toShown(outcome)}</div>`}</td>
+    <td>${outcome === 'done' || outcome === 'seen' ? html`<span class="quiet">${outcome === 'done' ? 'done' : '–'}</span>` : html`<${Badge} tone="bad">not done<//><div class="why">${toShown(outcome)}</div>`}</td>
   </tr>`;
 }

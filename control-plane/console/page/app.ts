@@ -10,6 +10,7 @@ import { toClock, toSentence, toShortId, toShown } from './format.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
+import { isUnenforced, Notices } from './notices.ts';
 import { OtherPlanes } from './other-planes.ts';
 import { Badge, Empty, Notice, Page, Skeleton, type Tone } from './parts.ts';
 import { forgetAnswers, type Trouble, useResource } from './resource.ts';
@@ -188,7 +189,7 @@ function Frame({ session, leave }: FrameProps) {
                 ? html`<span class="quiet">${toSentence(trouble.text)}</span>`
                 : html`<span class="quiet">Reading…</span>`
               : trouble === undefined
-                ? html`<${Badge} tone=${tones[value.verdict]}>${verdicts[value.verdict]}<//> <span class="text">${toSentence(toHeadline(value))}</span>`
+                ? html`<${VerdictBadge} status=${value} /> <span class="text">${toSentence(toHeadline(value))}</span>`
                 : html`<${Badge} tone="bad">no answer<//> <span class="text">As of ${toClock(atMs)}: ${toShown(toHeadline(value))}</span>`
           }
           ${value !== undefined && detailsOf(value) !== page && html`<a class="details" href=${hrefOf(detailsOf(value))}>Details</a>`}
@@ -196,6 +197,7 @@ function Frame({ session, leave }: FrameProps) {
         </div>
         <main id="main" tabindex="-1">
           ${value !== undefined && trouble?.status === 0 && html`<${OtherPlanes} status=${value} />`}
+          ${value !== undefined && html`<div role="status"><${Notices} notices=${value.notices} /></div>`}
           ${
             current === undefined
               ? html`<${NoSuchPage} name=${page} />`
@@ -204,6 +206,14 @@ function Frame({ session, leave }: FrameProps) {
         </main>
       </div>
     </div>`;
+}
+
+/** A revision that all workers have is not in force where they do not decide by it. */
+function VerdictBadge({ status }: { readonly status: StatusJson }) {
+  const { verdict } = status;
+  return isUnenforced(status) && tones[verdict] !== 'bad'
+    ? html`<${Badge} tone="bad">${verdict === 'in_force' ? 'not enforced' : verdicts[verdict]}<//>`
+    : html`<${Badge} tone=${tones[verdict]}>${verdicts[verdict]}<//>`;
 }
 
 function NoSuchPage({ name }: { readonly name: string }) {

@@ -10,24 +10,28 @@ import { hrefOf } from './route.ts';
 
 interface ChartProps {
   readonly history: HistoryJson;
+  readonly spanSeconds: number;
+  /** The minute was chosen, in seconds. */
+  onMinute(second: number): void;
   /** Stands beside the title. */
   readonly children?: ComponentChildren;
 }
 
-const leastSpanSeconds = 180;
 const height = 190;
 /** Between labels, in seconds: they tell minutes, and none of them twice. */
 const wholeMinutes = [60, 120, 300, 600];
 
 /** The tiles above it say the newest values in words. */
-export function TrafficChart({ history, children }: ChartProps) {
+export function TrafficChart({ history, spanSeconds, onMinute, children }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);
   /** Where the pointer is. */
   const [index, setIndex] = useState<number | undefined>(undefined);
-  const data = useMemo(() => toData(history), [history]);
+  const data = useMemo(() => toData(history, spanSeconds), [history, spanSeconds]);
   const latest = useRef(data);
   latest.current = data;
+  const choose = useRef(onMinute);
+  choose.current = onMinute;
 
   useEffect(() => {
     const element = place.current;
@@ -35,6 +39,11 @@ export function TrafficChart({ history, children }: ChartProps) {
     const draw = () => {
       chart.current?.destroy();
       chart.current = new UPlot(toOptions(element, setIndex), latest.current, element);
+      chart.current.over.addEventListener('click', () => {
+        const { idx } = chart.current?.cursor ?? {};
+        const second = idx == null ? undefined : latest.current[0][idx];
+        if (second !== undefined) choose.current(Math.floor(second / 60) * 60);
+      });
     };
     const resized = new ResizeObserver(() => {
       chart.current?.setSize({ width: element.clientWidth, height });
@@ -56,18 +65,19 @@ export function TrafficChart({ history, children }: ChartProps) {
 
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const { slots, slotSeconds } = history;
+  const { slotSeconds } = history;
   const [times, ...lines] = data;
+  const hasGap = lines[0].some((value) => value === null);
   const second = index === undefined ? undefined : times[index];
   const told = lines.map((line) => toToldRate(line[index ?? -1]));
-  const from = Date.parse(slots[0]?.at ?? '');
+  const from = ((times[0] ?? 0) - slotSeconds / 2) * 1000;
   const when =
     second === undefined
       ? `since ${toClock(from)}`
       : `at ${toTime(new Date((second - slotSeconds / 2) * 1000).toISOString()).slice(11)}`;
   return html`<figure class="chart">
     <figcaption>Requests per second, ${when}
-      <span class="key ok">decisions${told[0]}</span><span class="key over">over limit${told[1]}</span><span class="key error">errors${told[2]}</span>
+      <span class="key ok">decisions${told[0]}</span><span class="key over">over limit${told[1]}</span><span class="key error">errors${told[2]}</span>${hasGap && html`<span class="key gap">not known</span>`}
       ${children}
     </figcaption>
     <div class="plot">
@@ -77,14 +87,22 @@ export function TrafficChart({ history, children }: ChartProps) {
   </figure>`;
 }
 
-const markSigns: Readonly<Record<MarkJson['kind'], readonly [Tone, string]>> = {
+export const markSigns: Readonly<Record<MarkJson['kind'], readonly [Tone, string]>> = {
   in_force: ['good', '✓'],
   rollout: ['wait', '…'],
   taken_back: ['bad', '!'],
+  held_back: ['wait', '‖'],
+  invalid: ['bad', '×'],
   reset: ['plain', '↺'],
+  lift: ['plain', '↥'],
+  outage: ['bad', '!'],
+  recovered: ['good', '✓'],
+  workers: ['plain', '·'],
+  control_plane: ['plain', '◇'],
 };
 /** Of the chart's width: signs that are nearer to each other stand below each other. */
 const leastDistance = 0.05;
+/** The last one stands for all others there. */
 const mostBelow = 5;
 
 interface MarksProps {
@@ -94,24 +112,41 @@ interface MarksProps {
 
 /** Stands above the chart, for people who cannot see its picture. */
 function Marks({ marks, times }: MarksProps) {
-  const [start, end] = toRange(times[0] ?? 0, times[times.length - 1] ?? 0);
+  const [start = 0, end = 1] = [times[0], times[times.length - 1]];
   const shown = marks
     .map((mark) => ({ mark, share: (Date.parse(mark.at) / 1000 - start) / (end - start) }))
     .filter(({ share }) => share >= 0 && share <= 1);
   if (shown.length === 0) return null;
-  return html`<ol class="marks" aria-label="What happened in this time">${shown.map(
-    ({ mark: { at, kind, revision, text }, share }, index) => {
-      const near = shown.slice(0, index).filter((other) => share - other.share < leastDistance);
-      const [tone, sign] = markSigns[kind];
-      const label = `${toTime(at).slice(11)} ${toShown(text)}`;
+  const placed = shown.map(({ mark, share }, index) => {
+    const near = shown.slice(0, index).filter((other) => share - other.share < leastDistance);
+    const further = shown.slice(index).filter((other) => other.share - share < leastDistance);
+    return { mark, share, below: near.length, count: further.length };
+  });
+  return html`<ol class="marks" aria-label="What happened in this time">${placed.map(
+    ({ mark, share, below, count }) => {
+      if (below >= mostBelow) return null;
+      const isMany = below === mostBelow - 1 && count > 1;
+      const { at, kind, revision, text } = mark;
+      // A control plane that is newer may have others.
+      const [tone, sign] = isMany ? ['plain', `+${count}`] : (markSigns[kind] ?? ['plain', '·']);
+      const label = isMany
+        ? `${toTime(at).slice(11)} and later: ${count} events`
+        : `${toTime(at).slice(11)} ${toShown(text)}`;
       const href =
-        revision === null ? hrefOf('limited') : hrefOf('revisions', { open: toShortId(revision) });
+        revision === null || isMany
+          ? hrefOf('fleet', { at: toMinute(at) })
+          : hrefOf('revisions', { open: toShortId(revision) });
       return html`<li key=${`${at} ${text}`} class=${`${tone}${share > 0.5 ? ' late' : ''}`}
-        style=${`left: ${(share * 100).toFixed(2)}%; --below: ${near.length % mostBelow}`}>
+        style=${`left: ${(share * 100).toFixed(2)}%; --below: ${below}`}>
         <a href=${href} aria-label=${label}><span class="sign">${sign}</span><span class="label">${label}</span></a>
       </li>`;
     },
   )}</ol>`;
+}
+
+/** The begin of the minute, as an address has it. */
+export function toMinute(time: string): string {
+  return `${new Date(time).toISOString().slice(0, 16)}Z`;
 }
 
 /** Of a time that no report covers nothing is known. */
@@ -120,12 +155,12 @@ function toToldRate(perSecond: number | null | undefined): string {
   return perSecond === null ? ' not known' : ` ${toRate(perSecond)}`;
 }
 
-/** At the middle of each slot until now; with a gap where one is not known. */
-function toData({ slots, slotSeconds, until }: HistoryJson): UPlot.AlignedData {
+/** At the middle of each slot of the span until now; with a gap where one is not known. */
+function toData({ slots, slotSeconds, until }: HistoryJson, spanSeconds: number) {
   const known = new Map(slots.map((slot) => [Date.parse(slot.at) / 1000, slot]));
-  const [first = 0] = known.keys();
-  const count = Math.max(0, Math.floor((Date.parse(until) / 1000 - first) / slotSeconds));
-  const starts = Array.from({ length: count }, (_, index) => first + index * slotSeconds);
+  const count = Math.floor(spanSeconds / slotSeconds);
+  const end = Math.floor(Date.parse(until) / 1000 / slotSeconds) * slotSeconds;
+  const starts = Array.from({ length: count }, (_, index) => end - (count - index) * slotSeconds);
   const line = (field: 'decisions' | 'overLimit' | 'errors') =>
     starts.map((start) => {
       const count = known.get(start)?.[field];
@@ -136,11 +171,24 @@ function toData({ slots, slotSeconds, until }: HistoryJson): UPlot.AlignedData {
     line('decisions'),
     line('overLimit'),
     line('errors'),
-  ];
+  ] satisfies UPlot.AlignedData;
 }
 
-function toRange(first: number, last: number): [first: number, last: number] {
-  return [Math.min(first, last - leastSpanSeconds), last];
+/** A time of which nothing is known is not a time without requests. The newest slots are not reported yet. */
+function drawGaps({ ctx, data, bbox, valToPos }: UPlot, colour: string): void {
+  const [times, decisions] = data;
+  const last = (decisions as (number | null)[]).findLastIndex((value) => value !== null);
+  ctx.save();
+  ctx.fillStyle = colour;
+  for (let from = 0; from < last; from++) {
+    if (decisions?.[from] !== null) continue;
+    let to = from;
+    while (to < last && decisions[to] === null) to++;
+    const [left, right] = [from, to].map((at) => valToPos(times[at] ?? 0, 'x', true));
+    ctx.fillRect(left ?? 0, bbox.top, (right ?? 0) - (left ?? 0), bbox.height);
+    from = to;
+  }
+  ctx.restore();
 }
 
 /** `point`: of which slot the pointer is, undefined where it is elsewhere. */
@@ -154,13 +202,17 @@ function toOptions(
     element.style.color = `var(${name})`;
     return style.color;
   };
+  const raised = colour('--raised');
   const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 } };
   return {
     width: element.clientWidth,
     height,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? undefined)] },
+    hooks: {
+      setCursor: [({ cursor }) => point(cursor.idx ?? undefined)],
+      drawClear: [(chart) => drawGaps(chart, raised)],
+    },
     // As `.marks` has it.
     padding: [8, 24, 0, 0],
     axes: [
@@ -174,7 +226,6 @@ function toOptions(
       { ...axis, size: 56, values: (_chart, values) => values.map(toRate) },
     ],
     scales: {
-      x: { range: (_chart, first, last) => toRange(first, last) },
       y: { range: (_chart, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
     series: [

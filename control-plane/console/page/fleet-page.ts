@@ -6,7 +6,7 @@ import type { HistoryJson } from '../../admin/history-json.ts';
 import type { LinkJson } from '../../admin/link-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
 import type { GoneWorkerJson, WorkerJson } from '../../admin/worker-json.ts';
-import { TrafficChart } from './chart.ts';
+import { TrafficChart, toMinute } from './chart.ts';
 import {
   compareNames,
   toAge,
@@ -19,6 +19,7 @@ import {
   toSentence,
   toShown,
 } from './format.ts';
+import { AskMinute, Minute, readMinute } from './minute.ts';
 import { RevisionName, WorkerName } from './names.ts';
 import type { PageProps } from './page-props.ts';
 import { Badge, Empty, NothingMatches, Notice, Page, ReadingState, Search, Tile } from './parts.ts';
@@ -38,10 +39,20 @@ export function FleetPage({ params, status }: PageProps) {
   const span = params.get('span') === '1h' ? '1h' : '15m';
   const history = useResource<HistoryJson>(`traffic?span=${span}`, 'figures');
   const { value } = status;
+  const at = readMinute(params);
+  const show = (time: string) => replaceRoute('fleet', withParams(params, { at: toMinute(time) }));
   return html`<${Page} title="Fleet" about="Which rules the workers have, and what they decide.">
     <${ReadingState} of=${status} />
-    ${value && html`<${Warnings} status=${value} /><${Tiles} status=${value} />`}
-    ${history.value !== undefined && history.value.slots.length > 1 && html`<${TrafficChart} history=${history.value}><${Spans} span=${span} params=${params} /><//>`}
+    ${value?.rolloutWarning && html`<${Notice} tone="wait">${toSentence(value.rolloutWarning)}.<//>`}
+    ${value && html`<${Tiles} status=${value} />`}
+    ${
+      history.value !== undefined &&
+      history.value.slots.length + history.value.marks.length > 1 &&
+      html`<${TrafficChart} key=${span} history=${history.value} spanSeconds=${span === '1h' ? 3_600 : 900}
+        onMinute=${(second: number) => show(new Date(second * 1000).toISOString())}>
+        <${AskMinute} show=${show} /><${Spans} span=${span} params=${params} /><//>`
+    }
+    ${at !== undefined && html`<${Minute} key=${at} at=${at} params=${params} />`}
     ${value !== undefined && value.controlPlanes.length > 0 && html`<${ControlPlanes} status=${value} />`}
     <h2>Workers</h2>
     ${value?.fleet && html`<${Workers} fleet=${value.fleet} params=${params} />`}
@@ -64,7 +75,14 @@ interface StatusProps {
   readonly status: StatusJson;
 }
 
-function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
+function Tiles({ status }: StatusProps) {
+  const { workers, traffic, inForce, notices = [] } = status;
+  const isReported = traffic !== null && traffic.workers >= workers.connected;
+  const uncounted = traffic?.withoutStorePerSecond ?? 0;
+  const isShadow = notices.some(({ kind }) => kind === 'shadow_mode');
+  const isCounted = !notices.some(({ kind }) => kind.startsWith('store_'));
+  const badly = (...kinds: string[]) =>
+    notices.some(({ kind }) => kinds.includes(kind)) ? 'bad' : 'plain';
   const others = [
     workers.onTrial > 0 ? `${workers.onTrial} on trial` : '',
     workers.pending > 0 ? `${workers.pending} pending` : '',
@@ -78,10 +96,13 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
   return html`<dl class="tiles">
     <${Tile} name="Workers" value=${`${workers.inForce} of ${workers.connected}`}
       detail=${['in force', ...others].join(', ')}
-      tone=${workers.refused > 0 ? 'bad' : isWaiting ? 'wait' : 'plain'} />
+      tone=${workers.refused > 0 ? 'bad' : isWaiting ? 'wait' : badly('no_rules', 'other_rules', 'no_workers')} />
     <${Tile} name="Decisions/s" value=${rate(traffic?.decisionsPerSecond)}
-      detail=${traffic === null ? 'no worker reports' : toReporting(traffic.workers)} />
-    <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)} detail=${shareText(traffic)} />
+      detail=${uncounted > 0 ? `${toRate(uncounted)}/s without the store` : toReportText(status)}
+      tone=${uncounted > 0 ? 'bad' : isReported || workers.connected === 0 ? 'plain' : 'wait'} />
+    <${Tile} name="Over limit/s" value=${rate(traffic?.overLimitPerSecond)}
+      detail=${isShadow ? 'not refused: shadow mode' : isCounted ? shareText(traffic) : 'limits do not hold now'}
+      tone=${badly('store_unreachable', 'store_partly_unreachable', 'store_failing', 'shadow_mode')} />
     <${Tile} name="Errors/s" value=${rate(traffic?.errorsPerSecond)}
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
     <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 % of decisions" />
@@ -90,37 +111,17 @@ function Tiles({ status: { workers, traffic, inForce } }: StatusProps) {
   </dl>`;
 }
 
+function toReportText({ workers, traffic }: StatusJson): string {
+  if (traffic === null) return 'no worker reports';
+  return traffic.workers < workers.connected
+    ? `${traffic.workers} of ${toReporting(workers.connected)}`
+    : toReporting(traffic.workers);
+}
+
 function shareText(traffic: StatusJson['traffic']): string {
   if (traffic === null || traffic.decisionsPerSecond === 0) return 'of no decisions';
   const percent = (traffic.overLimitPerSecond / traffic.decisionsPerSecond) * 100;
   return `${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} % of decisions`;
-}
-
-function Warnings({ status }: StatusProps) {
-  const { stale, store, disagreements, unenforced, rolloutWarning } = status;
-  return html`
-    ${rolloutWarning !== null && html`<${Notice} tone="wait">${toSentence(rolloutWarning)}.<//>`}
-    ${
-      !store.reachable &&
-      html`<${Notice} tone="bad"><strong>${store.description} is not reached${store.failingSince && ` for ${toAge(store.failingSince)}`}.</strong>
-      ${store.error && ` ${toSentence(store.error)}.`} What is in force stays.<//>`
-    }
-    ${stale !== null && stale.reason === 'store_unreachable' && store.reachable && html`<${Notice} tone="wait">What is served may be out of date since ${toAge(stale.since)}.<//>`}
-    ${disagreements.map(
-      ({
-        group,
-        count,
-      }) => html`<${Notice} tone="bad"><strong>Workers${group === null ? '' : ` of the group ${toShown(group)}`} count in ${count} different ways,</strong>${' '}
-        because their settings differ: they do not add up. <code>control-plane status</code> names the settings.<//>`,
-    )}
-    ${unenforced.map(
-      ({
-        domain,
-        workers,
-        fields,
-      }) => html`<${Notice} tone="bad"><strong>${toCount(workers, 'worker')} cannot enforce all limits of ${toShown(domain)}:</strong>${' '}
-        ${fields.join(', ')} ${fields.length === 1 ? 'is' : 'are'} only for Ratelane's own workers.<//>`,
-    )}`;
 }
 
 function ControlPlanes({ status }: StatusProps) {

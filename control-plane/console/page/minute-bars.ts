@@ -1,39 +1,60 @@
 // The hits of a rule in the last quarter of an hour, by the minute, with the limit drawn through where all hits count
-// together.
+// together. A minute that no report covers is a gap.
 import { html } from 'htm/preact';
-import { toNumber } from './format.ts';
+import { toMinute } from './chart.ts';
+import { toClock, toNumber } from './format.ts';
+import { hrefOf } from './route.ts';
 
 interface MinuteBarsProps {
   /** Hits a minute, the oldest first. */
   readonly hits: readonly number[];
   readonly over: readonly number[];
+  /** Of each minute, the oldest first: whether reports cover it. */
+  readonly known: readonly boolean[];
+  /** The end of the newest minute, in wall time. */
+  readonly untilMs: number;
   /** Hits a minute that pass; null where each value has its own counter. */
   readonly limit: number | null;
   readonly isShadow: boolean;
 }
 
-const minutes = 15;
+const minuteMs = 60_000;
 const [width, height] = [600, 150];
-const step = width / minutes;
 
-export function MinuteBars({ hits, over, limit, isShadow }: MinuteBarsProps) {
-  const known = Array.from({ length: minutes }, (_, index) => index - minutes + hits.length);
-  const largest = Math.max(...hits, limit ?? 0, 1) * 1.08;
+export function MinuteBars({ hits, over, known, untilMs, limit, isShadow }: MinuteBarsProps) {
+  const step = width / known.length;
+  /** The newest minutes are the last of each. */
+  const at = (counts: readonly number[], place: number) =>
+    counts[counts.length - known.length + place] ?? 0;
+  const minutes = known.map((isKnown, place) => ({
+    isKnown,
+    startMs: untilMs - (known.length - place) * minuteMs,
+    all: at(hits, place),
+    refused: at(over, place),
+  }));
+  const ofKnown = minutes.filter(({ isKnown }) => isKnown);
+  const sum = (field: 'all' | 'refused') => ofKnown.reduce((total, each) => total + each[field], 0);
+  const most = Math.max(...ofKnown.map(({ all }) => all), 0);
+  const largest = Math.max(most, limit ?? 0, 1) * 1.08;
   const toHeight = (count: number) => (count / largest) * height;
-  const most = Math.max(...hits, 0);
-  const refused = over.reduce((sum, count) => sum + count, 0);
-  const all = hits.reduce((sum, count) => sum + count, 0);
-  const told = `${toNumber(all)} hits in ${hits.length} min, ${toNumber(refused)} over the limit; ${toNumber(most)} in the busiest minute`;
+  const text = `${toNumber(sum('all'))} hits in ${ofKnown.length} min, ${toNumber(sum('refused'))} over the limit; ${toNumber(most)} in the busiest minute`;
+  const hasGap = ofKnown.length < known.length;
   return html`<figure class="bars">
-    <figcaption class="quiet">${told}${limit === null ? '. Each value has the limit by itself.' : `, of ${toNumber(limit)} that pass.`}</figcaption>
-    <svg viewBox=${`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label=${told}>
-      ${known.map((index, place) => {
-        const [all, part] = [toHeight(hits[index] ?? 0), toHeight(over[index] ?? 0)];
-        return html`<rect class="hit" x=${place * step + 2} y=${height - all} width=${step - 4} height=${all} />
-          <rect class=${isShadow ? 'over shadow' : 'over'} x=${place * step + 2} y=${height - all} width=${step - 4} height=${part} />`;
+    <figcaption class="quiet">${text}${limit === null ? '. Each value has the limit by itself.' : `, of ${toNumber(limit)} that pass.`}</figcaption>
+    <svg viewBox=${`0 0 ${width} ${height}`} preserveAspectRatio="none" role="group" aria-label=${text}>
+      ${minutes.map(({ isKnown, startMs, all, refused }, place) => {
+        const x = place * step;
+        const clock = toClock(startMs);
+        const label = isKnown
+          ? `${clock}: ${toNumber(all)} hits, ${toNumber(refused)} over the limit`
+          : `${clock}: not known`;
+        return html`<a href=${hrefOf('fleet', { at: toMinute(new Date(startMs).toISOString()) })} aria-label=${label}><title>${label}</title>
+          <rect class=${isKnown ? 'minute' : 'minute gap'} x=${x} width=${step} height=${height} />
+          <rect class="hit" x=${x + 2} y=${height - toHeight(all)} width=${step - 4} height=${toHeight(all)} />
+          <rect class=${isShadow ? 'over shadow' : 'over'} x=${x + 2} y=${height - toHeight(all)} width=${step - 4} height=${toHeight(refused)} /></a>`;
       })}
       ${limit !== null && html`<line class="limit" x1="0" x2=${width} y1=${height - toHeight(limit)} y2=${height - toHeight(limit)} />`}
     </svg>
-    <div class="ends quiet"><span>15 min ago</span><span class="key ok">within</span><span class=${`key ${isShadow ? 'shadow' : 'error'}`}>over the limit</span>${limit !== null && html`<span class="key limit">limit</span>`}<span>now</span></div>
+    <div class="ends quiet"><span>${toClock(untilMs - known.length * minuteMs)}</span><span class="key ok">within</span><span class=${`key ${isShadow ? 'shadow' : 'error'}`}>over the limit</span>${limit !== null && html`<span class="key limit">limit</span>`}${hasGap && html`<span class="key gap">not known</span>`}<span>${toClock(untilMs)}</span></div>
   </figure>`;
 }

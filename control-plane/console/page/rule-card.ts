@@ -2,8 +2,8 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { RuleSourceJson } from '../../admin/controllers/sources.ts';
+import type { RuleSeriesJson } from '../../admin/history-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import type { RuleSeries } from '../../fleet/rule-rates.ts';
 import { toAgo, toCount, toSentence, toShown, toTime } from './format.ts';
 import { MinuteBars } from './minute-bars.ts';
 import { RevisionName, Source } from './names.ts';
@@ -74,17 +74,20 @@ function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps
 }
 
 function Quarter({ source: { domain, rule } }: Pick<RuleCardProps, 'source'>) {
-  const traffic = useResource<{ readonly rules: readonly RuleSeries[] }>(
+  const traffic = useResource<RuleSeriesJson>(
     `traffic/rules?domain=${encodeURIComponent(domain)}&span=quarter`,
     'figures',
   );
   const { value } = traffic;
   if (value === undefined) return html`<${ReadingState} of=${traffic} />`;
-  const series = value.rules.find((each) => each.rule === rule.rule);
-  if (series === undefined || series.hits.length === 0) {
-    return html`<p class="quiet">${series === undefined ? 'Nothing was counted by it.' : 'The first whole minute is not over yet.'}</p>`;
+  const { hits = [], overLimit = [] } = value.rules.find((each) => each.rule === rule.rule) ?? {};
+  // An older control plane knows the minutes of its rules alone.
+  const known = value.known ?? hits.map(() => true);
+  if (!known.includes(true)) {
+    return html`<p class="quiet">Not known yet: no report covers a whole minute.</p>`;
   }
   const toMinute = (perSecond: number) => perSecond * 60;
-  return html`<${MinuteBars} hits=${series.hits.map(toMinute)} over=${series.overLimit.map(toMinute)}
+  return html`<${MinuteBars} hits=${hits.map(toMinute)} over=${overLimit.map(toMinute)} known=${known}
+    untilMs=${Date.parse(value.until ?? new Date().toISOString())}
     limit=${rule.perMinute} isShadow=${rule.modes.includes('shadow_mode')} />`;
 }

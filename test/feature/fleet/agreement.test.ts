@@ -59,7 +59,7 @@ test('a worker that counts by other weeks is seen on its pages and by the contro
   t.regex(
     differing.stderr,
     new RegExp(
-      `^warning: workers of node group '\\w+' count differently, because their settings differ: 2 have agreement ${usual} \\(one is one at \\S+\\), 1 has agreement ${other} \\(odd at \\S+\\); .*\\n$`,
+      `^warning: workers of node group '\\w+' count differently, because their settings differ: 2 have agreement ${usual} \\(one is one at \\S+\\), 1 has agreement ${other} \\(odd at \\S+\\); .*\\n`,
     ),
   );
 

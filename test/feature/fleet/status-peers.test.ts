@@ -205,7 +205,7 @@ test('a peer that has just been lost is remembered with its workers, whoever ask
     resolve();
     return answers;
   };
-  t.teardown(watchWorkers(createExchangeAsk({ ask }, undefined), clock));
+  t.teardown(watchWorkers(createExchangeAsk({ ask }, undefined), clock, () => {}));
   await asked;
   lost.become(undefined);
   const answers = await peers.ask({ method: 'GET', path: '/status' }, statusJson, undefined);
