@@ -30,9 +30,6 @@ export interface StreamWorkerOptions {
   readonly id: string;
   /** Undefined: a worker of another make, without a link. */
   readonly instance?: string | undefined;
-  /** Whether it has a discovery stream; a link alone is a stranger. */
-  readonly hasStream?: boolean;
-  readonly hasLink?: boolean;
   /** What it reports while it has rules with this text in them, in place of nothing but decisions. */
   readonly figuresOf?: (rules: string) => Figures;
   readonly answer?: (rules: string) => 'take' | 'refuse' | 'ignore';
@@ -82,7 +79,7 @@ export function connectStreamWorker(
   t: Pick<ExecutionContext, 'teardown'>,
   options: StreamWorkerOptions,
 ): StreamWorker {
-  const { address, id, hasStream = true, hasLink = true } = options;
+  const { address, id } = options;
   const figuresOf: (rules: string) => Figures = options.figuresOf ?? (() => ({}));
   const instance = 'instance' in options ? options.instance : randomUUID();
   const answer = options.answer ?? (() => 'take');
@@ -139,30 +136,29 @@ export function connectStreamWorker(
   const send = (stream: ClientHttp2Stream, bytes: Buffer) => {
     if (!stream.destroyed && stream.writable) stream.write(frame(bytes));
   };
-  const discovery = hasStream
-    ? open(sotw.path, (bytes) => {
-        const response = sotw.responseDeserialize(bytes);
-        const text = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
-        told.push(text);
-        const does = answer(text);
-        if (does === 'ignore' || discovery === undefined) return;
-        if (does === 'take') {
-          memory.rules = text;
-          memory.version = response.versionInfo ?? '';
-        }
-        const errorDetail = { code: 3, message: 'no such unit' };
-        const request = { versionInfo: memory.version, responseNonce: response.nonce ?? '' };
-        const answered = does === 'refuse' ? { ...request, errorDetail } : request;
-        send(discovery, sotw.requestSerialize({ typeUrl: rateLimitConfigTypeUrl, ...answered }));
-      })
-    : undefined;
-  if (discovery !== undefined) {
-    const { version: versionInfo } = memory;
-    const first = { node: { id, metadata }, versionInfo, typeUrl: rateLimitConfigTypeUrl };
-    discovery.once('close', closed.resolve);
-    send(discovery, sotw.requestSerialize(first as never));
-  }
-  const report = hasLink && instance !== undefined ? open(link.path, () => {}) : undefined;
+  const discovery = open(sotw.path, (bytes) => {
+    const response = sotw.responseDeserialize(bytes);
+    const text = response.resources?.map(({ value }) => value?.toString()).join() ?? '';
+    told.push(text);
+    const does = answer(text);
+    if (does === 'ignore') return;
+    if (does === 'take') {
+      memory.rules = text;
+      memory.version = response.versionInfo ?? '';
+    }
+    const errorDetail = { code: 3, message: 'no such unit' };
+    const request = { versionInfo: memory.version, responseNonce: response.nonce ?? '' };
+    const answered = does === 'refuse' ? { ...request, errorDetail } : request;
+    send(discovery, sotw.requestSerialize({ typeUrl: rateLimitConfigTypeUrl, ...answered }));
+  });
+  const first = {
+    node: { id, metadata },
+    versionInfo: memory.version,
+    typeUrl: rateLimitConfigTypeUrl,
+  };
+  discovery.once('close', closed.resolve);
+  send(discovery, sotw.requestSerialize(first as never));
+  const report = instance !== undefined ? open(link.path, () => {}) : undefined;
   if (report !== undefined) {
     const hello = { nodeId: id, instance, agreement: 'a', countsAlone: true, allowsReset: false };
     send(report, link.requestSerialize({ hello: { ...hello, values: 0 } } as never));
@@ -196,7 +192,7 @@ export function connectStreamWorker(
     has: (text) => memory.rules.includes(text),
     leave() {
       clearInterval(timer);
-      discovery?.end();
+      discovery.end();
       report?.end();
       session.close();
     },
