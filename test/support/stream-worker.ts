@@ -69,8 +69,6 @@ export interface StreamWorker {
   readonly ended: readonly string[];
   /** Resolves when its discovery stream has ended. */
   readonly closed: Promise<void>;
-  /** Half-closes its streams, and the connection. */
-  leave(): void;
   /** As a process that is killed. */
   vanish(): void;
 }
@@ -190,12 +188,6 @@ export function connectStreamWorker(
     ended,
     closed: closed.promise,
     has: (text) => memory.rules.includes(text),
-    leave() {
-      clearInterval(timer);
-      discovery.end();
-      report?.end();
-      session.close();
-    },
     vanish() {
       clearInterval(timer);
       socket?.resetAndDestroy();
