@@ -9,13 +9,15 @@ import { type PlacedRule, placeRules, toPlaceText } from '../shared/rules/lookup
 import { escapeText } from '../shared/rules/problem/escaped-text.ts';
 import type { Entry } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
+import { documentsAt } from '../shared/rules/rule-end.ts';
 import { noMatchCounter, type UnmatchedSample } from './decision/unmatched-sampler.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface Unmatched {
   take(sample: UnmatchedSample): void;
   /** Drops samples taken under other rules. */
-  useRules(documents: readonly RuleDocument[]): void;
+  /** `atMs`: wall time by which some of their rules have ended. */
+  useRules(documents: readonly RuleDocument[], atMs?: number): void;
   /** One line for `/status`. */
   summarize(): string;
   /** The page `/unmatched`. Decisions run between one explanation and the next. */
@@ -42,6 +44,7 @@ const maxExamples = 3;
 
 export function createUnmatched(metrics: Metrics): Unmatched {
   let documents: readonly RuleDocument[] = [];
+  let documentsMs = 0;
   /** The domains of `documents`, made on demand: most workers never need it. */
   let knownDomains: ReadonlySet<string> | undefined;
   const domains = new Map<string, DomainSamples>();
@@ -55,7 +58,8 @@ export function createUnmatched(metrics: Metrics): Unmatched {
   }
 
   function placeRulesOf(domain: string): readonly PlacedRule[] | undefined {
-    return placeRules(documents.filter((document) => document.domain === domain)).get(domain);
+    const ofDomain = documents.filter((document) => document.domain === domain);
+    return placeRules(documentsAt(ofDomain, documentsMs)).get(domain);
   }
 
   function shapeOf({ domain, entries }: UnmatchedSample): Shape | undefined {
@@ -125,8 +129,9 @@ export function createUnmatched(metrics: Metrics): Unmatched {
         shape.examples.push(sample);
       }
     },
-    useRules(accepted) {
+    useRules(accepted, atMs = Number.NEGATIVE_INFINITY) {
       documents = accepted;
+      documentsMs = atMs;
       knownDomains = undefined;
       domains.clear();
       shapeCount = 0;

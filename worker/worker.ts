@@ -7,7 +7,6 @@ import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
-import { documentsAt } from '../shared/rules/rule-end.ts';
 import { createParsingThread, type ParsingThread } from '../shared/rules/thread/parsing-thread.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
@@ -135,7 +134,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
     }));
 
   function useRules(load: GoodLoad): void {
-    unmatched.useRules(documentsAt(load.documents, load.atMs));
+    unmatched.useRules(load.documents, load.atMs);
     serving.useRules(load);
   }
   const ruleEnds = createRuleEnds({
@@ -280,6 +279,7 @@ async function createSource(
       instance,
       discovery: loadDiscoveryProtos(),
       protos: loadProtos(),
+      parsingThread,
       metrics,
       log,
       clock,

@@ -1,5 +1,6 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
 // look at the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
+import { runAtOnce } from '../in-slices.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import type { MapReader } from './yaml/map-reader.ts';
@@ -68,6 +69,14 @@ function endsOf(document: RuleDocument): readonly number[] {
   return ends;
 }
 
+/** Of a document that a caller has walked through: to look at all rules again would take long. */
+export function rememberEnds(document: RuleDocument, ends: number[]): void {
+  knownEnds.set(
+    document,
+    ends.sort((a, b) => a - b),
+  );
+}
+
 /** How many of their rules have ended: where it is the same, `documentsAt` is the same. */
 export function countEnded(documents: readonly RuleDocument[], nowMs: number): number {
   let count = 0;
@@ -96,15 +105,23 @@ interface KnownState {
 }
 const knownStates = new WeakMap<readonly RuleDocument[], KnownState>();
 
-/**
- * The documents without the rules that have ended at `nowMs`, and without those in whose place others are for
- * now. Documents of one domain are taken as merged. A document without such rules stays the same object, and so
- * does the whole list between two ends.
- */
+/** As `findDocumentsAt`, without pauses. */
 export function documentsAt(
   documents: readonly RuleDocument[],
   nowMs: number,
 ): readonly RuleDocument[] {
+  return runAtOnce(findDocumentsAt(documents, nowMs));
+}
+
+/**
+ * The documents without the rules that have ended at `nowMs`, and without those in whose place others are for
+ * now. Documents of one domain are taken as merged. A document without such rules stays the same object, and so
+ * does the whole list between two ends. Yields where a caller may serve others.
+ */
+export function* findDocumentsAt(
+  documents: readonly RuleDocument[],
+  nowMs: number,
+): Generator<void, readonly RuleDocument[]> {
   if (documents.every((document) => endsOf(document).length === 0)) return documents;
   const endedCount = countEnded(documents, nowMs);
   const known = knownStates.get(documents);
@@ -113,45 +130,59 @@ export function documentsAt(
   for (const { domain, descriptors } of documents) {
     const names = replaced.get(domain) ?? new Set();
     replaced.set(domain, names);
-    addReplaced(names, descriptors, nowMs);
+    yield* addReplaced(names, descriptors, nowMs);
   }
-  const remaining = documents.map((document) => {
+  const remaining: RuleDocument[] = [];
+  for (const document of documents) {
     const isTouched = endsOf(document).length > 0 || replaced.get(document.domain)?.size !== 0;
-    if (!isTouched) return document;
     const names = replaced.get(document.domain) ?? new Set();
-    return Object.freeze({
-      ...document,
-      descriptors: descriptorsAt(document.descriptors, names, nowMs),
-    });
-  });
+    remaining.push(
+      isTouched
+        ? Object.freeze({
+            ...document,
+            descriptors: yield* descriptorsAt(document.descriptors, names, nowMs),
+          })
+        : document,
+    );
+  }
   knownStates.set(documents, { endedCount, documents: remaining });
   return remaining;
 }
 
-function descriptorsAt(
+/** How many descriptors are read between two yields: well below a millisecond. */
+const descriptorsAtOnce = 500;
+
+function* descriptorsAt(
   descriptors: readonly RuleDescriptor[],
   replaced: ReadonlySet<string>,
   nowMs: number,
-): readonly RuleDescriptor[] {
-  const remaining = descriptors.filter(({ key, value, untilMs }) =>
-    untilMs === undefined ? !replaced.has(toCompositeKey(key, value)) : untilMs > nowMs,
-  );
-  return Object.freeze(
-    remaining.map((descriptor) => {
-      const below = descriptor.descriptors;
-      if (below.length === 0) return descriptor;
-      const names = addReplaced(new Set(), below, nowMs);
-      return Object.freeze({ ...descriptor, descriptors: descriptorsAt(below, names, nowMs) });
-    }),
-  );
+): Generator<void, readonly RuleDescriptor[]> {
+  const remaining: RuleDescriptor[] = [];
+  for (const [index, descriptor] of descriptors.entries()) {
+    if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
+    const { key, value, untilMs, descriptors: below } = descriptor;
+    const isThere =
+      untilMs === undefined ? !replaced.has(toCompositeKey(key, value)) : untilMs > nowMs;
+    if (!isThere) continue;
+    if (below.length === 0) {
+      remaining.push(descriptor);
+      continue;
+    }
+    const names = yield* addReplaced(new Set(), below, nowMs);
+    remaining.push(
+      Object.freeze({ ...descriptor, descriptors: yield* descriptorsAt(below, names, nowMs) }),
+    );
+  }
+  return Object.freeze(remaining);
 }
 
-function addReplaced(
+function* addReplaced(
   names: Set<string>,
   descriptors: readonly RuleDescriptor[],
   nowMs: number,
-): Set<string> {
-  for (const { key, value, untilMs } of descriptors) {
+): Generator<void, Set<string>> {
+  for (const [index, { key, value, untilMs }] of descriptors.entries()) {
+    if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
     if (untilMs !== undefined && untilMs > nowMs) names.add(toCompositeKey(key, value));
   }
   return names;

@@ -77,3 +77,36 @@ test('however many rules a document has, and wherever, others have their turn wh
     }
   }
 });
+
+test('however many rules there are, few are looked at between two yields', (t) => {
+  let looks = 0;
+  const many = (count: number, more: Partial<RuleDescriptor> = {}): RuleDescriptor[] =>
+    Array.from({ length: count }, (_, index) => ({
+      ...(a1.descriptors[0] as RuleDescriptor),
+      ...more,
+      value: `v${index}`,
+      get key() {
+        looks++;
+        return 'user';
+      },
+    }));
+  const endMs = Date.now() + 60_000;
+  const documents: RuleDocument[] = [
+    { ...a1, descriptors: many(20_000) },
+    { ...other, descriptors: many(1, { descriptors: many(20_000) }) },
+    // Its counters could be those of `shop`, and its rules end.
+    { ...a3, domain: 'shop_eu', descriptors: many(20_000, { untilMs: endMs }) },
+  ];
+  const work = createRuleSetBuilder(merging).build(documents, Date.now());
+  let most = 0;
+  for (;;) {
+    looks = 0;
+    const step = work.next();
+    most = Math.max(most, looks);
+    if (step.done) {
+      t.true(step.value.ok);
+      break;
+    }
+  }
+  t.true(most > 0 && most <= 5_000, `${most} looks`);
+});

@@ -20,7 +20,14 @@ import {
   toCompositeKey,
   toUniqueName,
 } from './rule-document.ts';
-import { countEnded, documentsAt, isTooFar, mostDaysAhead, toTimeText } from './rule-end.ts';
+import {
+  countEnded,
+  findDocumentsAt,
+  isTooFar,
+  mostDaysAhead,
+  rememberEnds,
+  toTimeText,
+} from './rule-end.ts';
 import { limitModes } from './rule-keys.ts';
 import { findSharedCounters } from './shared-counters.ts';
 
@@ -76,16 +83,23 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
         const built = isOf(last, group, nowMs)
           ? last
           : yield* buildDomain(domain, group, nowMs, options, reporter.hasErrors);
-        reporter.addAll(built.problems);
+        yield* addAll(reporter, built.problems);
         if (isBuilt(built)) domains.set(domain, built);
         yield;
       }
       if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
       known = domains;
-      reporter.addAll(findSharedCounters(documents));
+      yield* addAll(reporter, yield* findSharedCounters(documents));
       return { ok: true, ruleSet: createRuleSet(domains), warnings: reporter.toProblems() };
     },
   };
+}
+
+function* addAll(reporter: Reporter, problems: readonly Problem[]): Generator<void, void> {
+  for (const [index, problem] of problems.entries()) {
+    if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
+    reporter.add(problem);
+  }
 }
 
 function isBuilt(built: Pick<BuiltDomain, 'problems'>): built is BuiltDomain {
@@ -120,18 +134,10 @@ function* buildDomain(
   if (options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
   yield* refuseFarEnds(group, nowMs, problems);
   if (isLost || problems.some(isError)) return { problems };
-  const descriptors = documentsAt(group, nowMs).flatMap((document) => document.descriptors);
-  const { rules, nodes } = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
-  const endedCount = countEnded(group, nowMs);
-  return { documents: group, rules, nodes, limitCount: countLimits(nodes), endedCount, problems };
-}
-
-function countLimits(nodes: readonly RuleNode[]): number {
-  let count = 0;
-  for (const { limit, children } of nodes) {
-    count += (limit === undefined ? 0 : 1) + countLimits(children);
-  }
-  return count;
+  const current = yield* findDocumentsAt(group, nowMs);
+  const descriptors = current.flatMap((document) => document.descriptors);
+  const tree = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
+  return { documents: group, ...tree, endedCount: countEnded(group, nowMs), problems };
 }
 
 function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
@@ -370,10 +376,13 @@ function* refuseFarEnds(
 ): Generator<void, void> {
   for (const document of documents) {
     let seen = 0;
+    const ends: number[] = [];
     for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
       if (++seen % descriptorsAtOnce === 0) yield;
       const { untilMs, position } = descriptor;
-      if (untilMs === undefined || !isTooFar(untilMs, nowMs)) continue;
+      if (untilMs === undefined) continue;
+      ends.push(untilMs);
+      if (!isTooFar(untilMs, nowMs)) continue;
       const message = `until is ${toTimeText(untilMs)}, more than ${mostDaysAhead} days ahead`;
       const hint = 'write an earlier time, or leave until out for a rule that stays';
       problems.push(
@@ -388,6 +397,7 @@ function* refuseFarEnds(
         ),
       );
     }
+    rememberEnds(document, ends);
   }
 }
 

@@ -4,23 +4,26 @@
 // format cannot change: only a warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
-import {
-  createRuleAdvice,
-  type PlacedRule,
-  placeRules,
-  toPlaceText,
-} from './lookup/placed-rule.ts';
+import { groupByDomain } from './file-order.ts';
+import { createRuleAdvice, type RulePlace, toPlaceText } from './lookup/placed-rule.ts';
 import type { Problem } from './problem/problem.ts';
-import type { RuleDocument } from './rule-document.ts';
+import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 
 /** Limit of characters compared in all; the rest is not examined. */
 const maxSteps = 5_000_000;
 
+/** Between two yields: well below a millisecond. */
+const stepsAtOnce = 10_000;
+const rulesAtOnce = 100;
+
 /** Longest counter key examined; a longer one is no human mistake, and would cost memory. */
 const maxSymbols = 1_000;
 
-/** One warning for each pair of domains, at the rule of the domain with the longer name. */
-export function findSharedCounters(documents: readonly RuleDocument[]): Problem[] {
+/** One warning for each pair of domains, at the rule of the domain with the longer name. Yields where a caller may
+ * serve others. */
+export function* findSharedCounters(
+  documents: readonly RuleDocument[],
+): Generator<void, Problem[]> {
   const names = new Set(documents.map(({ domain }) => domain));
   const pairs = [...names].flatMap((longer) =>
     prefixesOf(longer)
@@ -29,17 +32,27 @@ export function findSharedCounters(documents: readonly RuleDocument[]): Problem[
   );
   if (pairs.length === 0) return [];
   const concerned = new Set(pairs.flatMap(({ shorter, longer }) => [shorter, longer]));
-  const rules = placeRules(documents.filter(({ domain }) => concerned.has(domain)));
-  const counted = new Map(
-    [...rules].map(([domain, top]) => [domain, listCountedRules(domain, top)]),
-  );
+  const counted = new Map<string, CountedRule[]>();
+  for (const [domain, group] of groupByDomain(documents)) {
+    if (concerned.has(domain)) counted.set(domain, yield* listCountedRules(domain, group));
+  }
   let steps = 0;
 
-  function findPair(left: readonly CountedRule[], right: readonly CountedRule[], lead: string) {
+  function* findPair(left: readonly CountedRule[], right: readonly CountedRule[], lead: string) {
+    let pauseAt = steps + stepsAtOnce;
     for (const one of left) {
+      if (++steps > maxSteps) return undefined;
+      if (steps > pauseAt) {
+        yield;
+        pauseAt = steps + stepsAtOnce;
+      }
       if (!agree(one.lead, lead)) continue;
       for (const other of right) {
         if (++steps > maxSteps) return undefined;
+        if (steps > pauseAt) {
+          yield;
+          pauseAt = steps + stepsAtOnce;
+        }
         if (!agree(one.lead, other.lead)) continue;
         steps += one.symbols.length * other.symbols.length;
         if (steps <= maxSteps && canBeEqual(one.symbols, other.symbols)) return { one, other };
@@ -48,13 +61,16 @@ export function findSharedCounters(documents: readonly RuleDocument[]): Problem[
     return undefined;
   }
 
-  return pairs.flatMap(({ shorter, longer }) => {
-    const pair = findPair(counted.get(shorter) ?? [], counted.get(longer) ?? [], `${longer}_`);
-    return pair ? [createWarning(pair.one.rule, pair.other.rule)] : [];
-  });
+  const found: Problem[] = [];
+  for (const { shorter, longer } of pairs) {
+    const [left = [], right = []] = [counted.get(shorter), counted.get(longer)];
+    const pair = yield* findPair(left, right, `${longer}_`);
+    if (pair !== undefined) found.push(createWarning(pair.one.rule, pair.other.rule));
+  }
+  return found;
 }
 
-function createWarning(one: PlacedRule, other: PlacedRule): Problem {
+function createWarning(one: RulePlace, other: RulePlace): Problem {
   const message = `this rule of domain '${toExcerpt(other.document.domain)}' and one of domain '${toExcerpt(one.document.domain)}' can count under one key, and use up each other's limit`;
   const hint = `the other one is at ${toPlaceText(one)}; rename a key or a domain so that they differ in more than where a '_' stands`;
   return createRuleAdvice('shared-counter', other, undefined, message, hint);
@@ -70,29 +86,44 @@ function prefixesOf(name: string): string[] {
 }
 
 interface CountedRule {
-  readonly rule: PlacedRule;
+  readonly rule: RulePlace;
   /** The beginning of the counter's key, up to the first value that can be any text. */
   readonly lead: string;
   /** The counter's key without the window: its characters, and undefined for any text. */
   readonly symbols: readonly (string | undefined)[];
 }
 
-function listCountedRules(domain: string, top: readonly PlacedRule[]): CountedRule[] {
+function* listCountedRules(
+  domain: string,
+  documents: readonly RuleDocument[],
+): Generator<void, CountedRule[]> {
   const found: CountedRule[] = [];
-  const visit = (rule: PlacedRule, before: readonly (string | undefined)[]): void => {
-    const { key, value, rateLimit, shareThreshold } = rule.descriptor;
-    // A shared wildcard is counted under the pattern itself.
-    const isAny = value === '' || (value.includes('*') && !shareThreshold);
-    const symbols = [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
-    if (symbols.length > maxSymbols) return;
-    if (rateLimit !== undefined && !rateLimit.unlimited) {
-      const any = symbols.indexOf(undefined);
-      const lead = symbols.slice(0, any === -1 ? undefined : any).join('');
-      found.push({ rule, lead, symbols });
+  let seen = 0;
+  function* visit(
+    document: RuleDocument,
+    descriptors: readonly RuleDescriptor[],
+    listPath: string,
+    before: readonly (string | undefined)[],
+  ): Generator<void, void> {
+    for (const [index, descriptor] of descriptors.entries()) {
+      if (++seen % rulesAtOnce === 0) yield;
+      const { key, value, rateLimit, shareThreshold } = descriptor;
+      // A shared wildcard is counted under the pattern itself.
+      const isAny = value === '' || (value.includes('*') && !shareThreshold);
+      const symbols = [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+      if (symbols.length > maxSymbols) continue;
+      const path = `${listPath}[${index}]`;
+      if (rateLimit !== undefined && !rateLimit.unlimited) {
+        const any = symbols.indexOf(undefined);
+        const lead = symbols.slice(0, any === -1 ? undefined : any).join('');
+        found.push({ rule: { document, descriptor, path }, lead, symbols });
+      }
+      yield* visit(document, descriptor.descriptors, `${path}.descriptors`, symbols);
     }
-    for (const child of rule.children) visit(child, symbols);
-  };
-  for (const rule of top) visit(rule, [...`${domain}_`]);
+  }
+  for (const document of documents) {
+    yield* visit(document, document.descriptors, 'descriptors', [...`${domain}_`]);
+  }
   return found;
 }
 

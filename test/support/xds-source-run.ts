@@ -3,6 +3,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
+import type { ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import { loadDiscoveryProtos } from '../../shared/wire/discovery.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createHealth } from '../../worker/health.ts';
@@ -37,11 +38,12 @@ export type XdsSourceRunOptions = Partial<Omit<XdsSourceOptions, 'servers'>> & {
   /** To choose from when that one is lost. */
   readonly otherUrls?: readonly string[];
   readonly clock?: Clock;
+  readonly parsingThread?: ParsingThread;
 };
 
 /** By default the waits are short. */
 export function createSourceUnderTest(
-  { server, otherUrls = [], clock = systemClock, ...options }: XdsSourceRunOptions,
+  { server, otherUrls = [], clock = systemClock, parsingThread, ...options }: XdsSourceRunOptions,
   deps: Pick<XdsSourceDeps, 'log' | 'metrics'>,
 ): RulesSource {
   const first = { headers: {}, tls: undefined, maxMessageBytes: 0, ...server };
@@ -60,6 +62,7 @@ export function createSourceUnderTest(
     discovery,
     protos,
     clock,
+    ...(parsingThread && { parsingThread }),
     ...deps,
   });
 }

@@ -235,7 +235,7 @@ function createTakeRules({
   const receive = createDocumentReceiver();
   const builder = createRuleSetBuilder(toRuleSetOptions(settings));
   return async (message) => {
-    const documents = receive(message);
+    const documents = await runInSlices(receive(message));
     const { atMs } = message;
     const built = await runInSlices(builder.build(documents, atMs));
     if (built.ok) serving.useRules({ ruleSet: built.ruleSet, documents, atMs });

@@ -19,11 +19,11 @@ export type ToProcess =
       readonly speaksForAll: boolean;
     }
   /** The documents that the primary accepted, by its numbers for them; those that the process does not have
-   * yet are included, serialized. `atMs` is the wall time by which some of their rules have ended. */
+   * yet are included, each in serialized pieces. `atMs` is the wall time by which some of their rules have ended. */
   | {
       readonly kind: 'rules';
       readonly numbers: readonly number[];
-      readonly added: Buffer;
+      readonly added: readonly { readonly number: number; readonly pieces: readonly Buffer[] }[];
       readonly atMs: number;
     }
   /** The worker's health, which all processes report. */

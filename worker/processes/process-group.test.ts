@@ -1,5 +1,6 @@
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createHealth } from '../health.ts';
@@ -110,7 +111,7 @@ function rulesOf(domain: string): AcceptedRules {
 function domainsHeard({ heard }: FakeProcess): string[] {
   const receive = createDocumentReceiver();
   return heard.flatMap((message) =>
-    message.kind === 'rules' ? receive(message).map(({ domain }) => domain) : [],
+    message.kind === 'rules' ? runAtOnce(receive(message)).map(({ domain }) => domain) : [],
   );
 }
 

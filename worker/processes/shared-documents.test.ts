@@ -1,5 +1,5 @@
-import { deserialize } from 'node:v8';
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
@@ -21,7 +21,7 @@ test('a process is sent what it has not got, and keeps the rest as it is', (t) =
     sender.use(documents, 0);
     const message = sender.toMessage(known);
     if (message === undefined) throw new Error('there are rules');
-    return { sent: deserialize(message.added).length, documents: receive(message) };
+    return { sent: message.added.length, documents: runAtOnce(receive(message)) };
   };
   const first = load([a, b]);
   t.is(first.sent, 2);
@@ -35,5 +35,5 @@ test('a process is sent what it has not got, and keeps the rest as it is', (t) =
   // One that is started later has nothing yet.
   sender.use([a, c], 0);
   const late = sender.toMessage(new Set());
-  t.deepEqual(late && createDocumentReceiver()(late), [a, c]);
+  t.deepEqual(late && runAtOnce(createDocumentReceiver()(late)), [a, c]);
 });

@@ -1,7 +1,11 @@
-// Sends rules from the primary to the processes that decide: a document is serialized once and sent once
-// to each, however many loads it is part of.
+// Sends rules from the primary to the processes that decide: a document is sent once to each, however many
+// loads it is part of. In pieces, so that a process that reads it decides meanwhile.
 import { deserialize, serialize } from 'node:v8';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import {
+  createDocumentJoiner,
+  toDocumentPieces,
+} from '../../shared/rules/thread/document-pieces.ts';
 import type { ToProcess } from './message.ts';
 
 type RulesMessage = ToProcess & { readonly kind: 'rules' };
@@ -33,20 +37,35 @@ export function createDocumentSender(): DocumentSender {
     },
     toMessage(known) {
       if (current === undefined) return undefined;
-      const added = current.filter(([number]) => !known.has(number));
+      const added = current
+        .filter(([number]) => !known.has(number))
+        .map(([number, document]) => ({
+          number,
+          pieces: Array.from(toDocumentPieces(document), (piece) => serialize(piece)),
+        }));
       known.clear();
       for (const [number] of current) known.add(number);
-      return { kind: 'rules', numbers: [...known], added: serialize(added), atMs: currentMs };
+      return { kind: 'rules', numbers: [...known], added, atMs: currentMs };
     },
   };
 }
 
 /** The side of a process that decides: from a message to all documents, the same objects as before where
- * they did not change. */
-export function createDocumentReceiver(): (message: RulesMessage) => readonly RuleDocument[] {
+ * they did not change. Yields where decisions may be made. */
+export function createDocumentReceiver(): (
+  message: RulesMessage,
+) => Generator<void, readonly RuleDocument[]> {
   let known: ReadonlyMap<number, RuleDocument> = new Map();
-  return ({ numbers, added }) => {
-    const fresh = new Map<number, RuleDocument>(deserialize(added));
+  return function* receive({ numbers, added }) {
+    const fresh = new Map<number, RuleDocument>();
+    for (const { number, pieces } of added) {
+      const joiner = createDocumentJoiner();
+      for (const piece of pieces) {
+        joiner.take(deserialize(piece));
+        yield;
+      }
+      fresh.set(number, joiner.toDocument());
+    }
     const documents = new Map<number, RuleDocument>();
     for (const number of numbers) {
       const document = fresh.get(number) ?? known.get(number);

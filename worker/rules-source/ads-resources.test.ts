@@ -6,7 +6,12 @@ import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
-import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
+import {
+  type Intake,
+  prepareResources,
+  type ResourcesInForce,
+  takeResources,
+} from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
 const type_url = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
@@ -257,4 +262,12 @@ test('whatever comes, the resources in force fit together, and each was good', (
       },
     ),
   );
+});
+
+test('of a large resource few bytes are hashed between two yields', (t) => {
+  const value = Buffer.alloc(8 * 1024 * 1024);
+  const work = prepareResources([{ type_url, value }]);
+  let yields = 0;
+  while (!work.next().done) yields++;
+  t.true(yields >= 32);
 });

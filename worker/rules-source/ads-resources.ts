@@ -6,11 +6,15 @@ import { isError, type Problem, problemOf } from '../../shared/rules/problem/pro
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import { fromResource } from '../../shared/rules/wire/resource.ts';
+import {
+  type DecodeResource,
+  type ParsedResource,
+  parseResource,
+  type ResourceName,
+  withFile,
+} from '../../shared/rules/wire/parsed-resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { toDecodingProblem } from '../../shared/wire/decoding-problem.ts';
 import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
-import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 
 export interface GoodResource {
   readonly document: RuleDocument;
@@ -18,12 +22,7 @@ export interface GoodResource {
   /** Hash of its bytes. */
   readonly digest: string;
   /** The name in the message, before it was made unique. */
-  readonly named: Named;
-}
-
-interface Named {
-  readonly name?: string | undefined;
-  readonly domain?: string | undefined;
+  readonly named: ResourceName;
 }
 
 /** The resources by their names for people. */
@@ -45,37 +44,73 @@ export interface Intake {
 }
 
 export interface IntakeDeps {
-  /** Throws on bytes that are not the message. */
-  readonly decode: (bytes: Buffer) => RateLimitConfigMessage;
+  readonly decode: DecodeResource;
   readonly builder: RuleSetBuilder;
 }
 
-/** One for each resource, of its type and its bytes. */
-function* digestResources(resources: readonly AnyMessage[]): Generator<void, string[]> {
-  const digests: string[] = [];
-  for (const { type_url: typeUrl = '', value = '' } of resources) {
+/** A resource of a response. */
+interface DigestedResource {
+  readonly any: AnyMessage;
+  /** Hash of its type and its bytes. */
+  readonly digest: string;
+}
+
+const bytesAtOnce = 256 * 1024;
+
+function* digestResources(resources: readonly AnyMessage[]): Generator<void, DigestedResource[]> {
+  const digested: DigestedResource[] = [];
+  for (const any of resources) {
+    const { type_url: typeUrl = '', value = Buffer.alloc(0) } = any;
+    const hash = createHash('sha256').update(`${typeUrl}\0`);
+    for (let at = 0; at < value.length; at += bytesAtOnce) {
+      hash.update(value.subarray(at, at + bytesAtOnce));
+      yield;
+    }
+    digested.push({ any, digest: hash.digest('base64') });
     yield;
-    digests.push(createHash('sha256').update(`${typeUrl}\0`).update(value).digest('base64'));
   }
-  return digests;
+  return digested;
+}
+
+/** Some servers change the order each time. */
+function digestOf(resources: readonly DigestedResource[]): string {
+  const sums = new Uint32Array(8);
+  for (const { digest } of resources) {
+    const bytes = Buffer.from(digest, 'base64');
+    for (const [index, sum] of sums.entries()) sums[index] = sum + bytes.readUInt32LE(4 * index);
+  }
+  return `${resources.length} ${sums.join()}`;
+}
+
+/** What was done with the resources before they are taken. */
+export interface PreparedResources {
+  readonly digested: readonly DigestedResource[];
+  /** Those that were parsed in another thread, by their messages. */
+  readonly parsed: ReadonlyMap<AnyMessage, ParsedResource>;
+}
+
+export function* prepareResources(
+  resources: readonly AnyMessage[],
+): Generator<void, PreparedResources> {
+  return { digested: yield* digestResources(resources), parsed: new Map() };
 }
 
 /** Resolving conflicts can uncover others; a response with more layers of them than this is refused as a
  * whole. */
 const maxRounds = 8;
 
-/** `nowMs`: wall time, by which rules have ended. Yields where a caller may serve others. A resource of the same bytes as before is not decoded, and a
- * domain whose resources are the same is not built again. */
+/** `nowMs`: wall time, by which rules have ended. Yields where a caller may serve others. A resource of the same bytes
+ * as before is not decoded, and a domain whose resources are the same is not built again. */
 export function* takeResources(
   deps: IntakeDeps,
   resources: readonly AnyMessage[],
   before: ResourcesInForce,
   nowMs = Date.now(),
+  given?: PreparedResources,
 ): Generator<void, Intake> {
-  const digests = yield* digestResources(resources);
-  // Some servers change the order each time.
-  const digest = [...digests].sort().join();
-  const { candidates, kept, problems } = yield* readResources(deps, resources, digests, before);
+  const prepared = given ?? (yield* prepareResources(resources));
+  const digest = digestOf(prepared.digested);
+  const { candidates, kept, problems } = yield* readResources(deps, prepared, before);
   for (let round = 0; round < maxRounds; round++) {
     const documents = [...candidates.values()].map(({ document }) => document);
     const built = yield* deps.builder.build(documents, nowMs);
@@ -114,8 +149,7 @@ export function* takeResources(
 /** Reads each resource by itself, and keeps earlier versions of the bad ones. */
 function* readResources(
   { decode }: IntakeDeps,
-  resources: readonly AnyMessage[],
-  digests: readonly string[],
+  { digested, parsed: parsedBefore }: PreparedResources,
   before: ResourcesInForce,
 ): Generator<
   void,
@@ -131,16 +165,16 @@ function* readResources(
   /** A bad resource that presumably replaces another. */
   let hasStranger = false;
 
-  for (const [index, any] of resources.entries()) {
+  for (const [index, { any, digest }] of digested.entries()) {
     yield;
-    const digest = digests[index] ?? '';
-    const decoded = knownBytes.has(digest) ? undefined : decodeResource(any, decode);
-    if (decoded?.ok === false) {
-      problems.push(toProblem(`resource ${index + 1} of the response`, decoded.message));
+    const known = knownBytes.get(digest);
+    const parsed = known ?? parseAny(any, parsedBefore, decode);
+    if ('ok' in parsed && !parsed.ok) {
+      problems.push(toProblem(`resource ${index + 1} of the response`, parsed.message));
       hasStranger = true;
       continue;
     }
-    const name = toName(knownBytes.get(digest)?.named ?? decoded?.config ?? {});
+    const name = toName(parsed.named);
     const last = before.get(name);
     named.add(name);
     if (last?.digest === digest) {
@@ -148,11 +182,13 @@ function* readResources(
       domains.add(last.document.domain);
       continue;
     }
-    const config = decoded?.config ?? decode(any.value ?? Buffer.alloc(0));
-    const { document, problems: found } = fromResource(config, name);
+    const { named: ofMessage } = parsed;
+    const { document, problems: found } = withFile(
+      'ok' in parsed ? parsed : { document: parsed.document, problems: parsed.warnings },
+      name,
+    );
     if (document !== undefined) {
-      const message = { name: config.name, domain: config.domain };
-      candidates.set(name, { document, warnings: found, digest, named: message });
+      candidates.set(name, { document, warnings: found, digest, named: ofMessage });
       domains.add(document.domain);
       continue;
     }
@@ -191,30 +227,31 @@ function isSame(a: ResourcesInForce, b: ResourcesInForce): boolean {
 
 const typeName = 'ratelimit.config.ratelimit.v3.RateLimitConfig';
 
-function decodeResource(
-  { type_url: typeUrl = '', value = Buffer.alloc(0) }: AnyMessage,
-  decode: IntakeDeps['decode'],
-):
-  | { readonly ok: true; readonly config: RateLimitConfigMessage }
-  | { readonly ok: false; readonly message: string } {
-  // The part before the last slash is the location of the type's description, which is not used.
-  if (typeUrl.slice(typeUrl.lastIndexOf('/') + 1) !== typeName) {
+/** The part before the last slash is the location of the type's description, which is not used. */
+function isOfType({ type_url: typeUrl = '' }: AnyMessage): boolean {
+  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1) === typeName;
+}
+
+function parseAny(
+  any: AnyMessage,
+  parsedBefore: PreparedResources['parsed'],
+  decode: DecodeResource,
+): ParsedResource {
+  const { type_url: typeUrl = '', value = Buffer.alloc(0) } = any;
+  if (!isOfType(any)) {
     const message = `mismatched message type: got '${toExcerpt(typeUrl, 200)}', want '${typeName}'`;
     return { ok: false, message };
   }
-  try {
-    return { ok: true, config: decode(value) };
-  } catch (error) {
-    const reason = toExcerpt(toDecodingProblem(error), 200);
-    return { ok: false, message: `cannot be read as ${typeName} (${reason})` };
-  }
+  const parsed = parsedBefore.get(any) ?? parseResource(value, decode);
+  if (parsed.ok) return parsed;
+  return { ok: false, message: `cannot be read as ${typeName} (${parsed.message})` };
 }
 
 /**
  * Unique names of resources that are stable from one response to the next. The reference ignores names, so
  * a server may omit them or use one twice.
  */
-function createNames(): (config: Named) => string {
+function createNames(): (config: ResourceName) => string {
   const used = new Set<string>();
   const numbers = new Map<string, number>();
   return ({ name = '', domain = '' }) => {

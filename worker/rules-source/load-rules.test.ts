@@ -126,6 +126,7 @@ function createCountedThread(): ParsingThread & { readonly asked: string[] } {
       asked.push(path);
       return parseRuleDocument(text, path);
     },
+    parseResource: () => Promise.reject(new Error('files have none')),
     async close() {},
   };
 }

@@ -12,6 +12,8 @@ import type { Log } from '../../shared/log.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
+import { isLargeResource, type ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
+import type { ParsedResource } from '../../shared/rules/wire/parsed-resource.ts';
 import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
 import { stackText } from '../../shared/source-places.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -31,7 +33,13 @@ import type {
 import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
 import { createAdsReport, toShown } from './ads-report.ts';
-import { type Intake, type ResourcesInForce, takeResources } from './ads-resources.ts';
+import {
+  type Intake,
+  type PreparedResources,
+  prepareResources,
+  type ResourcesInForce,
+  takeResources,
+} from './ads-resources.ts';
 import type { LoadResult, RulesSource } from './source.ts';
 
 /** The CONFIG_GRPC_XDS_* and XDS_CLIENT_* settings. */
@@ -56,6 +64,8 @@ export interface XdsSourceDeps {
   readonly instance: string;
   readonly discovery: Pick<DiscoveryProtos, 'aggregated'>;
   readonly protos: Pick<Protos, 'rateLimitConfig'>;
+  /** Parses large resources, once there are decisions to make. */
+  readonly parsingThread?: ParsingThread;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly clock: Clock;
@@ -70,7 +80,7 @@ const maxWaiting = 8;
 
 /** Good rules stay in force whatever happens to the server. */
 export function createXdsSource(deps: XdsSourceDeps): RulesSource {
-  const { options, discovery, protos, metrics, log, clock } = deps;
+  const { options, discovery, protos, parsingThread, metrics, log, clock } = deps;
   const { servers, nodeId } = options;
   const clientOptions = {
     node: toAdsNode({
@@ -176,7 +186,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   function deliver(response: DiscoveryResponseMessage): void {
     isTaking = true;
     const atMs = clock.wallMs();
-    void runInSlices(take(response.resources ?? [], atMs)).then((intake) => {
+    void take(response.resources ?? [], atMs).then((intake) => {
       isTaking = false;
       if (closed) return;
       conclude(response, intake, atMs);
@@ -221,16 +231,32 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     give({ kind: 'refused', text });
   }
 
-  function* take(resources: readonly AnyMessage[], atMs: number): Generator<void, Intake> {
+  async function take(resources: readonly AnyMessage[], atMs: number): Promise<Intake> {
     try {
-      return yield* takeResources(intakeDeps, resources, inForce, atMs);
+      const prepared = await parseLarge(await runInSlices(prepareResources(resources)));
+      return await runInSlices(takeResources(intakeDeps, resources, inForce, atMs, prepared));
     } catch (error) {
-      log.error(`Resources met a defect of the program: ${stackText(error)}`);
+      // The thread was closed meanwhile; then nothing is concluded.
+      if (!closed) log.error(`Resources met a defect of the program: ${stackText(error)}`);
       const defect = `met a defect of the worker: ${errorText(error)}`;
       const problem = problemOf('error', 'program-defect', 'the response', defect);
       const kept = [...inForce.keys()];
       return { inForce, kept, ruleSet: undefined, warnings: [], problems: [problem], digest: '' };
     }
+  }
+
+  /** Before the first rules there are no decisions. */
+  async function parseLarge(prepared: PreparedResources): Promise<PreparedResources> {
+    if (!hasRules || parsingThread === undefined) return prepared;
+    const parsed = new Map<AnyMessage, ParsedResource>();
+    const known = new Set([...inForce.values()].map(({ digest }) => digest));
+    for (const [index, { any, digest }] of prepared.digested.entries()) {
+      const { value } = any;
+      if (value === undefined || known.has(digest) || !isLargeResource(value)) continue;
+      const shown = `resource ${index + 1} of the response`;
+      parsed.set(any, await parsingThread.parseResource(value, shown, intakeDeps.decode));
+    }
+    return { ...prepared, parsed };
   }
 
   return {

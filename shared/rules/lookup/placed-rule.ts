@@ -5,11 +5,14 @@ import { type Problem, problemOf } from '../problem/problem.ts';
 import { type ProblemRule, severityOf } from '../problem/problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from '../rule-document.ts';
 
-export interface PlacedRule {
+export interface RulePlace {
   readonly document: RuleDocument;
   readonly descriptor: RuleDescriptor;
   /** Such as `descriptors[0].descriptors[2]`. */
   readonly path: string;
+}
+
+export interface PlacedRule extends RulePlace {
   /** The name on its level: the key, with `_` and the value if there is one. */
   readonly composite: string;
   readonly isWildcard: boolean;
@@ -48,7 +51,7 @@ function placeAll(
 }
 
 /** `file:line:column`, or the file and the path where the source has no lines. */
-export function toPlaceText({ document, descriptor, path }: PlacedRule): string {
+export function toPlaceText({ document, descriptor, path }: RulePlace): string {
   const { position } = descriptor;
   const place = position ? `${position.line}:${position.column}` : path;
   return `${document.file}:${place}`;
@@ -57,7 +60,7 @@ export function toPlaceText({ document, descriptor, path }: PlacedRule): string 
 /** A warning or note about the rule, or about its field `field`. */
 export function createRuleAdvice(
   rule: ProblemRule,
-  { document, descriptor, path }: PlacedRule,
+  { document, descriptor, path }: RulePlace,
   field: string | undefined,
   message: string,
   hint: string,

@@ -39,6 +39,16 @@ interface BuiltDomain {
   readonly rules: DomainRules;
   /** The top level, in configuration order. */
   readonly nodes: readonly RuleNode[];
+  /** How many of all rules have a limit. */
+  readonly limitCount: number;
+}
+
+/** What is known of all rules of a domain once they are built. */
+interface Totals {
+  rules: number;
+  limits: number;
+  depth: number;
+  hasExemptions: boolean;
 }
 
 /** Yields where a caller may serve others. */
@@ -47,7 +57,7 @@ export function* createDomainTree(
   descriptors: readonly RuleDescriptor[],
   sanitizeMetricDots: boolean,
 ): Generator<void, BuiltDomain> {
-  let createdNodes = 0;
+  const totals: Totals = { rules: 0, limits: 0, depth: 0, hasExemptions: false };
   function* createNodes(
     descriptors: readonly RuleDescriptor[],
     ancestors: readonly RuleDescriptor[],
@@ -56,7 +66,7 @@ export function* createDomainTree(
     const nodes: Node[] = [];
     for (const descriptor of descriptors) {
       nodes.push(yield* createNode(descriptor, ancestors, parentKey));
-      if (++createdNodes % rulesAtOnce === 0) yield;
+      if (++totals.rules % rulesAtOnce === 0) yield;
     }
     return nodes;
   }
@@ -74,6 +84,9 @@ export function* createDomainTree(
     const children = below.length === 0 ? [] : yield* createNodes(below, lineage, fullKey);
     const limit = createLimit(descriptor);
     const list = limit && createList(descriptor, limit);
+    if (limit !== undefined) totals.limits++;
+    else if (below.length === 0) totals.hasExemptions = true;
+    totals.depth = Math.max(totals.depth, lineage.length);
     return {
       fullKey,
       key,
@@ -115,7 +128,8 @@ export function* createDomainTree(
 
   const nodes = yield* createNodes(descriptors, [], domain);
   const root = yield* Level.create(nodes);
-  return { rules: new DomainTree(domain, nodes, root, sanitizeMetricDots), nodes };
+  const rules = new DomainTree(domain, totals, root, sanitizeMetricDots);
+  return { rules, nodes, limitCount: totals.limits };
 }
 
 /** A class, because its methods are compiled once for all domains, which closures are not. */
@@ -131,14 +145,14 @@ class DomainTree implements DomainRules {
 
   constructor(
     domain: string,
-    nodes: readonly Node[],
+    { depth, hasExemptions }: Totals,
     root: Level<Node>,
     sanitizeMetricDots: boolean,
   ) {
     this.domain = domain;
     this.#root = root;
-    this.#maxDepth = depthOf(nodes);
-    this.#hasExemptions = someExempts(nodes);
+    this.#maxDepth = depth;
+    this.#hasExemptions = hasExemptions;
     this.#sanitizeMetricDots = sanitizeMetricDots;
     this.#finds = new Array(this.#maxDepth).fill(found.exact);
   }
@@ -233,10 +247,6 @@ class DomainTree implements DomainRules {
   }
 }
 
-function someExempts(nodes: readonly Node[]): boolean {
-  return nodes.some((node) => isExempting(node) || someExempts(node.children));
-}
-
 function isExempting({ limit, level }: Node): boolean {
   return limit === undefined && level === undefined;
 }
@@ -262,10 +272,4 @@ function toParts(match: Match, list: readonly ListedLimit[]): readonly Match[] {
     metricKey: `${match.metricKey}.${segment}`,
     listedAs: segment,
   }));
-}
-
-function depthOf(nodes: readonly Node[]): number {
-  let depth = 0;
-  for (const node of nodes) depth = Math.max(depth, 1 + depthOf(node.children));
-  return depth;
 }

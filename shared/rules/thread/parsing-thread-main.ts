@@ -1,7 +1,8 @@
-// The program of the thread that parses large documents. Only parsing-thread.ts starts it.
+// The program of the thread that parses large documents and resources. Only parsing-thread.ts starts it.
 import { constants, setPriority } from 'node:os';
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { parseRuleDocument } from '../document/document.ts';
+import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
+import { parseResource } from '../wire/parsed-resource.ts';
 import { toDocumentPieces } from './document-pieces.ts';
 import type { ParsedHead, ParsingJob } from './parsing-thread.ts';
 
@@ -16,11 +17,25 @@ function stepBack(): void {
   }
 }
 
-function parse({ text, file, pieces }: ParsingJob): void {
-  const { document, problems } = parseRuleDocument(text, file);
-  send(pieces, { problems, hasDocument: document !== undefined });
-  if (document !== undefined) for (const piece of toDocumentPieces(document)) send(pieces, piece);
+async function parse({ pieces, ...job }: ParsingJob): Promise<void> {
+  if ('bytes' in job) {
+    // Only a worker with a management server needs it.
+    const { loadProtos } = await import('../../wire/protos.ts');
+    const { deserialize } = loadProtos().rateLimitConfig;
+    const parsed = parseResource(Buffer.from(job.bytes), deserialize);
+    if (parsed.ok) sendDocument(pieces, parsed, { named: parsed.named });
+    else send(pieces, { problems: [], hasDocument: false, undecodable: parsed.message });
+  } else sendDocument(pieces, parseRuleDocument(job.text, job.file));
   parentPort?.postMessage('parsed');
+}
+
+function sendDocument(
+  pieces: MessagePort,
+  { document, problems }: ParsedDocument,
+  more: Pick<ParsedHead, 'named'> = {},
+): void {
+  send(pieces, { problems, hasDocument: document !== undefined, ...more });
+  if (document !== undefined) for (const piece of toDocumentPieces(document)) send(pieces, piece);
 }
 
 function send(port: MessagePort, message: ParsedHead | object): void {
@@ -28,4 +43,4 @@ function send(port: MessagePort, message: ParsedHead | object): void {
 }
 
 stepBack();
-parentPort?.on('message', parse);
+parentPort?.on('message', (job: ParsingJob) => void parse(job));

@@ -6,7 +6,9 @@ import test, { type ExecutionContext } from 'ava';
 import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { readThreads } from '../../../test/support/threads.ts';
+import { loadProtos } from '../../wire/protos.ts';
 import { parseRuleDocument } from '../document/document.ts';
+import { parseResource } from '../wire/parsed-resource.ts';
 import { createParsingThread } from './parsing-thread.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
@@ -48,6 +50,33 @@ for (const folder of ['good', 'warned', 'bad']) {
     t.is(started.length, 1);
   });
 }
+
+test('a resource has the same rules and problems from the thread as from this one', async (t) => {
+  const { parseResource: parse, started, log } = createThread(t);
+  const { deserialize, serialize } = loadProtos().rateLimitConfig;
+  const rateLimit = { unit: 1, requestsPerUnit: 3 };
+  const descriptors = Array.from({ length: 1_000 }, (_, at) => ({ key: `k${at}`, rateLimit }));
+  for (const bytes of [
+    serialize({ name: 'n', domain: 'd', descriptors }),
+    serialize({ name: 'n', domain: '', descriptors: [{ key: '' }] }),
+    Buffer.from([0x0f]),
+  ]) {
+    t.deepEqual(await parse(bytes, 'resource 1', deserialize), parseResource(bytes, deserialize));
+  }
+  t.is(started.length, 1);
+  t.deepEqual(log.lines, []);
+});
+
+test('where the thread for a resource fails, it is parsed here', async (t) => {
+  const { parseResource: parse, log } = createThread(t, () => {
+    throw new Error('no more threads');
+  });
+  const { deserialize, serialize } = loadProtos().rateLimitConfig;
+  const bytes = serialize({ name: 'n', domain: 'd', descriptors: [] });
+  const parsed = await parse(bytes, 'resource 2 of the response', deserialize);
+  t.deepEqual(parsed, parseResource(bytes, deserialize));
+  t.regex(log.lines[0] ?? '', /^warning resource 2 of the response is large .*no more threads$/);
+});
 
 test('without another document for a while the thread ends, and the next one starts it again', async (t) => {
   const { parse, clock, started } = createThread(t);

@@ -1,4 +1,4 @@
-// Parses large rules documents in a thread of its own, since parsing blocks the event loop. The thread
+// Parses large rules documents and resources in a thread of its own, since parsing blocks the event loop. The thread
 // starts when a document needs it and ends when idle for a while. document.ts is the parser.
 import {
   MessageChannel,
@@ -13,19 +13,31 @@ import type { Log } from '../../log.ts';
 import { ownPath } from '../../own-files.ts';
 import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
 import { type Problem, problemOf } from '../problem/problem.ts';
+import {
+  type DecodeResource,
+  type ParsedResource,
+  parseResource,
+  type ResourceName,
+} from '../wire/parsed-resource.ts';
 import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
 
 /** Sent to the thread, one at a time. It answers 'parsed' when all pieces have been sent. */
-export interface ParsingJob {
-  readonly text: string;
-  readonly file: string;
+export type ParsingJob = (
+  | { readonly text: string; readonly file: string }
+  /** Of a resource; shared, since copying them at once would take as long as a slice may. */
+  | { readonly bytes: SharedArrayBuffer }
+) & {
   /** Port for a ParsedHead, then the pieces of the document. */
   readonly pieces: MessagePort;
-}
+};
 
 export interface ParsedHead {
   readonly problems: readonly Problem[];
   readonly hasDocument: boolean;
+  /** Of a resource. */
+  readonly named?: ResourceName;
+  /** Why bytes are no resource. */
+  readonly undecodable?: string;
 }
 
 export interface ParsingThread {
@@ -34,6 +46,8 @@ export interface ParsingThread {
    * document is parsed in this one. Rejects when closed meanwhile.
    */
   parse(text: string, file: string): Promise<ParsedDocument>;
+  /** The same for the bytes of a resource; `shown` names it, and `decode` is for this thread. */
+  parseResource(bytes: Buffer, shown: string, decode: DecodeResource): Promise<ParsedResource>;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -50,6 +64,13 @@ const fewCharacters = 16 * 1024;
 /** Whether parsing this text would block others. */
 export function isLargeText(text: string): boolean {
   return text.length > fewCharacters;
+}
+
+/** Some 200 rules as well. */
+const fewBytes = 6 * 1024;
+
+export function isLargeResource(bytes: Uint8Array): boolean {
+  return bytes.length > fewBytes;
 }
 
 /** Far above the time that the longest legal document takes. */
@@ -102,7 +123,7 @@ export function createParsingThread({
   }
 
   /** Resolves when the thread has sent everything. */
-  async function send(text: string, file: string, pieces: MessagePort): Promise<void> {
+  async function send(job: ParsingJob): Promise<void> {
     const used = useWorker();
     const sent = Promise.withResolvers<void>();
     fail = sent.reject;
@@ -113,7 +134,7 @@ export function createParsingThread({
       void end();
     });
     try {
-      used.postMessage({ text, file, pieces } satisfies ParsingJob, [pieces]);
+      used.postMessage(job, [job.pieces]);
       await sent.promise;
     } finally {
       used.off('message', onMessage);
@@ -122,10 +143,11 @@ export function createParsingThread({
     }
   }
 
-  async function parseInThread(text: string, file: string): Promise<ParsedDocument> {
+  async function parseInThread(toJob: (pieces: MessagePort) => ParsingJob): Promise<Received> {
+    if (isClosed) throw new Error('closed');
     const { port1, port2 } = new MessageChannel();
     try {
-      await send(text, file, port2);
+      await send(toJob(port2));
       return await runInSlices(receive(port1));
     } finally {
       port1.close();
@@ -134,18 +156,35 @@ export function createParsingThread({
     }
   }
 
+  /** What was too much, or that the thread failed, which is logged; throws where this is closed. */
+  function toOutcome(error: unknown, shown: string): TooMuch | undefined {
+    if (isClosed) throw error;
+    if (error instanceof TooMuch) return error;
+    log.warning(
+      `${shown} is large and holds up others while it is read: the thread for it failed: ${errorText(error)}`,
+    );
+    return undefined;
+  }
+
   return {
     async parse(text, file) {
       try {
-        if (isClosed) throw new Error('closed');
-        return await parseInThread(text, file);
+        return await parseInThread((pieces) => ({ text, file, pieces }));
       } catch (error) {
-        if (isClosed) throw error;
-        if (error instanceof TooMuch) return tooMuch(file, error.message);
-        log.warning(
-          `${file} is large and holds up others while it is read: the thread for it failed: ${errorText(error)}`,
-        );
-        return parseRuleDocument(text, file);
+        const excess = toOutcome(error, file);
+        return excess ? tooMuch(file, excess.message) : parseRuleDocument(text, file);
+      }
+    },
+    async parseResource(given, shown, decode) {
+      try {
+        const bytes = await runInSlices(toShared(given));
+        const received = await parseInThread((pieces) => ({ bytes, pieces }));
+        const { undecodable, named = {}, ...parsed } = received;
+        if (undecodable !== undefined) return { ok: false, message: undecodable };
+        return { ok: true, named, ...parsed };
+      } catch (error) {
+        const excess = toOutcome(error, shown);
+        return excess ? { ok: false, message: excess.message } : parseResource(given, decode);
       }
     },
     async close() {
@@ -156,17 +195,31 @@ export function createParsingThread({
   };
 }
 
+const bytesAtOnce = 256 * 1024;
+
+function* toShared(bytes: Buffer): Generator<void, SharedArrayBuffer> {
+  const shared = new SharedArrayBuffer(bytes.length);
+  const view = new Uint8Array(shared);
+  for (let at = 0; at < bytes.length; at += bytesAtOnce) {
+    view.set(bytes.subarray(at, at + bytesAtOnce), at);
+    yield;
+  }
+  return shared;
+}
+
+type Received = ParsedDocument & Pick<ParsedHead, 'named' | 'undecodable'>;
+
 /** Receives the thread's messages one at a time: `message` events would deliver all at once. */
-function* receive(pieces: MessagePort): Generator<void, ParsedDocument> {
+function* receive(pieces: MessagePort): Generator<void, Received> {
   const head = receiveMessageOnPort(pieces)?.message as ParsedHead | undefined;
   if (head === undefined) throw new Error('it sent nothing');
-  const { problems, hasDocument } = head;
-  if (!hasDocument) return { document: undefined, problems };
+  const { hasDocument, ...rest } = head;
+  if (!hasDocument) return { document: undefined, ...rest };
   const joiner = createDocumentJoiner();
   for (;;) {
     yield;
     const piece = receiveMessageOnPort(pieces)?.message as DocumentPiece | undefined;
-    if (piece === undefined) return { document: joiner.toDocument(), problems };
+    if (piece === undefined) return { document: joiner.toDocument(), ...rest };
     joiner.take(piece);
   }
 }

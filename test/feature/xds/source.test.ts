@@ -4,6 +4,7 @@
 import { status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import { parseResource } from '../../../shared/rules/wire/parsed-resource.ts';
 import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -51,6 +52,32 @@ test('the first request asks for all rules, and says who asks', async (t) => {
   });
   const announced = ['value_to_metric', 'until', 'algorithm', 'rate_limits'];
   for (const field of announced) t.true(extensions.split(' ').includes(field), field);
+});
+
+test('once there are decisions, a large resource that changed is parsed in the thread, and no other', async (t) => {
+  const asked: string[] = [];
+  const { stream, becomes } = await setUp(t, {
+    parsingThread: {
+      async parseResource(bytes, shown, decode) {
+        asked.push(shown);
+        return parseResource(bytes, decode);
+      },
+      parse: () => Promise.reject(new Error('there are no files')),
+      async close() {},
+    },
+  });
+  const large = (domain: string, requestsPerUnit: number) => {
+    const rateLimit = { unit: 1, requestsPerUnit };
+    const more = Array.from({ length: 500 }, (_, at) => ({ key: `key-${at}`, rateLimit }));
+    return toAny({ name: domain, domain, descriptors: [{ key: 'k', rateLimit }, ...more] });
+  };
+  const small = limitResource('small', 'small', 1);
+  stream.send('1', 'a', [small, large('a', 1), large('b', 1)]);
+  await becomes('a=1 b=1 small=1', 'a', 'b', 'small');
+  t.deepEqual(asked, []);
+  stream.send('2', 'b', [limitResource('small', 'small', 2), large('a', 1), large('b', 2)]);
+  await becomes('a=1 b=2 small=2', 'a', 'b', 'small');
+  t.deepEqual(asked, ['resource 3 of the response']);
 });
 
 test('good rules are in force when they are acknowledged', async (t) => {

@@ -1,0 +1,40 @@
+// Reads the bytes of a resource: into a document without the name of its file, since the receiver makes names
+// unique. So it can be read before its name is known, and in another thread.
+import { toExcerpt } from '../../text-excerpt.ts';
+import { toDecodingProblem } from '../../wire/decoding-problem.ts';
+import type { RateLimitConfigMessage } from '../../wire/rate-limit-config-message.ts';
+import type { ParsedDocument } from '../document/document.ts';
+import { fromResource } from './resource.ts';
+
+export type ParsedResource =
+  /** The bytes are not the message: why. */
+  | { readonly ok: false; readonly message: string }
+  | ({ readonly ok: true; readonly named: ResourceName } & ParsedDocument);
+
+/** As the message has them. */
+export interface ResourceName {
+  readonly name?: string | undefined;
+  readonly domain?: string | undefined;
+}
+
+/** Throws on bytes that are not the message. */
+export type DecodeResource = (bytes: Buffer) => RateLimitConfigMessage;
+
+export function parseResource(bytes: Buffer, decode: DecodeResource): ParsedResource {
+  let config: RateLimitConfigMessage;
+  try {
+    config = decode(bytes);
+  } catch (error) {
+    return { ok: false, message: toExcerpt(toDecodingProblem(error), 200) };
+  }
+  const { name, domain } = config;
+  return { ok: true, named: { name, domain }, ...fromResource(config, '') };
+}
+
+/** The document and its problems under their name for people. */
+export function withFile({ document, problems }: ParsedDocument, file: string): ParsedDocument {
+  return {
+    document: document && Object.freeze({ ...document, file }),
+    problems: problems.map((problem) => ({ ...problem, file })),
+  };
+}
