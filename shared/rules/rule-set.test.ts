@@ -93,9 +93,9 @@ test('however many rules there are, few are looked at between two yields', (t) =
   const endMs = Date.now() + 60_000;
   const documents: RuleDocument[] = [
     { ...a1, descriptors: many(20_000) },
-    { ...other, descriptors: many(1, { descriptors: many(20_000) }) },
+    { ...a1, domain: 'other', descriptors: many(1, { descriptors: many(20_000) }) },
     // Its counters could be those of `shop`, and its rules end.
-    { ...a3, domain: 'shop_eu', descriptors: many(20_000, { untilMs: endMs }) },
+    { ...a1, domain: 'shop_eu', descriptors: many(20_000, { untilMs: endMs }) },
   ];
   const work = createRuleSetBuilder(merging).build(documents, Date.now());
   let most = 0;
