@@ -36,6 +36,9 @@ const covered = [
   '--notify-secret-file',
   '--commit-status-token-file',
   '--source-url',
+  '--peers',
+  '--public-url',
+  '--commit-status-url',
 ];
 
 test('every setting that holds a secret, or names a file that does, is in these tests', (t) => {
@@ -49,7 +52,7 @@ test('every setting that holds a secret, or names a file that does, is in these 
   t.deepEqual(names.toSorted(), covered.toSorted());
   const own = readFileSync(import.meta.filename, 'utf8')
     .split('\n')
-    .slice(43)
+    .slice(46)
     .join('\n');
   for (const name of covered) t.true(own.includes(`'${name}'`), name);
   for (const { names, secret } of rows) {
@@ -322,7 +325,14 @@ test.serial('starts that fail, and a defect', async (t) => {
   const crash = 'setTimeout(() => { throw new Error("a defect"); }, 1500)';
   const address = `http://x:${encodeURIComponent(run.make('--git'))}@127.0.0.1:1/r.git`;
   const sourceUrl = `https://x:${encodeURIComponent(run.make('--source-url'))}@git/{file}`;
+  const urlWithUser = (name: string) => `https://x:${run.make(name)}@127.0.0.1:1/a b`;
   const starts: [ControlPlaneOptions, RegExp][] = [
+    [{ flags: [...directory, '--peers', urlWithUser('--peers')] }, /a peer is the address/],
+    [{ flags: [...directory, '--public-url', urlWithUser('--public-url')] }, /without a user name/],
+    [
+      { flags: [...directory, '--commit-status-url', urlWithUser('--commit-status-url')] },
+      /--commit-status-url\S* needs it/,
+    ],
     [{ flags: [...directory, '--git', address], env: secretEnv }, /give one of them/],
     [{ flags: ['--git', address.replace('http:', 'ftp:')] }, /protocol is 'ftp'/],
     [{ flags: [...directory, '--source-url', sourceUrl] }, /it has a name or a password/],
