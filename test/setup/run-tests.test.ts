@@ -19,8 +19,8 @@ async function runPlanted(
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   cpSync(join(root, 'package.json'), join(folder, 'package.json'));
   mkdirSync(join(folder, 'test'));
-  for (const name of ['setup', 'support']) {
-    cpSync(join(root, 'test', name), join(folder, 'test', name), {
+  for (const path of ['test/setup', 'test/support', 'compose/package']) {
+    cpSync(join(root, path), join(folder, path), {
       recursive: true,
       filter: (path) => !path.endsWith('.test.ts'),
     });

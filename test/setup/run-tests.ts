@@ -8,6 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { buildPrograms } from '../../compose/package/bundle.ts';
 import { findTool } from '../support/installed-tool.ts';
 import { findMarkedTests } from './marked-tests.ts';
 import { auditPackages } from './package-audit.ts';
@@ -69,6 +70,9 @@ if (rooms.flat().some(({ needs }) => needs.commands.length > 0)) {
 }
 const tools = stages.some((stage) => stage.needsTools) ? install('tools', []) : undefined;
 const checks = patterns.length === 0 ? runChecks() : undefined;
+const programs = rooms.flat().some(({ path }) => path.startsWith('test/'))
+  ? { TEST_PROGRAMS: await buildPrograms(join(root, 'node_modules', '.cache', 'programs')) }
+  : {};
 for (const stage of stages) {
   if (stage.needsTools) await tools;
   await runStage(stage);
@@ -165,6 +169,7 @@ async function runLane({ name, rooms, processes, testsAtOnce }: Lane): Promise<v
         Object.fromEntries(paths.filter((room) => room.length > 1).map((room) => [room[0], room])),
       ),
       RATELANE_TESTS_AT_ONCE: String(testsAtOnce),
+      ...programs,
     },
     reader.readLine,
   );
