@@ -4,14 +4,20 @@ import { exitCodes } from './exit-codes.ts';
 
 /**
  * The reader may close the output early, as `head` does: the command then ends silently, and that is no
- * failure. Nothing can be reported of a standard error that cannot be written: it is ignored, and a program that
- * serves continues.
+ * failure. Nothing can be reported of a standard error that cannot be written: it is ignored.
  */
 export function endWhenOutputIsClosed(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit();
-    process.stderr.write(`The output cannot be written: ${errorText(error)}\n`);
-    process.exit(exitCodes.failed);
-  });
+  process.stdout.on('error', end);
   process.stderr.on('error', () => {});
+}
+
+/** For a command that serves: it writes to its log, and no output ends it. */
+export function outliveOutput(): void {
+  process.stdout.on('error', () => {}).off('error', end);
+}
+
+function end(error: NodeJS.ErrnoException): never {
+  if (error.code === 'EPIPE') process.exit();
+  process.stderr.write(`The output cannot be written: ${errorText(error)}\n`);
+  process.exit(exitCodes.failed);
 }

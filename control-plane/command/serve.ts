@@ -1,5 +1,6 @@
 // `serve`: follows a store of rules and serves them to workers until a signal ends it.
 
+import { outliveOutput } from '../../shared/closed-output.ts';
 import { commandLine } from '../../shared/command-line.ts';
 import { refuseSettings, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createProgramLog, logBeforeSettings } from '../../shared/program-log.ts';
@@ -45,6 +46,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   // No other command should wait until the servers are loaded.
   const { createControlPlane, stopGraceMs } = await import('../server.ts');
   let controlPlane: ControlPlane | undefined;
+  outliveOutput();
   await runUntilStopped({
     log,
     async start(signal) {

@@ -298,6 +298,9 @@ async function runProcess(
   child.stderr?.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString()).slice(-maxErrorBytes);
   });
+  child.stdout?.on('error', (error) => end(`cannot be read: ${errorText(error)}`));
+  // Only the reason of a failure is lost with it.
+  child.stderr?.on('error', () => {});
   // A process that ends without reading its input reports why in other ways.
   child.stdin?.on('error', () => {});
   child.stdin?.end(input);

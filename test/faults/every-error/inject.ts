@@ -1,0 +1,182 @@
+// Loaded into a program before it (`node --import`): after SIGUSR2, whatever calls back with an error does so once for
+// each place in the code that waits for it, and all that is open then breaks once. Each is a line of the file
+// INJECTED_ERRORS.
+import childProcess from 'node:child_process';
+import dgram from 'node:dgram';
+import { subscribe } from 'node:diagnostics_channel';
+import dns from 'node:dns/promises';
+import type { EventEmitter } from 'node:events';
+import fs from 'node:fs';
+import fsPromises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+type Call = (...values: unknown[]) => unknown;
+type Callee = Record<string, Call>;
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const report = process.env['INJECTED_ERRORS'] ?? '';
+const { appendFileSync } = fs;
+const injected = new Set<string>();
+/** What breaks by itself, by its name: sockets, watchers. */
+const open = new Map<EventEmitter, string>();
+let isArmed = false;
+
+/** `worker/fleet/link.ts:98`, the innermost place in the programs; else the library that asks; else undefined. */
+function findPlace(): string | undefined {
+  const lines = (new Error('place').stack ?? '').split('\n');
+  const own = lines.find((line) => /\/(worker|control-plane|shared)\//.test(line));
+  const found = own ?? lines.find((line) => line.includes('/node_modules/'));
+  return /(?:file:\/\/)?(\/[^:)]+):(\d+)/
+    .exec(found ?? '')
+    ?.slice(1)
+    .join(':')
+    .replace(root, '');
+}
+
+function note(what: string): boolean {
+  if (!isArmed || injected.has(what)) return false;
+  injected.add(what);
+  appendFileSync(report, `${what}\n`);
+  return true;
+}
+
+/** The error of this call; undefined when its place has had one. */
+function failureOf(kind: string, isAllowed = (_place: string) => true): Error | undefined {
+  const place = isArmed ? findPlace() : undefined;
+  if (place === undefined || !isAllowed(place) || !note(`${kind} in ${place}`)) return undefined;
+  return Object.assign(new Error(`${kind} fails for a test`), { code: 'EIO', errno: -5 });
+}
+
+function replace(holder: object, name: string, wrap: (original: Call) => Call): void {
+  const callee = holder as Callee;
+  const original = callee[name];
+  if (original === undefined) throw new Error(`there is no ${name}`);
+  // Called with its own object: some are methods.
+  callee[name] = function (this: unknown, ...values: unknown[]) {
+    return wrap(original.bind(this))(...values);
+  };
+}
+
+const isOwn = (place: string) => !place.includes('node_modules');
+
+function rejectOnce(holder: object, kind: string, names: readonly string[]): void {
+  for (const name of names) {
+    replace(holder, name, (original) => (...values) => {
+      const failure = failureOf(`${kind}.${name}`, isOwn);
+      return failure === undefined ? original(...values) : Promise.reject(failure);
+    });
+  }
+}
+
+/** Calls the last argument with the error. */
+function callBackOnce(holder: object, kind: string, name: string): void {
+  replace(holder, name, (original) => (...values) => {
+    const done = values.at(-1);
+    const failure = typeof done === 'function' ? failureOf(`${kind}.${name}`) : undefined;
+    if (failure === undefined) return original(...values);
+    process.nextTick(done as Call, failure);
+    return undefined;
+  });
+}
+
+function throwOnce(holder: object, kind: string, name: string): void {
+  replace(holder, name, (original) => (...values) => {
+    const failure = failureOf(`${kind}.${name} throws`, isOwn);
+    if (failure !== undefined) throw failure;
+    return original(...values);
+  });
+}
+
+/** An event `error`, once for each place that makes such an object. */
+function breakOnce(emitter: EventEmitter, kind: string, end: (failure: Error) => void): void {
+  const failure = failureOf(kind);
+  if (failure !== undefined) setTimeout(end, 5, failure);
+  else if (!isArmed) open.set(emitter, `${kind} in ${findPlace() ?? 'a library'}`);
+}
+
+const destroyer = (stream: { destroy(failure: Error): unknown }) => (failure: Error) =>
+  void stream.destroy(failure);
+
+rejectOnce(fsPromises, 'fs', ['readFile', 'writeFile', 'open', 'stat', 'lstat', 'readdir']);
+rejectOnce(fsPromises, 'fs', ['rename', 'rm', 'mkdir', 'realpath', 'unlink', 'readlink']);
+rejectOnce(dns, 'dns', ['lookup']);
+const handle = await fsPromises.open(fileURLToPath(import.meta.url));
+rejectOnce(Object.getPrototypeOf(handle), 'FileHandle', ['appendFile', 'read', 'stat', 'sync']);
+await handle.close();
+for (const name of ['connect', 'send']) {
+  callBackOnce(dgram.Socket.prototype, 'dgram', name);
+  throwOnce(dgram.Socket.prototype, 'dgram', name);
+}
+throwOnce(fs, 'fs', 'watch');
+replace(fs, 'watch', (original) => (...values) => {
+  const watcher = original(...values) as EventEmitter;
+  breakOnce(watcher, 'fs.watch', (failure) => watcher.emit('error', failure));
+  return watcher;
+});
+replace(fs, 'createReadStream', (original) => (...values) => {
+  const stream = original(...values) as fs.ReadStream;
+  breakOnce(stream, 'fs.createReadStream', destroyer(stream));
+  return stream;
+});
+replace(childProcess, 'spawn', (original) => (file, ...values) => {
+  const isMissing = failureOf('spawn') !== undefined;
+  const child = original(
+    isMissing ? '/no/such/program' : file,
+    ...values,
+  ) as childProcess.ChildProcess;
+  if (isMissing) return child;
+  for (const name of ['stdin', 'stdout', 'stderr'] as const) {
+    const stream = child[name];
+    const failure = stream === null ? undefined : failureOf(`spawn.${name}`);
+    if (stream !== null && failure !== undefined) {
+      stream.destroy(failure);
+      return child;
+    }
+  }
+  if (failureOf('spawn, killed') !== undefined) child.kill('SIGKILL');
+  return child;
+});
+syncBuiltinESMExports();
+
+for (const channel of ['net.client.socket', 'net.server.socket', 'udp.socket']) {
+  subscribe(channel, (message) => {
+    const { socket } = message as { readonly socket: Socket };
+    const isUdp = channel === 'udp.socket';
+    const end = isUdp ? (failure: Error) => void socket.emit('error', failure) : destroyer(socket);
+    breakOnce(socket, channel, end);
+    socket.once('close', () => open.delete(socket));
+  });
+}
+subscribe('http.client.request.created', (message) => {
+  const { request } = message as { readonly request: EventEmitter & { destroy(why: Error): void } };
+  breakOnce(request, 'http.client.request', destroyer(request));
+});
+subscribe('http.server.request.start', (message) => {
+  const { request } = message as { readonly request: EventEmitter & { destroy(why: Error): void } };
+  breakOnce(request, 'http.server.request', destroyer(request));
+});
+subscribe('worker_threads', (message) => {
+  const { worker } = message as { readonly worker: EventEmitter };
+  breakOnce(worker, 'worker_threads', (failure) => void worker.emit('error', failure));
+});
+
+fs.writeFileSync(`${report}.pid`, `${process.pid}`);
+process.on('SIGUSR2', () => {
+  if (isArmed) {
+    isArmed = false;
+    appendFileSync(report, 'end\n');
+    return;
+  }
+  isArmed = true;
+  const failure = Object.assign(new Error('what is open fails for a test'), { code: 'EIO' });
+  for (const [emitter, what] of open) {
+    if (!note(`open ${what}`)) continue;
+    if ('destroy' in emitter) (emitter as Socket).destroy(failure);
+    else emitter.emit('error', failure);
+  }
+  for (const name of ['stdout', 'stderr'] as const) {
+    if (note(name)) process[name].emit('error', failure);
+  }
+});
