@@ -18,53 +18,6 @@ function tell(...lines: readonly string[]): { told: string[]; idle: string[] } {
   };
 }
 
-test('without a comment everything is told', (t) => {
-  const { told, idle } = tell('domain: d', 'descriptors:', `  - {key: a, ${zero}}`);
-  t.deepEqual(told, ['3 limit-zero']);
-  t.deepEqual(idle, []);
-});
-
-test('a comment at the end of a line is for that line', (t) => {
-  const { told, idle } = tell(
-    'domain: d',
-    'descriptors:',
-    `  - {key: a, ${zero}} # ratelane: allow limit-zero`,
-    `  - {key: b, ${zero}}`,
-  );
-  t.deepEqual(told, ['4 limit-zero']);
-  t.deepEqual(idle, []);
-});
-
-test('a comment before a key is for the key and all below it', (t) => {
-  const { told, idle } = tell(
-    'domain: d',
-    'descriptors:',
-    '  # ratelane: allow limit-zero',
-    '  # banned customers',
-    '',
-    '  - key: a',
-    `    ${zero}`,
-    '    descriptors:',
-    '      - key: b',
-    '',
-    `        ${zero}`,
-    `  - {key: c, ${zero}}`,
-  );
-  t.deepEqual(told, ['12 limit-zero']);
-  t.deepEqual(idle, []);
-});
-
-test('a list that stands below the first character of its key belongs to the key', (t) => {
-  const { told } = tell(
-    'domain: d',
-    '# ratelane: allow limit-zero',
-    'descriptors:',
-    `- {key: a, ${zero}}`,
-    `- {key: b, ${zero}}`,
-  );
-  t.deepEqual(told, []);
-});
-
 test('a comment before the first key is for the whole file, with several names', (t) => {
   const lines = [
     '# yaml-language-server: $schema=rules.schema.json',
@@ -84,34 +37,6 @@ test('a comment for the whole file also allows more than a hundred warnings of a
   const rules = Array.from({ length: 120 }, (_, index) => `  - {key: k${index}, ${zero}}`);
   const { told } = tell('# ratelane: allow limit-zero', 'domain: d', 'descriptors:', ...rules);
   t.deepEqual(told, []);
-});
-
-test('advice on all rules can be allowed like a problem of the document', (t) => {
-  const { told } = tell(
-    'domain: d',
-    'descriptors:',
-    '  - {key: a, value: "*", rate_limit: {unlimited: true}}',
-    '  # ratelane: allow unreachable-rule',
-    '  - {key: a, value: "b*", rate_limit: {unlimited: true}}',
-    '  - {key: a, value: "c*", rate_limit: {unlimited: true}}',
-  );
-  t.deepEqual(told, ['6 unreachable-rule']);
-});
-
-test('a comment that allows nothing is told at its place', (t) => {
-  const { told, idle } = tell(
-    'domain: d # ratelane: allow no-limit',
-    'descriptors: # ratelane: alow limit-zero',
-    `  - {key: a, ${zero}} # ratelane: allow limit-zreo, limit-zero`,
-    '  - {key: b, rate_limit: {unlimited: true}} # ratelane: allow unknown-key, envoy-unreached-rule',
-  );
-  t.deepEqual(told, []);
-  t.deepEqual(idle, [
-    "1:11 this comment allows 'no-limit', which does not occur here",
-    '2:14 this comment is not understood',
-    "3:62 this comment allows 'limit-zreo', which is no warning or note",
-    "4:45 this comment allows 'unknown-key', which is no warning or note",
-  ]);
 });
 
 test('each line is taken once, however many comments a file has', (t) => {

@@ -33,15 +33,6 @@ function advise(...texts: string[]): string[] {
   return adviseOnRules(documents).map(({ file, line, message }) => `${file}:${line} ${message}`);
 }
 
-test('a rule of another file of the domain can make a rule unreachable', (t) => {
-  const wide = 'domain: d\ndescriptors:\n  - {key: k, value: "*", rate_limit: {unlimited: true}}\n';
-  const narrow = wide.replace('"*"', '"a*"');
-  t.deepEqual(advise(wide, narrow), [
-    "1.yaml:3 this rule can never match: every value of 'k_a*' is taken by 'k_*' before it",
-  ]);
-  t.deepEqual(advise(narrow, wide), []);
-});
-
 test('files take effect in one order for decisions, advice and explanations', (t) => {
   const rule = (value: string, count: number) =>
     `domain: d\ndescriptors:\n  - {key: k, value: "${value}", rate_limit: {unit: day, requests_per_unit: ${count}}}\n`;
@@ -61,24 +52,6 @@ test('files take effect in one order for decisions, advice and explanations', (t
     adviseOnRules(documents).map(({ rule, file }) => `${rule} ${file}`),
     ['unreachable-rule a.yaml'],
   );
-});
-
-test('advice about another domain does not mix in', (t) => {
-  const wide = 'domain: d\ndescriptors:\n  - {key: k, value: "*", rate_limit: {unlimited: true}}\n';
-  t.deepEqual(advise(wide, wide.replace('domain: d', 'domain: e').replace('"*"', '"a*"')), []);
-});
-
-test('shadow mode on every limit of all files is told once, and no longer when one limit refuses', (t) => {
-  const rule = (rest: string) =>
-    `domain: d\ndescriptors:\n  - {key: k, ${rest}rate_limit: {unit: day, requests_per_unit: 1}}\n`;
-  const watched = rule('shadow_mode: true, ');
-  const other = watched.replace('domain: d', 'domain: e');
-  const free = 'domain: f\ndescriptors:\n  - {key: k, rate_limit: {unlimited: true}}\n';
-  t.deepEqual(advise(watched, other, free), [
-    '0.yaml:3 every limit is in shadow mode, so nobody is ever refused',
-  ]);
-  t.deepEqual(advise(watched, other, rule('').replace('domain: d', 'domain: g')), []);
-  t.deepEqual(advise(free), []);
 });
 
 test('a level with very many wildcards is looked at in bounded time', (t) => {

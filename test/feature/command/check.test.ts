@@ -48,7 +48,10 @@ test('a warning is told, and the exit code stays 0', async (t) => {
   );
 });
 
-testScenarios(test, new URL('check.txt', import.meta.url), (words) => runInProcess(words));
+for (const name of ['check', 'advice']) {
+  const file = new URL(`${name}.txt`, import.meta.url);
+  testScenarios(test, file, (words) => runInProcess(words));
+}
 
 test('a terminal gets colours, unless NO_COLOR is set', async (t) => {
   const folder = createRulesFolder(t);
