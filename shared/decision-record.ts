@@ -22,7 +22,7 @@ export interface RecordHeader {
     readonly calendar_months: boolean;
     readonly shadow_mode: boolean;
     readonly quota_mode: boolean;
-    readonly stop_increment_when_over_limit: boolean;
+    readonly stop_increment_when_over_limit: boolean | 'enforced';
   };
 }
 

@@ -17,11 +17,12 @@ const stable: [string, Environment, string, string[]][] = [
   [
     'a key-value store',
     redis,
-    '8c358c90',
+    'a2286b82',
     [
       'backend: redis',
       'database: 0',
       'limits per second: in the same store',
+      'keys above 1,024 bytes: hashed',
       'cache key prefix: ""',
       'weeks begin on: Thursday',
       'months: 30 days',
@@ -76,6 +77,8 @@ const different: [string, Environment, Environment][] = [
     perSecond,
     { ...perSecond, KVSTORE_PERSECOND_URL: 'redis://fast:6379/1' },
   ],
+  ['long keys', redis, { ...redis, REDIS_LONG_KEYS: 'whole' }],
+  ['keys that nodes do not take', memcached, { ...memcached, MEMCACHE_LONG_KEYS: 'hash' }],
   ['a node', memcached, { ...memcached, MEMSTORE_HOST_PORT: 'a:1,b:3' }],
   ['the order of nodes', memcached, { ...memcached, MEMSTORE_HOST_PORT: 'b:2,a:1' }],
   ['a further node', memcached, { ...memcached, MEMSTORE_HOST_PORT: 'a:1,b:2,b:2' }],

@@ -15,9 +15,14 @@ export interface Agreement {
 
 export type AgreementSettings = Pick<
   WorkerSettings,
-  'counting' | 'limits' | 'memcached' | 'store' | 'perSecondStore'
+  'counting' | 'limits' | 'memcached' | 'store' | 'perSecondStore' | 'bothStores'
 >;
 
+const countedBeside = {
+  false: 'counted',
+  true: 'not counted',
+  enforced: 'not counted where it refuses',
+};
 const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
 /**
@@ -28,6 +33,7 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
  * - The database of KVSTORE_URL, and whether limits per second have a store of their own and in which
  *   database. Not the addresses themselves: workers may reach one store by different ones, as with a proxy
  *   beside each worker.
+ * - KVSTORE_LONG_KEYS and MEMSTORE_LONG_KEYS: a digest is another key.
  * - CACHE_KEY_PREFIX, WEEK_RATE_LIMIT_RESET_DAY and USE_CALENDAR_MONTH_RATE_LIMIT: they are in the key.
  * - STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT where it has an effect: one worker counts hits that another
  *   does not.
@@ -44,14 +50,14 @@ const weekdays = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
 export function toAgreement(settings: AgreementSettings): Agreement {
   const { counting, limits } = settings;
   const kind = storeKinds[counting.backend];
-  const spares = limits.stopIncrementWhenOverLimit && kind.countsBeforeAnswer;
+  const stops = kind.countsBeforeAnswer ? limits.stopIncrementWhenOverLimit : 'false';
   const parts = [
     `backend: ${counting.backend}`,
     ...kind.agreementParts(settings),
     `cache key prefix: ${JSON.stringify(counting.keyPrefix)}`,
     `weeks begin on: ${weekdays[limits.weekResetDay]}`,
     `months: ${limits.calendarMonth ? 'of the calendar' : '30 days'}`,
-    `descriptors beside one that is over its limit: ${spares ? 'not counted' : 'counted'}`,
+    `descriptors beside one that is over its limit: ${countedBeside[stops]}`,
   ];
   const hash = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 8);
   return { hash, number: Number.parseInt(hash, 16), parts };

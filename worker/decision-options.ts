@@ -11,13 +11,15 @@ export function toDecisionOptions(settings: WorkerSettings): DecisionOptions {
     weekResetDay: limits.weekResetDay,
     calendarMonths: limits.calendarMonth,
     cacheKeyPrefix: counting.keyPrefix,
+    keepsLongKeys: storeKinds[counting.backend].keepsLongKeys(settings),
     storeTimeoutMs: store.timeoutMs,
     nearLimitRatio: limits.nearLimitRatio,
     shadowMode: limits.shadowMode,
     quotaMode: limits.quotaMode,
     // The start logs where it has no effect.
-    stopIncrementWhenOver:
-      limits.stopIncrementWhenOverLimit && storeKinds[counting.backend].countsBeforeAnswer,
+    stopIncrementWhenOver: storeKinds[counting.backend].countsBeforeAnswer
+      ? limits.stopIncrementWhenOverLimit
+      : 'false',
     sanitizeMetricDots: stats.sanitizeDots,
     dynamicMetadata: limits.responseDynamicMetadata,
     headers: toHeaderOptions(settings.headers),

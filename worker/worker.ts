@@ -7,6 +7,7 @@ import { parseHostPort } from '../shared/host-port.ts';
 import type { LineOutput } from '../shared/line-output.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
+import { findStoppingRules } from '../shared/rules/lookup/stopping-rules.ts';
 import { createParsingThread, type ParsingThread } from '../shared/rules/thread/parsing-thread.ts';
 import type { DumpRow } from '../shared/settings/dump.ts';
 import type { Environment } from '../shared/settings/setting.ts';
@@ -15,6 +16,7 @@ import type { Tracer } from '../shared/tracing.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { toAgreement } from './agreement.ts';
 import { describeExpiries, measureExpiry } from './client-tls.ts';
+import { storeKinds } from './counters/store-kinds.ts';
 import type { UnmatchedSample } from './decision/unmatched-sampler.ts';
 import { toDecisionOptions } from './decision-options.ts';
 import { createLimitedValuesFor, createLinkFor } from './fleet/fleet.ts';
@@ -29,7 +31,7 @@ import { createLoadRules } from './rules-source/load-rules.ts';
 import { createRuleEnds } from './rules-source/rule-ends.ts';
 import { toRuleSetOptions } from './rules-source/rule-set-options.ts';
 import { createRulesInForce } from './rules-source/rules-in-force.ts';
-import type { GoodLoad, RulesSource } from './rules-source/source.ts';
+import type { GoodLoad, LoadResult, RulesSource } from './rules-source/source.ts';
 import { createServing, type ServingAddresses } from './serving.ts';
 import { givenName } from './setting-names.ts';
 import type { WorkerSettings } from './settings.ts';
@@ -71,6 +73,7 @@ export const stopGraceMs = 10_000;
 const statisticsGraceMs = 1_000;
 const tracerGraceMs = 5_000;
 const recordingGraceMs = 1_000;
+const maxSettingWarnings = 20;
 
 export async function createWorker(deps: WorkerDeps): Promise<Worker> {
   const { settings, log, clock, tracer } = deps;
@@ -225,7 +228,7 @@ export async function createWorker(deps: WorkerDeps): Promise<Worker> {
       await statistics.start();
       awaited = 'the counter store, and a first good load of the rules';
       await source.start((result) => {
-        rulesInForce.apply(result);
+        rulesInForce.apply(withSettingWarnings(result, settings));
         if (!result.ok) return;
         useRules(result);
         ruleEnds.follow(result);
@@ -319,4 +322,13 @@ function toStatisticsOptions({ settings, standardOutput }: WorkerDeps): Statisti
     extraTags,
     runtimeNamesMax: runtimeMetricNames,
   };
+}
+
+/** Beside what is wrong with the rules alone: bounded, since every rule may be in shadow mode. */
+function withSettingWarnings(result: LoadResult, { limits, counting }: WorkerSettings): LoadResult {
+  const stops =
+    limits.stopIncrementWhenOverLimit === 'true' && storeKinds[counting.backend].countsBeforeAnswer;
+  if (!result.ok || !stops) return result;
+  const found = findStoppingRules(result.documents).slice(0, maxSettingWarnings);
+  return { ...result, warnings: [...result.warnings, ...found] };
 }

@@ -1,9 +1,12 @@
 // `check`: reads rules and reports everything that is wrong with them.
+
+import { findStoppingRules } from '../../shared/rules/lookup/stopping-rules.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
+import { findUnsafeKeys } from '../advice/unsafe-keys.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
-import { countsAllAlgorithms } from '../rehearsal/counting-backend.ts';
+import { countsAllAlgorithms, takesShortKeysOnly } from '../rehearsal/counting-backend.ts';
 import {
   addCheckOptions,
   type CheckOptions,
@@ -53,7 +56,7 @@ async function checkRules(
 ): Promise<void> {
   const { io, finish, fail } = frame;
   const { mergeDomains = false, maxResponseBytes, envoy = [], strict = false } = options;
-  const { backend, replay } = options;
+  const { backend, replay, stopIncrement } = options;
   const read = await readRuleInput(paths, options, io);
   if (!read.ok) return fail(read.message);
   const envoyRead = await readPathInput(envoy);
@@ -67,7 +70,13 @@ async function checkRules(
     envoy.length > 0 && loaded.ruleSet !== undefined
       ? findEnvoyProblems(loaded.documents, files, { isStrict: strict })
       : [];
-  const added = [...served, ...findPolicyProblems(loaded), ...problems, ...asked];
+  const byStore = [
+    ...(stopIncrement === 'true' ? findStoppingRules(loaded.documents) : []),
+    ...(backend !== undefined && takesShortKeysOnly(backend)
+      ? findUnsafeKeys(loaded.documents)
+      : []),
+  ];
+  const added = [...byStore, ...served, ...findPolicyProblems(loaded), ...problems, ...asked];
   const rules = withFindings(loaded, added, [...read.input.files, ...files], options);
   if (replay !== undefined && rules.ruleSet !== undefined) {
     return checkReplay(replay, rules, options, frame);

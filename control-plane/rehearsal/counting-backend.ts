@@ -9,3 +9,9 @@ export function countsAllAlgorithms(backend: string): boolean {
   const kind = storeKindNames[backend];
   return kind === undefined || storeKinds[kind].limiters;
 }
+
+/** Whether a value of a request can make a counter key that the store does not take. */
+export function takesShortKeysOnly(backend: string): boolean {
+  const kind = storeKindNames[backend];
+  return kind !== undefined && storeKinds[kind].takesShortKeysOnly;
+}

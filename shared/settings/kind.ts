@@ -54,7 +54,7 @@ export function text(
   });
 }
 
-const booleans: ReadonlyMap<string, boolean> = new Map([
+export const booleans: ReadonlyMap<string, boolean> = new Map([
   ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((word) => [word, true] as const),
   ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((word) => [word, false] as const),
 ]);
@@ -203,14 +203,21 @@ export function choice<
   const W extends Readonly<Record<string, unknown>>,
   const D extends W[keyof W] | undefined,
 >(
-  options: RowOptions & { readonly words: W; readonly default: D; readonly anyCase?: true },
+  options: RowOptions & {
+    readonly words: W;
+    /** Accepted as well, and not named in documents. */
+    readonly otherWords?: ReadonlyMap<string, W[keyof W]>;
+    readonly default: D;
+    readonly anyCase?: true;
+  },
 ): Setting<W[keyof W] | D> {
   type Value = W[keyof W] | D;
   const fold = (word: string) => (options.anyCase === true ? word.toLowerCase() : word);
   const shown = Object.keys(options.words).filter((word) => word !== '');
-  const values = new Map(
-    Object.entries(options.words).map(([word, value]) => [fold(word), value as Value]),
-  );
+  const values = new Map<string, Value>([
+    ...(options.otherWords ?? []),
+    ...Object.entries(options.words).map(([word, value]) => [fold(word), value as Value] as const),
+  ]);
   return toSetting<Value>(options, {
     kind: 'choice',
     words: shown,

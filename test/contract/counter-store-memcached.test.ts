@@ -22,6 +22,7 @@ for (const count of [1, 3]) {
       'with a limit passed, only the hits that pass it count': stopSetting,
       'a refund is made although another limit is passed': stopSetting,
       'the same with limits that stop the others': stopSetting,
+      'hits that refuse nothing stop no others, and quotas stop them together': stopSetting,
     },
     async open() {
       const servers = await starting;

@@ -154,6 +154,26 @@ export function testCounterStore(test: TestFn, suite: CounterStoreSuite): void {
     ]);
   });
 
+  check(
+    'hits that refuse nothing stop no others, and quotas stop them together',
+    async (t, { store }) => {
+      const keys = [freshKey(), freshKey(), freshKey(), freshKey()];
+      const hitsOf = (...roles: readonly HitOptions['stopsOthers'][]) =>
+        roles.map((stopsOthers = 'alone', index) => ({
+          key: keys[index] ?? '',
+          limit: index,
+          descriptorIndex: index,
+          stopsOthers,
+        }));
+      const count = (...roles: readonly HitOptions['stopsOthers'][]) =>
+        countAfter(store, hitsOf(...roles), 'add-unless-over');
+      t.deepEqual(await count('never', 'alone', 'never', 'never'), [1, 1, 1, 1]);
+      t.deepEqual(await count('together', 'never', 'together', 'never'), [2, 2, 2, 2]);
+      t.deepEqual(await count('together', 'never', 'together', 'never'), [3, 3, 3, 2]);
+      t.deepEqual(await count('never', 'alone', 'never', 'never'), [4, 4, 4, 2]);
+    },
+  );
+
   check('a refund is made although another limit is passed', async (t, { store }) => {
     const [a, b, c] = [freshKey(), freshKey(), freshKey()];
     await countAfter(store, [{ key: c, hits: 5 }]);

@@ -21,6 +21,7 @@ export interface HitOptions {
   readonly unit?: Unit;
   readonly windowSeconds?: number;
   readonly descriptorIndex?: number;
+  readonly stopsOthers?: Hit['stopsOthers'];
   readonly limiter?: LimiterWindow;
   readonly lease?: Lease;
 }
@@ -48,6 +49,7 @@ export function createHit(options: HitOptions): Hit {
     windowSeconds: options.windowSeconds ?? 3600,
     unit: options.unit ?? 'hour',
     descriptorIndex: options.descriptorIndex ?? 0,
+    stopsOthers: options.stopsOthers ?? 'alone',
     after: -1,
     limiter: options.limiter && toLimiterHit(options.limiter),
     lease: options.lease,

@@ -3,10 +3,10 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { parseHostPort } from '../../shared/host-port.ts';
 import { createOutages } from '../../worker/counters/failure/outages.ts';
 import { createMemcachedMetrics } from '../../worker/counters/memcached/memcached-metrics.ts';
-import type { MemcachedNodesOptions } from '../../worker/counters/memcached/memcached-nodes.ts';
 import {
   createMemcachedStore,
   type MemcachedStore,
+  type MemcachedStoreOptions,
 } from '../../worker/counters/memcached/memcached-store.ts';
 import type { ResolveSrv } from '../../worker/counters/memcached/srv-record.ts';
 import type { Owner } from './owner.ts';
@@ -29,7 +29,7 @@ export interface RecordedMemcachedStore extends MemcachedStore {
   readonly metrics: StubMetrics;
 }
 
-export interface RecordedMemcachedStoreOptions extends Partial<MemcachedNodesOptions> {
+export interface RecordedMemcachedStoreOptions extends Partial<MemcachedStoreOptions> {
   /** `host:port` of each node. */
   readonly urls?: readonly string[];
   readonly resolveSrv?: ResolveSrv;
@@ -57,6 +57,7 @@ export function createRecordedMemcachedStore({
       tls: undefined,
       jitterMaxSeconds: 300,
       failureMode: 'error',
+      longKeys: 'fail',
       ...options,
     },
     {

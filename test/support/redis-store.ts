@@ -86,6 +86,7 @@ export function createRecordedRedisStore(
         closeOnReadonlyError: false,
         timeoutMs: 10_000,
         pipelineWindowMs: 0,
+        readonlySetting: 'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR',
         jitterMaxSeconds: 300,
         failureMode: 'error',
         ...pool,

@@ -1,7 +1,7 @@
 // Counts one request whose hits belong to several stores, or to several nodes of one. The caller assigns
 // the hits.
 import type { AppError } from '../../shared/errors.ts';
-import type { CountMode, CountRequest, Hit } from './store.ts';
+import { type CountMode, type CountRequest, findSuppressed, type Hit } from './store.ts';
 
 /** The part of a request that one store or node counts. */
 export interface Part {
@@ -67,13 +67,14 @@ function countUnlessOver(request: CountRequest, parts: readonly Part[], rule: Pa
   else countEach(request, lookParts, 'look', rule, decide);
 
   function countDecided(): void {
-    const isOver = ({ after, hits, limit }: Hit) => after + hits > limit;
-    const anyOver = [...looks.values()].some(isOver);
+    const suppressed = findSuppressed(request.hits, (hit) => {
+      const { after } = looks.get(hit) as Hit;
+      return after + hit.hits > hit.limit;
+    });
     const twins = new Map<Hit, Hit>();
-    for (const hit of request.hits) {
-      const look = looks.get(hit);
-      const standsStill = anyOver && look !== undefined && !isOver(look);
-      twins.set(hit, standsStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
+    for (const [index, hit] of request.hits.entries()) {
+      const isStill = suppressed?.[index] === true;
+      twins.set(hit, isStill ? { ...hit, hits: 0, exactHits: undefined } : { ...hit });
     }
     const twinParts = parts.map(({ hits, count }) => ({
       count,

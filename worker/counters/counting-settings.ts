@@ -67,4 +67,7 @@ export interface CountingSettings
 }
 
 /** Which servers, and what in them. */
-export type AddressSettings = Pick<CountingSettings, 'store' | 'perSecondStore' | 'memcached'>;
+export type AddressSettings = Pick<
+  CountingSettings,
+  'store' | 'perSecondStore' | 'bothStores' | 'memcached'
+>;

@@ -6,10 +6,12 @@ export const memoryKind: StoreKind = {
   limiters: true,
   countsBeforeAnswer: true,
   isShared: false,
+  takesShortKeysOnly: false,
   needsServer: false,
   check: () => [],
   warn: () => [],
   tlsFiles: () => [],
+  keepsLongKeys: () => true,
   agreementParts: () => [],
   describeCall: () => undefined,
   async create(_, { clock, log }) {

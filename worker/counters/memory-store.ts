@@ -8,6 +8,7 @@ import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-lim
 import {
   type CounterStore,
   type CountRequest,
+  findSuppressed,
   type Hit,
   type LimiterHit,
   needsReading,
@@ -120,15 +121,13 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
 
   function apply(request: CountRequest): AppError | undefined {
     const { hits, mode } = request;
-    let overs: boolean[] | undefined;
-    if (needsReading(request)) {
-      overs = hits.map((hit) => !hit.refund && hit.hits > readRoom(hit));
-      if (!overs.includes(true)) overs = undefined;
-    }
+    const suppressed = needsReading(request)
+      ? findSuppressed(hits, (hit) => hit.hits > readRoom(hit))
+      : undefined;
     let failure: AppError | undefined;
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
-      const isStill = mode === 'look' || overs?.[index] === false;
+      const isStill = mode === 'look' || suppressed?.[index] === true;
       const error = countHit(hit, isStill);
       failure ??= error;
     }

@@ -28,6 +28,10 @@ export interface StoreKind {
   warn(reading: CountingReading): string[];
   /** The rows of files that its TLS needs; those that are not given may be among them. */
   tlsFiles(reading: CountingReading): Setting<string>[];
+  /** Its servers take no long counter keys, nor blanks in them. */
+  readonly takesShortKeysOnly: boolean;
+  /** Its servers get counter keys as they are, however long; else the SHA-256 of those above 1,024 bytes. */
+  keepsLongKeys(settings: AddressSettings): boolean;
   /** One line for each of its settings that workers which count together must have in common (agreement.ts). */
   agreementParts(settings: AddressSettings): string[];
   /** How traces show a decision's wait for it; undefined for none. */

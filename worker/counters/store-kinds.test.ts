@@ -18,6 +18,7 @@ const hitOf = (unit: Unit): Hit => ({
   windowSeconds: 60,
   unit,
   descriptorIndex: 0,
+  stopsOthers: 'alone',
   after: 0,
   limiter: undefined,
   lease: undefined,

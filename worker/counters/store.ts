@@ -27,8 +27,11 @@ export interface Hit {
   /** Undefined where the store is asked for every hit (leases.ts). */
   readonly lease: Lease | undefined;
   readonly unit: Unit;
-  /** Index of its descriptor in the request, for texts. */
+  /** Index of its descriptor in the request. */
   readonly descriptorIndex: number;
+  /** Whether these hits, over their limit, keep the others of an `add-unless-over` request from being counted: `together`
+   * when every descriptor with that word is over. */
+  stopsOthers: 'alone' | 'together' | 'never';
   /** The counter after this hit, in its turn; -1 until the store sets it, for all hits before
    * `settle(undefined)`. After `settle(error)` the hits that have it were counted. For a limiter: how much
    * of `limit` is used, including these hits where they are over it and therefore not counted. */
@@ -83,7 +86,7 @@ export interface LimiterWindow extends Limiter {
  * - `add`: every hit is added.
  * - `look`: nothing is added (hits count as 0); refunds still apply. For a request with another descriptor
  *   that is known to be over its limit (behaviour: over-limit-stops-counting).
- * - `add-unless-over`: if current + hits > limit for any hit but refunds, only the hits that are over are
+ * - `add-unless-over`: if current + hits > limit for a hit that stops others, only the hits that are over are
  *   added (behaviour: over-limit-stops-counting); refunds always apply.
  */
 export type CountMode = 'add' | 'look' | 'add-unless-over';
@@ -122,6 +125,30 @@ export interface CounterStore {
   state(): CounterStoreState;
   /** Lets requests in flight finish for at most `graceMs`, then closes. Idempotent. */
   close(graceMs: number): Promise<void>;
+}
+
+/** For each hit of an `add-unless-over` request, whether it is not counted; undefined where all are. `isOver` is not asked
+ * about refunds. */
+export function findSuppressed(
+  hits: readonly Hit[],
+  isOver: (hit: Hit) => boolean,
+): boolean[] | undefined {
+  const overs = hits.map((hit) => !hit.refund && isOver(hit));
+  const isStopped = hits.some(({ stopsOthers }, index) => overs[index] && stopsOthers === 'alone');
+  if (!isStopped && !areAllOver(hits, overs)) return undefined;
+  return hits.map(({ refund }, index) => !refund && overs[index] === false);
+}
+
+/** Of the descriptors that stop the others together: a descriptor is over when one of its limits is. */
+function areAllOver(hits: readonly Hit[], overs: readonly boolean[]): boolean {
+  const together = hits.filter(({ stopsOthers }) => stopsOthers === 'together');
+  const over = hits.filter((_, index) => overs[index]);
+  return (
+    together.length > 0 &&
+    together.every(({ descriptorIndex }) =>
+      over.some((hit) => hit.descriptorIndex === descriptorIndex),
+    )
+  );
 }
 
 /**

@@ -58,6 +58,7 @@ export interface CounterAccessDeps {
   readonly clock: Clock;
   readonly options: WindowOptions & {
     readonly cacheKeyPrefix: string;
+    readonly keepsLongKeys: boolean;
     /** Shadow mode of the whole worker. */
     readonly shadowMode: boolean;
   };
@@ -85,6 +86,7 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
     trail: undefined,
     windowAt: createWindows(options),
     cacheKeyPrefix: options.cacheKeyPrefix,
+    keepsLongKeys: options.keepsLongKeys,
     calendarMonths: options.calendarMonths,
   });
   const nowSeconds = () => Math.floor(clock.wallMs() / 1000);

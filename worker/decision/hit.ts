@@ -1,6 +1,7 @@
 // The hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
 // counter-keys, over-limit-cache, limit-lists).
 
+import { hash } from 'node:crypto';
 import {
   toCounterKey,
   toKeyEnding,
@@ -37,6 +38,8 @@ export interface PrepareHitsDeps {
   readonly trail: DecisionTrail | undefined;
   readonly windowAt: WindowAt;
   readonly cacheKeyPrefix: string;
+  /** Stores get keys as they are, however long. */
+  readonly keepsLongKeys: boolean;
   readonly calendarMonths: boolean;
 }
 
@@ -89,8 +92,12 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     const unit = match.limit.unit ?? 'second';
     const { limiter, unitMultiplier } = match.limit;
     const window = windowAt(unit, unitMultiplier, nowSeconds);
-    const key = counterKeys.of(request.domain, descriptor, match, window);
-    const mapKey = toMapKey(key);
+    const wholeKey = counterKeys.of(request.domain, descriptor, match, window);
+    const mapKey = toMapKey(wholeKey);
+    const key =
+      deps.keepsLongKeys || wholeKey.length <= surelyShort
+        ? wholeKey
+        : toStoredKey(deps.cacheKeyPrefix, wholeKey, mapKey);
     const refund = descriptor.isNegativeHits;
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const { requestsPerUnit } = match.limit;
@@ -121,6 +128,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
       windowSeconds: window.seconds,
       unit,
       descriptorIndex: index,
+      stopsOthers: 'alone',
       after: -1,
       limiter: limiterHit,
       lease: match.limit.lease,
@@ -163,6 +171,17 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   };
 
   return { prepare, prepareList };
+}
+
+/** Of a counter key in a store. Callers choose how long their values are. */
+const maxKeyBytes = 1_024;
+/** A UTF-16 unit has at most 3 bytes. */
+const surelyShort = Math.floor(maxKeyBytes / 3);
+
+/** Never another counter's key: those have a `_` after the prefix. */
+function toStoredKey(prefix: string, key: string, mapKey: string): string {
+  if (mapKey !== key) return prefix + mapKey;
+  return Buffer.byteLength(key) > maxKeyBytes ? prefix + hash('sha256', key) : key;
 }
 
 /** Whether the local cache can answer for these hits: it knows when a single hit is admitted, which says nothing of more

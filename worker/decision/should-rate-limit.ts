@@ -27,6 +27,7 @@ import { toRequestText } from './message-text.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
 import { createStatuses } from './status.ts';
+import { stopWhereRefused } from './stop-where-refused.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
 export type DecisionOutcome =
@@ -40,12 +41,14 @@ export interface DecisionOptions extends WindowOptions {
   /** KVSTORE_TIMEOUT: no decision takes longer (behaviour: one-deadline). */
   readonly storeTimeoutMs: number;
   readonly cacheKeyPrefix: string;
+  /** KVSTORE_LONG_KEYS. */
+  readonly keepsLongKeys: boolean;
   /** Not negative. */
   readonly nearLimitRatio: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT (behaviour: over-limit-stops-counting). */
-  readonly stopIncrementWhenOver: boolean;
+  readonly stopIncrementWhenOver: 'false' | 'true' | 'enforced';
   readonly sanitizeMetricDots: boolean;
   readonly dynamicMetadata: boolean;
   readonly headers: HeaderOptions;
@@ -274,6 +277,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     trail,
     windowAt,
     cacheKeyPrefix: options.cacheKeyPrefix,
+    keepsLongKeys: options.keepsLongKeys,
     calendarMonths: options.calendarMonths,
   });
   const { headers: headerOptions, clientFields } = options;
@@ -374,9 +378,15 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return response;
   };
 
-  const countMode = (someKnownOver: boolean): CountMode => {
-    if (!options.stopIncrementWhenOver) return 'add';
-    return someKnownOver ? 'look' : 'add-unless-over';
+  const countMode = (decision: Decision, someKnownOver: boolean): CountMode => {
+    switch (options.stopIncrementWhenOver) {
+      case 'false':
+        return 'add';
+      case 'true':
+        return someKnownOver ? 'look' : 'add-unless-over';
+      case 'enforced':
+        return options.shadowMode ? 'add' : stopWhereRefused(decision, isQuota);
+    }
   };
 
   const decide = (decision: Decision): void => {
@@ -409,7 +419,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       leave(decision, { ok: true, response: toResponse(decision, nowSeconds) });
     } else {
       decision.hits = known === 0 ? limited : limited.filter((hit) => hit.fallback === undefined);
-      decision.mode = countMode(known > 0);
+      decision.mode = countMode(decision, known > 0);
       count(decision);
     }
   };

@@ -66,7 +66,10 @@ function toHeader({ settings, decisionOptions, instance, clock }: RecordFileForD
       calendar_months: decisionOptions.calendarMonths,
       shadow_mode: decisionOptions.shadowMode,
       quota_mode: decisionOptions.quotaMode,
-      stop_increment_when_over_limit: decisionOptions.stopIncrementWhenOver,
+      stop_increment_when_over_limit:
+        decisionOptions.stopIncrementWhenOver === 'enforced'
+          ? 'enforced'
+          : decisionOptions.stopIncrementWhenOver === 'true',
     },
   };
 }

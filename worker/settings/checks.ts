@@ -68,8 +68,16 @@ export function warnSettings(reading: WorkerReading): string[] {
 function warnStopAtLimit(reading: WorkerReading): string[] {
   const { limits, counting } = reading.values;
   const { countsBeforeAnswer } = storeKinds[counting.backend];
-  if (!limits.stopIncrementWhenOverLimit || countsBeforeAnswer) return [];
+  if (limits.stopIncrementWhenOverLimit === 'false') return [];
   const shown = showSetting(reading, workerTable.limits.settings.stopIncrementWhenOverLimit);
+  if (countsBeforeAnswer) {
+    const { shadowMode, quotaMode } = workerTable.limits.settings;
+    const mode = limits.shadowMode ? shadowMode : limits.quotaMode ? quotaMode : undefined;
+    if (mode === undefined || limits.stopIncrementWhenOverLimit === 'enforced') return [];
+    return [
+      `${shown} with ${showSetting(reading, mode)}: what is over its limit and refuses nothing keeps the other descriptors of its requests from being counted; write enforced`,
+    ];
+  }
   const backend = showSetting(reading, workerTable.counting.settings.backend);
   return [`${shown} has no effect with ${backend}`];
 }

@@ -1,6 +1,15 @@
 // Every setting of the worker (behaviour: two-names), grouped as the program sees them. Rules
 // between settings are in checks.ts.
-import { bool, choice, duration, float, int, port, text } from '../../shared/settings/kind.ts';
+import {
+  bool,
+  booleans,
+  choice,
+  duration,
+  float,
+  int,
+  port,
+  text,
+} from '../../shared/settings/kind.ts';
 import type { TableReading } from '../../shared/settings/parse-settings.ts';
 import { section } from '../../shared/settings/setting.ts';
 import { countingTable } from '../counters/counting-settings.ts';
@@ -227,10 +236,14 @@ export const workerTable = {
       default: 4,
       doc: 'Day on which weeks begin, in any case; changing it starts windows anew',
     }),
-    stopIncrementWhenOverLimit: bool({
+    stopIncrementWhenOverLimit: choice({
       names: ['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'],
-      default: false,
-      doc: 'Do not count the other descriptors of a request when one is over its limit',
+      words: { false: 'false', true: 'true', enforced: 'enforced' },
+      otherWords: new Map(
+        [...booleans].map(([word, value]) => [word, value ? 'true' : 'false'] as const),
+      ),
+      default: 'false',
+      doc: 'Do not count the other descriptors of a request when one is over its limit: `true` also where that one is in shadow mode or is one of several quotas, so that limits beside it no longer refuse; `enforced` only where the request is refused',
     }),
     localCacheSizeBytes: int({
       names: ['LOCAL_CACHE_SIZE_IN_BYTES', 'LocalCacheSizeInBytes'],

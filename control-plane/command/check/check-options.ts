@@ -21,6 +21,7 @@ export interface CheckOptions extends RuleInputOptions {
   readonly merge_domain_configs?: boolean;
   readonly maxResponseBytes: number;
   readonly backend?: string;
+  readonly stopIncrement?: string;
   readonly envoy?: readonly string[];
   readonly strict?: boolean;
   readonly allow?: ReadonlySet<string>;
@@ -50,6 +51,14 @@ export function addCheckOptions(command: Command): void {
         '--backend <backend>',
         'BACKEND_TYPE of the workers: a memory cache refuses what it cannot count',
       ).choices(countingBackends),
+    )
+    .addOption(
+      new Option(
+        '--stop-increment <value>',
+        'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT of the workers: with true, rules that keep others from being counted are named',
+      )
+        .choices(['false', 'true', 'enforced'])
+        .env('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'),
     )
     .addOption(
       new Option(

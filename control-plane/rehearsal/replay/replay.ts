@@ -157,9 +157,10 @@ function toSettings(recordedBy: RecordHeader['settings'] | undefined): WorkerSet
       USE_CALENDAR_MONTH_RATE_LIMIT: String(recordedBy.calendar_months === true),
       SHADOW_MODE: String(recordedBy.shadow_mode === true),
       QUOTA_MODE: String(recordedBy.quota_mode === true),
-      STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: String(
-        recordedBy.stop_increment_when_over_limit === true,
-      ),
+      STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT:
+        recordedBy.stop_increment_when_over_limit === 'enforced'
+          ? 'enforced'
+          : String(recordedBy.stop_increment_when_over_limit === true),
     }),
   });
   if (!read.ok) throw new Error(read.problems.join('; '));

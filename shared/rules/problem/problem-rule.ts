@@ -61,6 +61,11 @@ const problemRules = {
   'shared-counter': ['warning', 'Rules of two domains can count under one key'],
   'unbounded-metric': ['note', 'A statistic is made of each value that requests bring'],
   'shadow-mode-only': ['warning', 'No limit refuses anybody'],
+  'stops-others': ['warning', 'A rule that refuses nothing keeps other limits from being counted'],
+  'memory-cache-keys': [
+    'note',
+    'Values of requests make counter keys that a memory cache does not take',
+  ],
   'worker-only-field': ['note', 'Other workers miss a field'],
   'node-groups': ['warning', 'Groups of workers overlap, or have no domains'],
   policy: ['warning', 'A limit is not as a policy wants it'],

@@ -78,3 +78,30 @@ test('a file that is not UTF-8 has the place of its first bad byte', async (t) =
   t.is(code, 1);
   t.true(out.startsWith(`${file}:2:3: error: the file is not UTF-8 text\n`));
 });
+
+test('with what the workers count in, check names what their settings make of the rules', async (t) => {
+  const folder = createRulesFolder(t);
+  const limit = 'rate_limit: {unit: day, requests_per_unit: 1}';
+  folder.write(
+    'a.yaml',
+    `domain: d
+descriptors:
+  - key: user
+    shadow_mode: true
+    ${limit}
+  - {key: path, value: /a, ${limit}}
+`,
+  );
+  const check = async (...more: string[]) =>
+    (await runInProcess(['check', folder.path, ...more])).out;
+  const names = (text: string) =>
+    ['stops-others', 'memory-cache-keys'].filter((name) => text.includes(name));
+  t.deepEqual(names(await check()), []);
+  t.deepEqual(names(await check('--stop-increment', 'enforced', '--backend', 'redis')), []);
+  const stops = await check('--stop-increment', 'true');
+  t.deepEqual(names(stops), ['stops-others']);
+  t.regex(stops, /a\.yaml:3:5: warning: the rule for key 'user' has shadow_mode/);
+  const keys = await check('--backend', 'memcache');
+  t.deepEqual(names(keys), ['memory-cache-keys']);
+  t.regex(keys, /MEMCACHE_LONG_KEYS=hash/);
+});

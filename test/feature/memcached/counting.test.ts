@@ -259,3 +259,16 @@ test('a counter that limits of several units share lives for the longest of thei
   const seconds = (await memcached.secondsToLive('units')) ?? 0;
   t.true(Math.abs(seconds - 86_400) <= 20, `${seconds} s`);
 });
+
+test('MEMSTORE_LONG_KEYS=hash: keys that a node does not take are counted apart, beside others', async (t) => {
+  const { store } = await setUp(t, { longKeys: 'hash' });
+  const keys = ['hashed with a blank', `hashed_${'x'.repeat(300)}`, `hashed_${'x'.repeat(3_000)}`];
+  for (const round of [1, 2]) {
+    const { error, after } = await count(store, ...keys.map((key) => ({ key })), {
+      key: 'hashed_short',
+    });
+    t.is(error, undefined);
+    t.deepEqual(after, [round, round, round, round]);
+    await store.settled();
+  }
+});

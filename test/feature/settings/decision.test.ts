@@ -87,3 +87,24 @@ test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers named by LIMIT_REQ
   ]);
   t.is(responseHeadersToAdd, undefined);
 });
+
+test('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with true the start names rules that refuse nothing, with enforced these switch no limit off', async (t) => {
+  const trial = `
+domain: d
+descriptors:
+  - {key: trial, shadow_mode: true, rate_limit: {unit: month, requests_per_unit: 1}}
+  - {key: real, rate_limit: {unit: month, requests_per_unit: 2}}
+`;
+  const run = async (value: string) => {
+    const env = { ...memory, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: value };
+    const worker = await startWorker(t, { env, rules: trial, clock: stoppedClock });
+    const statuses: number[] = [];
+    for (let time = 0; time < 4; time++) {
+      statuses.push((await worker.decide('trial', 'real')).status);
+    }
+    const named = worker.log.lines.filter((line) => line.includes("'trial' has shadow_mode"));
+    return [statuses, named.length];
+  };
+  t.deepEqual(await run('T'), [[200, 200, 200, 200], 1]);
+  t.deepEqual(await run('enforced'), [[200, 200, 429, 429], 0]);
+});

@@ -318,3 +318,24 @@ testBoth(
     t.is((await worker.decide(store.key)).status, 200);
   },
 );
+
+test('KVSTORE_LONG_KEYS: a key above 1,024 bytes is counted under a digest, or whole', async (t) => {
+  const limited =
+    'domain: d\ndescriptors:\n  - {key: main, rate_limit: {unit: year, requests_per_unit: 1}}\n';
+  const value = 'v'.repeat(5_000);
+  for (const [longKeys, length] of [
+    ['hash', 64],
+    ['whole', 'd_main__'.length + value.length + 10],
+  ] as const) {
+    const server = await startRedisServer(t);
+    const env = { KVSTORE_URL: server.url, REDIS_LONG_KEYS: longKeys };
+    const worker = await startWorker(t, { rules: limited, env, clock: fixedClock });
+    const statuses: number[] = [];
+    for (let time = 0; time < 2; time++) {
+      statuses.push((await worker.decide(`main=${value}`)).status);
+    }
+    t.deepEqual(statuses, [200, 429]);
+    const [key] = (await server.command('KEYS', '*')) as string[];
+    t.is(key?.length, length);
+  }
+});

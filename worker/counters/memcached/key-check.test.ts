@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createHit, createRequest } from '../../../test/support/counting.ts';
-import { findBadKey } from './key-check.ts';
+import { findBadKey, toSentKey } from './key-check.ts';
 
 function check(...keys: string[]): string | undefined {
   const hits = keys.map((key, index) => createHit({ key, descriptorIndex: index * 2 }));
@@ -28,3 +28,17 @@ for (const character of [' ', '\t', '\r', '\n', '\0', '\u001f', '\u007f']) {
     );
   });
 }
+
+test('a digest stands for keys that are refused, and for no others', (t) => {
+  const sent = (key: string) => toSentKey(createHit({ key }));
+  const bad = [
+    'd_k_a b_60',
+    `d_k_${'x'.repeat(250)}_60`,
+    `d_k_${'x'.repeat(5_000)}_60`,
+    'd_k_\n_60',
+  ];
+  const digests = bad.map(sent);
+  for (const digest of digests) t.regex(digest, /^[0-9a-f]{64}$/);
+  t.is(new Set(digests).size, bad.length);
+  t.is(sent('d_k_v_60'), 'd_k_v_60');
+});

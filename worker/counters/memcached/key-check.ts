@@ -1,6 +1,8 @@
-// Checks whether memcached takes a counter key (behaviour: memory-cache-keys).
+// Checks whether memcached takes a counter key, and what stands for one that it does not (behaviour:
+// memory-cache-keys).
+import { hash } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
-import type { CountRequest } from '../store.ts';
+import type { CountRequest, Hit } from '../store.ts';
 
 const maxKeyBytes = 250;
 
@@ -17,6 +19,12 @@ export function findBadKey(request: CountRequest): AppError | undefined {
     }
   }
   return undefined;
+}
+
+/** The key, or the SHA-256 of one that memcached does not take. No other key equals it: they have a `_`. */
+export function toSentKey({ key, mapKey }: Pick<Hit, 'key' | 'mapKey'>): string {
+  if (findFault(key) === undefined) return key.toWellFormed();
+  return mapKey === key ? hash('sha256', key) : mapKey;
 }
 
 function findFault(key: string): string | undefined {

@@ -43,6 +43,12 @@ export function warnMemcached(reading: CountingReading): string[] {
       `${joinNames(addresses)} and ${joinNames(srv)} are not set: ${backend} counts nothing without a node, so that nothing is limited`,
     );
   }
+  const { longKeys } = table.memcached.settings;
+  if (reading.of(longKeys).given === undefined) {
+    warnings.push(
+      `${joinNames(longKeys)} is not set: a request fails whose value makes a counter key longer than 250 bytes or has a blank, and Envoy lets it pass by default; write hash to count it, or fail where workers of the reference count in the same nodes`,
+    );
+  }
   return [...warnings, ...warnHalfPair(reading, table.memcached.settings.tls)];
 }
 

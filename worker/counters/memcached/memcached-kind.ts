@@ -6,7 +6,7 @@ import { givenName } from '../../setting-names.ts';
 import type { CountingSettings } from '../counting-settings.ts';
 import type { StoreKind } from '../store-kind.ts';
 import { checkMemcached, listMemcachedTlsFiles, warnMemcached } from './memcached-checks.ts';
-import type { MemcachedNodesOptions } from './memcached-nodes.ts';
+import type { MemcachedStoreOptions } from './memcached-store.ts';
 
 /** Timing of look-ups of nodes. */
 const dnsTimeoutMs = 2_000;
@@ -17,11 +17,17 @@ export const memcachedKind: StoreKind = {
   limiters: false,
   countsBeforeAnswer: false,
   isShared: true,
+  takesShortKeysOnly: true,
   needsServer: true,
   check: checkMemcached,
   warn: warnMemcached,
   tlsFiles: listMemcachedTlsFiles,
-  agreementParts: ({ memcached }) => [`nodes: ${showNodes(memcached)}`],
+  // It has a setting of its own, for shorter ones.
+  keepsLongKeys: () => true,
+  agreementParts: ({ memcached }) => [
+    `nodes: ${showNodes(memcached)}`,
+    ...(memcached.longKeys === 'hash' ? ['keys that nodes do not take: hashed'] : []),
+  ],
   describeCall: (hits) => ({
     scope: 'memcached.cacheImpl',
     name: 'Memcached Fetch Execution',
@@ -43,7 +49,7 @@ export const memcachedKind: StoreKind = {
   },
 };
 
-function toMemcachedOptions(settings: CountingSettings): MemcachedNodesOptions {
+function toMemcachedOptions(settings: CountingSettings): MemcachedStoreOptions {
   const { memcached, counting } = settings;
   const { addresses, srv, srvRefreshMs, maxIdleConnections, tls } = memcached;
   return {
@@ -65,6 +71,7 @@ function toMemcachedOptions(settings: CountingSettings): MemcachedNodesOptions {
     tls: tls.enabled ? toClientTls(tls) : undefined,
     jitterMaxSeconds: counting.expirationJitterSeconds,
     failureMode: counting.failureMode,
+    longKeys: memcached.longKeys,
   };
 }
 

@@ -1,5 +1,5 @@
 // The rows of the settings of a memory cache.
-import { bool, duration, int, list, text } from '../../../shared/settings/kind.ts';
+import { bool, choice, duration, int, list, text } from '../../../shared/settings/kind.ts';
 import { bothNames } from '../../setting-names.ts';
 
 export function memcachedSettings() {
@@ -26,6 +26,13 @@ export function memcachedSettings() {
       names: bothNames('MEMSTORE_MAX_IDLE_CONNS'),
       default: 2,
       doc: 'Connections kept to each node, opened when they are needed; less than 1 is 2',
+    }),
+    longKeys: choice({
+      names: bothNames('MEMSTORE_LONG_KEYS'),
+      words: { fail: 'fail', hash: 'hash' },
+      anyCase: true,
+      default: 'fail',
+      doc: 'Counter keys that the protocol does not take, above 250 bytes or with a blank: `fail` fails the request, which Envoy lets pass by default, so that a caller with a long header is not limited; `hash` counts them under their SHA-256, wise unless workers of the reference count in the same nodes; the same for every worker',
     }),
     tls: {
       enabled: bool({

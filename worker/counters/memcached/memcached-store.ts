@@ -8,7 +8,7 @@ import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { Outages } from '../failure/outages.ts';
 import { type CounterStore, type CountRequest, type Hit, overflowed } from '../store.ts';
 import { addHits, type CounterValue, takeBackHits } from './counter-value.ts';
-import { findBadKey } from './key-check.ts';
+import { findBadKey, toSentKey } from './key-check.ts';
 import type { Counters, MemcachedLane } from './memcached-lane.ts';
 import type { MemcachedMetrics } from './memcached-metrics.ts';
 import { createMemcachedNodes, type MemcachedNodesOptions } from './memcached-nodes.ts';
@@ -27,6 +27,11 @@ export interface MemcachedStoreDeps {
   readonly resolveSrv: ResolveSrv;
   /** Gets a breaker for each node. */
   readonly outages: Outages;
+}
+
+export interface MemcachedStoreOptions extends MemcachedNodesOptions {
+  /** MEMSTORE_LONG_KEYS. */
+  readonly longKeys: 'fail' | 'hash';
 }
 
 export interface MemcachedStore extends CounterStore {
@@ -59,10 +64,11 @@ interface Turn {
  * workers at once, so that mode makes no sense here (behaviour: over-limit-stops-counting).
  */
 export function createMemcachedStore(
-  options: MemcachedNodesOptions,
+  options: MemcachedStoreOptions,
   deps: MemcachedStoreDeps,
 ): MemcachedStore {
   const { clock, log, metrics } = deps;
+  const hashesKeys = options.longKeys === 'hash';
   const nodes = createMemcachedNodes(options, { ...deps, onIdle: checkSettled });
   const noNode = createRepeatedLog({
     clock,
@@ -99,7 +105,7 @@ export function createMemcachedStore(
     if (arrived.length + opens.size >= maxOpen) {
       return new AppError('overloaded', `memory cache: ${maxOpen} requests are waiting already`);
     }
-    return findBadKey(request);
+    return hashesKeys ? undefined : findBadKey(request);
   }
 
   function flush(): void {
@@ -136,7 +142,7 @@ export function createMemcachedStore(
     opens.add(open);
     for (const hit of request.hits) {
       // A key that cannot be sent must not be read either.
-      const key = hit.key.toWellFormed();
+      const key = hashesKeys ? toSentKey(hit) : hit.key.toWellFormed();
       const lane = nodes.laneOf(key);
       const turn = { open, hit, key, lane, isDecided: false };
       open.turns.push(turn);

@@ -4,6 +4,7 @@ import { createManualClock } from '../../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { createKnownExpiries } from '../known-expiries.ts';
 import { Batch } from './batch.ts';
+import { ReplyError } from './connection.ts';
 import { createScriptSupport } from './script-support.ts';
 
 const createDeps = () => ({
@@ -12,6 +13,7 @@ const createDeps = () => ({
   scripts: createScriptSupport('store', 'REDIS_URL', createRecordedLog()),
   clock: createManualClock(),
   jitterMaxSeconds: 0,
+  readonlyRemedy: 'set NAME=true',
 });
 
 test('requests that follow each other with as many hits on a limiter are one run of its script', (t) => {
@@ -78,4 +80,13 @@ test('limits of several units on one key: it lives for the longest, also where t
   t.deepEqual(lifetimesOf(60), []);
   t.deepEqual(lifetimesOf(86_400), [86_400]);
   t.deepEqual(lifetimesOf(3_600), []);
+});
+
+test('the refusal of a read-only replica names the setting that leads to the master', (t) => {
+  const batch = new Batch(createDeps(), undefined);
+  batch.add(startCounting([createHit({ key: 'k' })]).request);
+  batch.toCommands();
+  const refusal = new ReplyError("READONLY You can't write against a read only replica.");
+  batch.take([refusal, refusal]);
+  t.is(batch.complete(0)?.message, `store: ${refusal.message}; set NAME=true`);
 });

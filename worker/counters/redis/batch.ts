@@ -13,6 +13,7 @@ import { AppError } from '../../../shared/errors.ts';
 import type { KnownExpiries } from '../known-expiries.ts';
 import {
   type CountRequest,
+  findSuppressed,
   type Hit,
   type LimiterHit,
   type LimiterWindow,
@@ -39,6 +40,8 @@ export interface BatchDeps {
   readonly clock: Clock;
   /** A counter's lifetime is its window plus a random whole number of seconds below this. */
   readonly jitterMaxSeconds: number;
+  /** What to do where the server is a read-only replica, as after a failover. */
+  readonly readonlyRemedy: string;
 }
 
 /**
@@ -170,11 +173,14 @@ export class Batch {
     this.#firstHit.push(this.#operationOf.length);
     const { hits, mode } = request;
     const counters = this.#counters;
-    const suppressed = counters === undefined ? undefined : findSuppressedHits(request, counters);
+    const suppressed =
+      counters !== undefined && needsReading(request)
+        ? findSuppressed(hits, (hit) => isOver(hit, counters))
+        : undefined;
     for (let index = 0; index < hits.length; index++) {
       const hit = hits[index] as Hit;
       if (hit.limiter !== undefined) {
-        const isStill = !hit.refund && (mode === 'look' || suppressed?.[index] === true);
+        const isStill = (mode === 'look' && !hit.refund) || suppressed?.[index] === true;
         this.#addLimited(hit, hit.limiter, isStill ? 0 : hit.hits);
       } else if (hit.refund) this.#addAlone(hit, 'refund');
       else if (mode === 'look' || suppressed?.[index]) this.#addSummed(hit, 0);
@@ -434,7 +440,7 @@ export class Batch {
 
   /** The only place where a server's error becomes ours. */
   #toFailure(operation: Operation, error: Error): Failure {
-    const { name, scripts } = this.#deps;
+    const { name, scripts, readonlyRemedy } = this.#deps;
     // The position in the script means nothing to the reader.
     const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
     const lost = isLost(error);
@@ -444,7 +450,10 @@ export class Batch {
         ? undefined
         : scripts.refused(algorithm, showKey(operation), said);
     const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-    const text = lost ? 'the connection was lost before the answer came' : `${said}${ofCounter}`;
+    const remedy = isReadonly(said) ? `; ${readonlyRemedy}` : '';
+    const text = lost
+      ? 'the connection was lost before the answer came'
+      : `${said}${ofCounter}${remedy}`;
     return {
       error: refused ?? new AppError('store', `${name}: ${text}`),
       overflow: said.includes('would overflow'),
@@ -556,15 +565,9 @@ interface LimiterHits {
   isDecided: boolean;
 }
 
-/** For each hit, whether it is not counted because another one is over its limit. */
-function findSuppressedHits(request: CountRequest, counters: Counters): boolean[] | undefined {
-  if (!needsReading(request)) return undefined;
-  const isOver = ({ mapKey, refund, hits, limit }: Hit) => {
-    const counter = counters.get(mapKey) ?? 0;
-    return !refund && (typeof counter === 'number' ? counter + hits > limit : hits > counter.room);
-  };
-  if (!request.hits.some(isOver)) return undefined;
-  return request.hits.map((hit) => !isOver(hit));
+function isOver({ mapKey, hits, limit }: Hit, counters: Counters): boolean {
+  const counter = counters.get(mapKey) ?? 0;
+  return typeof counter === 'number' ? counter + hits > limit : hits > counter.room;
 }
 
 function isFailure(reply: NonNullable<Operation['reply']>): reply is Failure {
@@ -602,6 +605,11 @@ function isUnknownScript(reply: RawReply | undefined): boolean {
 function parseCounter(raw: RawReply | undefined): number | undefined {
   if (typeof raw === 'number') return raw;
   return typeof raw === 'string' && /^-?\d{1,19}$/.test(raw) ? Number(raw) : undefined;
+}
+
+/** Also within the error of a script. */
+export function isReadonly(message: string): boolean {
+  return /(^|[ -])READONLY /.test(message);
 }
 
 function toExpireText({ key }: Operation, lifetime: number): CommandText {

@@ -3,6 +3,7 @@
 import type { TcpAddress } from './address.ts';
 import { type CommandText, type RawReply, toCommandText } from './connection.ts';
 import type { Redirect } from './redis-lane.ts';
+import { isKnownHost } from './slots.ts';
 
 /** Limit of redirections of a command; more mean that nodes disagree. */
 const maxHops = 5;
@@ -26,7 +27,11 @@ export function parseRedirection(
   return {
     kind: word === 'ASK' ? 'ask' : 'moved',
     slot: Number(slot),
-    address: { kind: 'tcp', host: host || fromHost, port: Number(port) },
+    address: {
+      kind: 'tcp',
+      host: host !== undefined && isKnownHost(host) ? host : fromHost,
+      port: Number(port),
+    },
   };
 }
 

@@ -30,7 +30,21 @@ const warned: [Environment, string[]][] = [
   ],
   [{ REDIS_TYPE: 'SENTINEL', REDIS_URL: 'main,h:1', REDIS_SENTINEL_AUTH: 'open' }, []],
   [{ REDIS_URL: 'rediss://h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
-  [{ BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'h:1', KVSTORE_TLS_CACERT: '/tls/ca.pem' }, []],
+  [
+    {
+      BACKEND_TYPE: 'memcache',
+      MEMCACHE_HOST_PORT: 'h:1',
+      MEMCACHE_LONG_KEYS: 'fail',
+      KVSTORE_TLS_CACERT: '/tls/ca.pem',
+    },
+    [],
+  ],
+  [
+    { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: 'h:1' },
+    [
+      'MEMSTORE_LONG_KEYS/MEMCACHE_LONG_KEYS is not set: a request fails whose value makes a counter key longer than 250 bytes or has a blank, and Envoy lets it pass by default; write hash to count it, or fail where workers of the reference count in the same nodes',
+    ],
+  ],
 ];
 const iam = {
   REDIS_AWS_IAM_AUTH: 'true',

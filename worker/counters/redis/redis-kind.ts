@@ -13,16 +13,18 @@ export const redisKind: StoreKind = {
   limiters: true,
   countsBeforeAnswer: true,
   isShared: true,
+  takesShortKeysOnly: false,
   needsServer: true,
   check: checkKeyValueStores,
   warn: warnKeyValueStores,
   tlsFiles: listStoreTlsFiles,
+  keepsLongKeys: ({ bothStores }) => bothStores.longKeys === 'whole',
   agreementParts,
   describeCall,
   create,
 };
 
-function agreementParts({ store, perSecondStore }: AddressSettings): string[] {
+function agreementParts({ store, perSecondStore, bothStores }: AddressSettings): string[] {
   return [
     `database: ${store.target?.database}`,
     `limits per second: ${
@@ -30,6 +32,8 @@ function agreementParts({ store, perSecondStore }: AddressSettings): string[] {
         ? `in a store of their own, database ${perSecondStore.target?.database}`
         : 'in the same store'
     }`,
+    // Without a line of their own they are as workers of earlier releases have them.
+    ...(bothStores.longKeys === 'hash' ? ['keys above 1,024 bytes: hashed'] : []),
   ];
 }
 

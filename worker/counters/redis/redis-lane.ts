@@ -3,6 +3,7 @@
 import { backoffDelayMs } from '../../../shared/backoff.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
+import { isReadonly } from './batch.ts';
 import type { Lane } from './batching.ts';
 import { type CommandText, type Connection, isLost, type RawReply } from './connection.ts';
 
@@ -266,7 +267,6 @@ export function createRedisLane(deps: RedisLaneDeps): RedisLane {
   }
 }
 
-/** Also within the error of a script. */
 function isReadonlyError(reply: RawReply): boolean {
-  return reply instanceof Error && /(^|[ -])READONLY /.test(reply.message);
+  return reply instanceof Error && isReadonly(reply.message);
 }

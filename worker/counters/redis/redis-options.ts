@@ -35,6 +35,7 @@ export function toRedisStoreOptions(
       size: store.poolSize,
       onEmpty: { behavior: store.poolOnEmpty, waitMs: store.poolOnEmptyWaitMs },
       closeOnReadonlyError,
+      readonlySetting: givenName(settings, 'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR'),
       maxAgeMs: store.cloudIam.enabled ? tokenConnectionMs : undefined,
       timeoutMs: store.timeoutMs,
       pipelineWindowMs: store.pipelineWindowMs,

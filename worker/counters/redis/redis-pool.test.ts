@@ -33,6 +33,7 @@ function createPool(open: RedisPoolDeps['open'], clock: Clock) {
       size: 1,
       onEmpty: { behavior: 'wait', waitMs: 0 },
       closeOnReadonlyError: false,
+      readonlySetting: 'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR',
       timeoutMs: 10_000,
       pipelineWindowMs: 0,
       jitterMaxSeconds: 0,

@@ -29,6 +29,8 @@ export interface PoolOptions {
   readonly onEmpty: EmptyPoolRule;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR. */
   readonly closeOnReadonlyError: boolean;
+  /** The name of that setting, for texts. */
+  readonly readonlySetting: string;
   /** KVSTORE_TIMEOUT: for connecting and for each answer. */
   readonly timeoutMs: number;
   /** The age at which connections are replaced, approximately; undefined: never. */
@@ -204,9 +206,20 @@ class Pool implements RedisPool {
   #createBatching(): Batching {
     const { name, knownExpiries, clock, log } = this.#deps;
     const { jitterMaxSeconds, timeoutMs, onEmpty, pipelineWindowMs } = this.#options;
+    const { closeOnReadonlyError, readonlySetting } = this.#options;
+    const readonlyRemedy = closeOnReadonlyError
+      ? `${readonlySetting}=true: the connection is closed, the next one may lead to the master`
+      : `set ${readonlySetting}=true, so that the connection is closed and the next one leads to the master`;
     return createBatching({
       name,
-      batches: { name, knownExpiries, scripts: this.#scripts, clock, jitterMaxSeconds },
+      batches: {
+        name,
+        knownExpiries,
+        scripts: this.#scripts,
+        clock,
+        jitterMaxSeconds,
+        readonlyRemedy,
+      },
       lanes: this.#lanes,
       overflow: this.#overflow,
       openOverflow: () => this.#openOverflow(),

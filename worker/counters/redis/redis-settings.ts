@@ -133,6 +133,13 @@ export function storeSettings(prefix: 'KVSTORE' | 'KVSTORE_PERSECOND') {
 /** The rows that both stores have in common. */
 export function bothStoresSettings() {
   return {
+    longKeys: choice({
+      names: bothNames('KVSTORE_LONG_KEYS'),
+      words: { hash: 'hash', whole: 'whole' },
+      anyCase: true,
+      default: 'hash',
+      doc: 'Counter keys above 1,024 bytes: `hash` counts them under their SHA-256, after CACHE_KEY_PREFIX, so that callers with long values do not fill the store; `whole` as the reference has them, while its workers count in the same store; the same for every worker',
+    }),
     tls: {
       certFile: text({
         names: bothNames('KVSTORE_TLS_CLIENT_CERT'),

@@ -41,16 +41,21 @@ test('each slot has its master, and slots without one have none', (t) => {
       ['0', '99', ['10.0.0.1', '7000', 'id'], ['10.0.0.2', '7001', 'id']],
       ['200', '200', ['', '7002', 'id']],
       ['300', '301', ['10.0.0.1', '7000', 'id']],
+      ['400', '400', ['?', '7003', 'id']],
+      ['500', '500', [null, '7004', 'id', ['hostname', 'none']]],
     ],
     'asked',
   );
+  t.deepEqual(map?.owners[400], tcp('asked', 7003));
+  t.deepEqual(map?.owners[500], tcp('asked', 7004));
   t.is(map?.owners.length, slotCount);
   t.deepEqual(map?.owners[99], tcp('10.0.0.1', 7000));
   t.is(map?.owners[100], undefined);
   t.deepEqual(map?.owners[200], tcp('asked', 7002));
   t.is(map?.owners[301], map?.owners[0]);
-  t.deepEqual(map?.masters, [tcp('10.0.0.1', 7000), tcp('asked', 7002)]);
-  t.deepEqual(map?.nodes, [tcp('10.0.0.1', 7000), tcp('10.0.0.2', 7001), tcp('asked', 7002)]);
+  const unnamed = [7002, 7003, 7004].map((port) => tcp('asked', port));
+  t.deepEqual(map?.masters, [tcp('10.0.0.1', 7000), ...unnamed]);
+  t.deepEqual(map?.nodes, [tcp('10.0.0.1', 7000), tcp('10.0.0.2', 7001), ...unnamed]);
 });
 
 const wrong: unknown[] = [

@@ -69,9 +69,14 @@ export function parseSlotMap(reply: unknown, askedHost: string): SlotMap | undef
   return { owners, masters: [...masters], nodes: [...nodes.values()] };
 }
 
+/** A node without an announced name tells none, or a question mark: then it is where it was asked. */
+export function isKnownHost(host: unknown): boolean {
+  return host !== null && host !== undefined && host !== '' && host !== '?';
+}
+
 function parseNode(node: unknown, askedHost: string): TcpAddress | undefined {
   if (!Array.isArray(node)) return undefined;
-  const [host, port] = [node[0] || askedHost, Number(node[1])];
+  const [host, port] = [isKnownHost(node[0]) ? node[0] : askedHost, Number(node[1])];
   const isAddress = typeof host === 'string' && Number.isInteger(port) && port > 0 && port < 65_536;
   return isAddress ? { kind: 'tcp', host, port } : undefined;
 }
