@@ -4,10 +4,8 @@ import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
 
 function rulesWith(limit: string): ComparedRules {
-  const { document } = parseRuleDocument(
-    `domain: d\ndescriptors: [{key: k, rate_limit: {${limit}}}]`,
-    'd.yaml',
-  );
+  const field = limit.startsWith('[') ? `rate_limits: ${limit}` : `rate_limit: {${limit}}`;
+  const { document } = parseRuleDocument(`domain: d\ndescriptors: [{key: k, ${field}}]`, 'd.yaml');
   const documents = document === undefined ? [] : [document];
   const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
   if (!built.ok || document === undefined) throw new Error(limit);
@@ -28,4 +26,21 @@ test('a changed burst is a change of its own', (t) => {
 test('a burst that follows another rate is none, nor is one that says what held before', (t) => {
   t.deepEqual(kindsOf(bucket, bucket.replace('100', '200')), ['raised']);
   t.deepEqual(kindsOf(bucket, `${bucket}, burst: 100`), []);
+});
+
+test('a changed list says which of its limits begins to count anew', (t) => {
+  const day = 'unit: day, requests_per_unit: 9';
+  const second = 'unit: second, requests_per_unit: 5';
+  const textOf = (before: string, after: string) =>
+    compareRules(rulesWith(before), rulesWith(after)).find(({ kind }) => kind === 'list_changed')
+      ?.text;
+  t.is(
+    textOf(day, `[{${second}}, {${day}}]`),
+    'none -> 9 per day; begins to count anew: 5 per second',
+  );
+  t.is(textOf(`[{${second}}, {${day}}]`, `[{${day}}, {${second}}]`), '9 per day -> 5 per second');
+  t.is(
+    textOf(second, `[{${second}}, {${day}}]`),
+    'none -> 9 per day; begins to count anew: 5 per second and 9 per day',
+  );
 });

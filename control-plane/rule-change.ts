@@ -131,7 +131,11 @@ function compareMatches(
   if (before === undefined || after === undefined) return changes;
   for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
   const lists = [was, is].map((match) => describeList(match));
-  if (lists[0] !== lists[1]) add('list_changed', lists.map((list) => list || 'none').join(' -> '));
+  if (lists[0] !== lists[1]) {
+    const anew = listRestarted(was, is);
+    const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
+    add('list_changed', `${lists.map((list) => list || 'none').join(' -> ')}${counts}`);
+  }
 
   for (const { name, property } of limitModes) {
     const has = after[property];
@@ -190,6 +194,17 @@ function compareShapes(before: Limit, after: Limit): RuleChangeKind[] {
   return before.limiter?.capacity !== after.limiter?.capacity && before.burst !== after.burst
     ? ['burst_changed']
     : [];
+}
+
+/** The limits whose counters are not those of a limit before: keys have the window and the tag of their limit. */
+function listRestarted(was: Match | undefined, is: Match | undefined): string[] {
+  const limitsOf = (match: Match | undefined) =>
+    (match?.parts ?? (match === undefined ? [] : [match])).map(({ limit }) => limit);
+  const toCounter = (limit: Limit) => `${limit.counterTag} ${windowSecondsOf(limit)}`;
+  const known = new Set(limitsOf(was).map(toCounter));
+  return limitsOf(is)
+    .filter((limit) => !known.has(toCounter(limit)))
+    .map(describeShape);
 }
 
 /** The limits beyond the first. */

@@ -1,6 +1,6 @@
 // The limits of a descriptor, as decisions have them.
 
-import { toLimiter, toWindowName } from '../limit-shape.ts';
+import { toLimiter, toWindowName, windowSecondsOf } from '../limit-shape.ts';
 import type { Limit } from '../rule.ts';
 import type { RateLimitBlock, RuleDescriptor } from '../rule-document.ts';
 import { toModes } from '../rule-keys.ts';
@@ -15,7 +15,7 @@ export interface ListedLimit {
 /** The first one of a list. */
 export function createLimit(descriptor: RuleDescriptor): Limit | undefined {
   const { rateLimit } = descriptor;
-  return rateLimit && toLimit(descriptor, rateLimit, false);
+  return rateLimit && toLimit(descriptor, rateLimit, findPlain(descriptor));
 }
 
 /** Undefined where there is one limit, or none. */
@@ -25,7 +25,8 @@ export function createList(
 ): readonly ListedLimit[] | undefined {
   const { furtherLimits } = descriptor;
   if (furtherLimits.length === 0) return undefined;
-  const limits = [first, ...furtherLimits.map((block) => toLimit(descriptor, block, true))];
+  const plain = findPlain(descriptor);
+  const limits = [first, ...furtherLimits.map((block) => toLimit(descriptor, block, plain))];
   const segments = toSegments(limits);
   return limits.map((limit, index) => ({ limit, segment: segments[index] ?? '' }));
 }
@@ -41,8 +42,31 @@ export function toSegments(
   });
 }
 
-/** `isFurther`: in a list, not the first. */
-function toLimit(descriptor: RuleDescriptor, block: RateLimitBlock, isFurther: boolean): Limit {
+/**
+ * The limit with the keys that the reference forms: the fixed window with the longest window. The others are tagged by
+ * their window, never by their position: a guard that is put in front of a quota leaves the quota's count.
+ */
+function findPlain({
+  rateLimit,
+  furtherLimits,
+}: Pick<RuleDescriptor, 'rateLimit' | 'furtherLimits'>): RateLimitBlock | undefined {
+  let plain: RateLimitBlock | undefined;
+  for (const block of rateLimit === undefined ? [] : [rateLimit, ...furtherLimits]) {
+    if (block.algorithm !== 'fixed_window') continue;
+    const longer = plain === undefined ? 1 : windowSecondsOf(block) - windowSecondsOf(plain);
+    // 60 seconds and a minute: whichever their order.
+    const isFirstName = plain !== undefined && toWindowName(block) < toWindowName(plain);
+    if (longer > 0 || (longer === 0 && isFirstName)) plain = block;
+  }
+  return plain;
+}
+
+/** `plain`: the one whose counters have no tag. */
+function toLimit(
+  descriptor: RuleDescriptor,
+  block: RateLimitBlock,
+  plain: RateLimitBlock | undefined,
+): Limit {
   const limiter = toLimiter(block);
   const kind = limiter === undefined ? '' : `${block.algorithm}_`;
   return Object.freeze({
@@ -57,7 +81,7 @@ function toLimit(descriptor: RuleDescriptor, block: RateLimitBlock, isFurther: b
     countOverLimit: block.countOverLimit,
     lease: block.lease,
     limiter,
-    counterTag: limiter !== undefined || isFurther ? `${kind}${toWindowName(block)}` : '',
+    counterTag: block === plain ? '' : `${kind}${toWindowName(block)}`,
     ...toModes((mode) => descriptor[mode]),
     metadata: descriptor.metadata,
   });
