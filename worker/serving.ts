@@ -117,6 +117,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     observer: deps.observer,
     recorder: deps.recorder,
     clock,
+    log,
     describeStoreCall: (hits) => kind.describeCall(hits, settings),
     trail: createDecisionTrail(log),
     options,

@@ -58,8 +58,7 @@ export abstract class LimiterCounter {
     this.room = Math.min(this.#highest, this.room + hits);
   }
 
-  /** Milliseconds until that many hits would be admitted without further traffic; for more than the limit,
-   * until all of it is free. */
+  /** Milliseconds until that many hits would be admitted without further traffic; infinite for more than can ever be. */
   abstract msUntil(hits: number): number;
   /** Milliseconds until the whole limit is free again without further traffic. */
   abstract msUntilFree(): number;
@@ -99,7 +98,7 @@ class SlidingWindow extends LimiterCounter {
   }
 
   msUntil(hits: number): number {
-    if (hits > this.#limit) return this.msUntilFree();
+    if (hits > this.#limit) return Number.POSITIVE_INFINITY;
     const rest = this.#windowMs - this.#elapsedMs;
     const spare = this.#limit - hits;
     if (this.#current <= spare) {
@@ -171,7 +170,7 @@ class TokenBucket extends LimiterCounter {
   }
 
   msUntil(hits: number): number {
-    if (hits > this.#limiter.capacity) return this.msUntilFree();
+    if (hits > this.#limiter.capacity) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#msFor(hits - this.#tokens));
   }
 

@@ -97,10 +97,12 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
     metrics,
     unmatched: createUnmatchedSampler(metrics, (sample) => void samples.push(sample)),
     clock,
+    log,
     options: { ...defaults, ...options },
   });
   return {
     clock,
+    log,
     memory,
     samples,
     useRules(next: string) {

@@ -98,6 +98,7 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
     if (hit.limiter !== undefined) {
       const passed = Math.floor((nowMs - lease.sentMs) / 1_000);
       hit.limiter.resetSeconds = Math.max(1, (lease.hit.limiter?.resetSeconds ?? 0) - passed);
+      hit.limiter.waitSeconds = 0;
       hit.limiter.closedMs = 0;
     }
     fromLease.add(1);
@@ -289,9 +290,9 @@ export function createLeases({ store, clock, metrics }: LeaseDeps): Leases {
 /** A lease keeps it. The hit of a decision also has its match, and with that texts of the request. */
 function toSent(hit: Hit, hits: number): Hit {
   const { key, mapKey, exactHits, refund, limit, windowSeconds } = hit;
-  const { limiter, lease, unit, descriptorIndex, after } = hit;
+  const { limiter, lease, unit, descriptorIndex, stopsOthers, after } = hit;
   return {
     ...{ key, mapKey, hits, exactHits, refund, limit, windowSeconds },
-    ...{ limiter, lease, unit, descriptorIndex, after },
+    ...{ limiter, lease, unit, descriptorIndex, stopsOthers, after },
   };
 }

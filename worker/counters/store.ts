@@ -42,8 +42,10 @@ export interface Hit {
 export interface LimiterHit {
   readonly window: LimiterWindow;
   /** Whole seconds, at least 1, until these hits would be admitted, or, if they were, until all of the limit is
-   * free. */
+   * free; infinite where they can never be admitted. */
   resetSeconds: number;
+  /** Whole seconds until as many hits would be admitted once more, 0 for at once; infinite for never. */
+  waitSeconds: number;
   /** Milliseconds for which no hit at all will be admitted. */
   closedMs: number;
   /** Milliseconds until a sliding window ends, by the store's clock; -1 for a bucket. */
@@ -52,7 +54,7 @@ export interface LimiterHit {
 
 /** Of a hit that the store has not answered yet. */
 export function toLimiterHit(window: LimiterWindow): LimiterHit {
-  return { window, resetSeconds: -1, closedMs: -1, windowLeftMs: -1 };
+  return { window, resetSeconds: -1, waitSeconds: 0, closedMs: -1, windowLeftMs: -1 };
 }
 
 /** `after` of hits that did not fit into their counter, which is below 2^63: they are over every limit, and the counter
@@ -176,6 +178,7 @@ export function takeHit(
     counter.giveBack(hits);
     hit.after = limit - counter.room;
     limiter.resetSeconds = toSeconds(counter.msUntilFree());
+    limiter.waitSeconds = 0;
     limiter.closedMs = 0;
     return;
   }
@@ -183,12 +186,18 @@ export function takeHit(
   const { room } = counter;
   const isCounted = !isOver || limiter.window.countsOver;
   hit.after = limit - room + (isCounted ? 0 : hits);
-  limiter.resetSeconds = toSeconds(isOver ? counter.msUntil(hits) : counter.msUntilFree());
+  const waitMs = counter.msUntil(hits);
+  limiter.resetSeconds = toSeconds(isOver ? waitMs : counter.msUntilFree());
+  limiter.waitSeconds = waitMs <= 0 ? 0 : toSeconds(waitMs);
   // Where hits over the limit are counted, every hit has to reach the store.
   limiter.closedMs = room > 0 || isCounted ? 0 : counter.msUntil(1);
 }
 
+/** The longest duration that a response can carry, about 10,000 years. */
+const longestSeconds = 315_576_000_000;
+
 /** At least 1: callers are never asked to retry at once. */
 function toSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
+  if (ms === Number.POSITIVE_INFINITY) return ms;
+  return Math.min(longestSeconds, Math.max(1, Math.ceil(ms / 1000)));
 }

@@ -25,6 +25,8 @@ export interface ClientFieldInput {
   readonly isQuota: readonly boolean[];
   /** Whether the request is refused. */
   readonly isRefused: boolean;
+  /** Whole seconds until a hit would be admitted if the same request came again; infinite for never. */
+  readonly findWait: (hit: RuleHit) => number;
 }
 
 /** A limit of the request, as a client sees it. */
@@ -35,7 +37,8 @@ interface Policy {
   readonly quota: number;
   readonly windowSeconds: number;
   readonly remaining: number;
-  readonly resetSeconds: number;
+  /** Undefined where the request can never be admitted. */
+  readonly resetSeconds: number | undefined;
 }
 
 /** Policies in a field: those with the least remaining. Proxies bound the size of headers. */
@@ -46,11 +49,12 @@ const partitionBytes = 12;
 
 export function toClientFields(options: ClientFieldOptions, input: ClientFieldInput): Header[] {
   const headers: Header[] = [];
-  if (options.retryAfter && input.isRefused) {
-    headers.push({ key: 'retry-after', value: `${findWait(input)}` });
+  const waitSeconds = input.isRefused ? findRequestWait(input) : 0;
+  if (options.retryAfter && input.isRefused && Number.isFinite(waitSeconds)) {
+    headers.push({ key: 'retry-after', value: `${waitSeconds}` });
   }
   if (!options.rateLimit && !options.policy) return headers;
-  const policies = listPolicies(options.partitionSecret, input);
+  const policies = listPolicies(options.partitionSecret, input, waitSeconds);
   if (policies.length === 0) return headers;
   if (options.policy) {
     const items = policies.map(
@@ -62,38 +66,52 @@ export function toClientFields(options: ClientFieldOptions, input: ClientFieldIn
   if (options.rateLimit) {
     const items = policies.map(
       ({ item, partition, remaining, resetSeconds }) =>
-        `${item};r=${remaining};t=${resetSeconds}${partition}`,
+        `${item};r=${remaining}${resetSeconds === undefined ? '' : `;t=${resetSeconds}`}${partition}`,
     );
     headers.push({ key: 'ratelimit', value: items.join(', ') });
   }
   return headers;
 }
 
-/** Until nothing refuses any more: the last reset of the enforced limits, or the first of the quotas where these
- * refuse together. */
-function findWait({ statuses, isQuota }: ClientFieldInput): number {
-  const over = statuses.flatMap(({ code, secondsUntilReset = 0 }, index) =>
-    code === codes.overLimit ? [{ seconds: secondsUntilReset, isQuota: isQuota[index] }] : [],
-  );
-  const enforced = over.filter((status) => !status.isQuota).map(({ seconds }) => seconds);
-  const wait =
-    enforced.length > 0 ? Math.max(...enforced) : Math.min(...over.map(({ seconds }) => seconds));
-  return Math.max(1, wait);
+/**
+ * Until nothing refuses the request any more, with its own hits counted where they are: also a limit that was not over may
+ * be used up by them. The last of the enforced limits, and the first of the quotas, which refuse together.
+ */
+function findRequestWait({ statuses, limited, isQuota, findWait }: ClientFieldInput): number {
+  /** By descriptor: all limits of a list have to admit it. */
+  const waits = new Map<number, number>();
+  for (const hit of limited) {
+    const { descriptorIndex: index } = hit;
+    waits.set(index, Math.max(waits.get(index) ?? 0, findWait(hit)));
+  }
+  const quotas: number[] = [];
+  let wait = 1;
+  for (const [index, { limitRemaining }] of statuses.entries()) {
+    const seconds = waits.get(index);
+    if (!isQuota[index]) wait = Math.max(wait, seconds ?? 0);
+    // A quota that no rule limits has room; what is unlimited is none.
+    else if (seconds !== undefined || limitRemaining === 0) quotas.push(seconds ?? 0);
+  }
+  return quotas.length === 0 ? wait : Math.max(wait, Math.min(...quotas));
 }
 
 /** One for each descriptor with a limit that can refuse. Of several with one name and partition key, and of those
  * beyond the bound, the one with the fewest remaining is told. */
-function listPolicies(secret: string, { request, limited, statuses }: ClientFieldInput): Policy[] {
+function listPolicies(
+  secret: string,
+  { request, limited, statuses }: ClientFieldInput,
+  waitSeconds: number,
+): Policy[] {
   const policies = new Map<string, Policy>();
   for (const { descriptorIndex } of limited) {
     const status = statuses[descriptorIndex];
     const hit = status && findHit(limited, descriptorIndex, status);
-    if (hit === undefined || hit.match.limit.shadowMode) continue;
+    if (status === undefined || hit === undefined || hit.match.limit.shadowMode) continue;
     const { entries } = request.descriptors[descriptorIndex] ?? { entries: [] };
     const item = toName(hit, entries);
     const partition =
       secret === '' ? '' : `;pk=:${toPartition(secret, request.domain, hit, entries)}:`;
-    const remaining = status?.limitRemaining ?? 0;
+    const remaining = status.limitRemaining;
     const known = policies.get(item + partition);
     if (known !== undefined && known.remaining <= remaining) continue;
     policies.set(item + partition, {
@@ -102,12 +120,21 @@ function listPolicies(secret: string, { request, limited, statuses }: ClientFiel
       quota: hit.limit,
       windowSeconds: toRefillSeconds(hit),
       remaining,
-      resetSeconds: status?.secondsUntilReset ?? 0,
+      resetSeconds: findPolicyReset(status, waitSeconds),
     });
   }
   const found = [...policies.values()];
   if (found.length <= maxPolicies) return found;
   return found.sort((one, other) => one.remaining - other.remaining).slice(0, maxPolicies);
+}
+
+/** Of a limit that refuses: when the request is let in, as in Retry-After. */
+function findPolicyReset(
+  { code, secondsUntilReset }: DescriptorStatus,
+  waitSeconds: number,
+): number | undefined {
+  if (code !== codes.overLimit || waitSeconds === 0) return secondsUntilReset;
+  return Number.isFinite(waitSeconds) ? waitSeconds : undefined;
 }
 
 /** Of a list of limits the one that its status is about. */

@@ -116,6 +116,7 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
           hits,
           overUntilMs - receivedMs,
         );
+        limiterHit.waitSeconds = limiterHit.resetSeconds;
       }
     }
     return {
@@ -192,10 +193,11 @@ function isFound({ algorithm, countsOver }: Limiter, hits: number): boolean {
 
 /** The reset of these hits on a limiter that admits a single one after so many milliseconds. */
 function findClosedReset(
-  { limit, windowSeconds }: LimiterWindow,
+  { limit, capacity, windowSeconds }: LimiterWindow,
   hits: number,
   ms: number,
 ): number {
+  if (hits > capacity || limit === 0) return Number.POSITIVE_INFINITY;
   const furtherMs = hits === 1 ? 0 : ((hits - 1) * windowSeconds * 1000) / limit;
   return Math.max(1, Math.ceil((ms + furtherMs) / 1000));
 }

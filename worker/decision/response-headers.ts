@@ -46,11 +46,16 @@ function closestToLimit(
   return closest;
 }
 
+const none: readonly Header[] = [];
+
 function namedHeaders(names: HeaderNames, status: LimitedStatus): Header[] {
   return [
     { key: names.limit, value: String(status.currentLimit.requestsPerUnit) },
     { key: names.remaining, value: String(status.limitRemaining) },
-    { key: names.reset, value: String(status.secondsUntilReset) },
+    // A request that can never be admitted has none.
+    ...(status.secondsUntilReset === undefined
+      ? none
+      : [{ key: names.reset, value: String(status.secondsUntilReset) }]),
   ];
 }
 
@@ -76,8 +81,6 @@ function perUnitHeaders(
     ];
   });
 }
-
-const none: readonly Header[] = [];
 
 /** `isQuota` is parallel to `statuses`. A request without any limit gets no headers. */
 export function toHeaders(

@@ -3,7 +3,8 @@
 import type { Clock } from '../../shared/clock.ts';
 import { createWindows, type WindowOptions } from '../../shared/counting/counter-key.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { DomainRules, Match, RuleSet } from '../../shared/rules/rule.ts';
+import type { Log } from '../../shared/log.ts';
+import type { DomainRules, Limit, Match, RuleSet } from '../../shared/rules/rule.ts';
 import type { Span, SpanParent } from '../../shared/tracing.ts';
 import type { FailurePolicy } from '../counters/failure/failure-policy.ts';
 import type { Leases } from '../counters/leases.ts';
@@ -112,6 +113,8 @@ export interface DecisionParts {
   /** Undefined when decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;
   readonly clock: Clock;
+  /** Undefined where nothing is logged, as in a rehearsal. */
+  readonly log?: Log | undefined;
   /**
    * Names the span of a decision's wait for its counters; undefined when the store is in this process. Decisions share
    * the store's round trips: each has a span of its own around a batch that serves many, with the number of its own
@@ -264,7 +267,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     options,
   } = parts;
   const windowAt = createWindows(options);
-  const { toStatus, toListStatus } = createStatuses({
+  const { toStatus, toListStatus, findWait } = createStatuses({
     overLimitCache,
     metrics,
     trail,
@@ -326,6 +329,19 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     return quotas > 0 && quotas === quotasOver;
   };
 
+  /** Rules of which it is known that a request can never be admitted. */
+  const reported = new WeakSet<Limit>();
+  /** Once for a rule, of any of its limits; not of limits that requests bring. Limits of 0 are meant to refuse. */
+  const reportTooMany = ({ descriptors }: RateLimitRequest, hit: RuleHit): void => {
+    const { match, hits, limit, descriptorIndex } = hit;
+    if (limit === 0 || descriptors[descriptorIndex]?.limit !== undefined) return;
+    if (reported.has(match.limit)) return;
+    reported.add(match.limit);
+    parts.log?.warning(
+      `rule ${match.metricKey}: a request has ${hits} hits and the limit is ${limit}, so it can never be admitted`,
+    );
+  };
+
   const toResponse = (
     { request, matches, limited, receivedMs }: Decision,
     nowSeconds: number,
@@ -336,6 +352,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
       const hit = limited[next];
       if (hit?.descriptorIndex === index) {
         const match = matches[index];
+        if (hit.hits > hit.limit && !hit.refund) reportTooMany(request, hit);
         const count = match?.parts?.length ?? 1;
         statuses[index] =
           match === undefined || count === 1
@@ -363,6 +380,7 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
                 statuses,
                 isQuota: isQuotas,
                 isRefused,
+                findWait: (hit) => findWait(hit, nowSeconds),
               }),
             ),
       requestHeadersToAdd: headers.request,

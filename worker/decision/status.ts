@@ -26,6 +26,9 @@ export interface Statuses {
   /** The status of a hit whose `after` is known, or whose `fallback` is. `receivedMs` is when its request had arrived,
    * on the monotonic clock. */
   toStatus(hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus;
+  /** Whole seconds until the hits would be admitted if the same request came again and nothing else, 0 for at once;
+   * infinite for never. */
+  findWait(hit: RuleHit, nowSeconds: number): number;
   /** Of a rule with a list of limits, by a hit for each: the caller gets one answer for the rule. */
   toListStatus(
     match: Match,
@@ -102,6 +105,26 @@ export function createStatuses({
     }
   };
 
+  const findWait = (hit: RuleHit, nowSeconds: number): number => {
+    const { match, limiter, fallback, refund, hits, limit, after } = hit;
+    if (refund || match.limit.shadowMode) return 0;
+    if (hits > limit) return Number.POSITIVE_INFINITY;
+    if (fallback === 'allow') return 0;
+    if (limiter !== undefined && fallback !== 'deny') return limiter.waitSeconds;
+    const isKnownOver = fallback === 'cache' || fallback === 'deny';
+    if (!isKnownOver && after + hits <= limit) return 0;
+    return findReset(hit, nowSeconds) - nowSeconds;
+  };
+
+  /** Without one where the hits can never be admitted; a plain fixed window has its end always, as the reference. */
+  const findShownReset = (
+    { limiter, match, hits, limit, refund }: RuleHit,
+    resetSeconds: number,
+  ): number | undefined => {
+    const isPlain = limiter === undefined && match.limit.unitMultiplier === 1;
+    return !isPlain && !refund && hits > limit ? undefined : resetSeconds;
+  };
+
   const toStatus = (hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus => {
     const { match, limiter } = hit;
     const verdict = judge(hit, nowSeconds, receivedMs);
@@ -114,22 +137,28 @@ export function createStatuses({
       },
       limitRemaining: verdict.remaining,
       // Unknown to limiters where neither the store nor the cache has answered.
-      secondsUntilReset:
+      secondsUntilReset: findShownReset(
+        hit,
         limiter !== undefined && limiter.resetSeconds > 0
           ? limiter.resetSeconds
           : findReset(hit, nowSeconds) - nowSeconds,
+      ),
     };
   };
 
   return {
     toStatus,
+    findWait,
     toListStatus(match, hits, nowSeconds, receivedMs) {
       const status = hits
         .map((hit) => toStatus(hit, nowSeconds, receivedMs))
         .reduce(combineStatuses);
       const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
       countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
-      return status;
+      if (status.code !== codes.overLimit) return status;
+      // Of all limits, also of those that these hits have used up: a caller that waits for it is let in.
+      const wait = Math.max(1, ...hits.map((hit) => findWait(hit, nowSeconds)));
+      return { ...status, secondsUntilReset: Number.isFinite(wait) ? wait : undefined };
     },
   };
 }
@@ -240,7 +269,8 @@ function combineStatuses(first: DescriptorStatus, second: DescriptorStatus): Des
   const isOver = second.code === codes.overLimit;
   if ((first.code === codes.overLimit) !== isOver) return isOver ? second : first;
   const isWorse = isOver
-    ? (second.secondsUntilReset ?? 0) > (first.secondsUntilReset ?? 0)
+    ? (second.secondsUntilReset ?? Number.POSITIVE_INFINITY) >
+      (first.secondsUntilReset ?? Number.POSITIVE_INFINITY)
     : second.limitRemaining < first.limitRemaining;
   return isWorse ? second : first;
 }

@@ -109,7 +109,7 @@ function runAsk(
       code: () => toCodeText(descriptor === undefined ? overallCode : status.code),
       remaining: () =>
         isUnlimited ? 'unlimited' : isLimited ? String(status.limitRemaining) : 'none',
-      reset: () => (isLimited ? String(status.secondsUntilReset) : 'none'),
+      reset: () => (isLimited ? String(status.secondsUntilReset ?? 'none') : 'none'),
       rule: () => rules[descriptor ?? 0]?.name ?? 'none',
       metric_key: () => match?.metricKey ?? 'none',
     };

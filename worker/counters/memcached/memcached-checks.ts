@@ -44,7 +44,7 @@ export function warnMemcached(reading: CountingReading): string[] {
     );
   }
   const { longKeys } = table.memcached.settings;
-  if (reading.of(longKeys).given === undefined) {
+  if (warnings.length === 0 && reading.of(longKeys).given === undefined) {
     warnings.push(
       `${joinNames(longKeys)} is not set: a request fails whose value makes a counter key longer than 250 bytes or has a blank, and Envoy lets it pass by default; write hash to count it, or fail where workers of the reference count in the same nodes`,
     );
