@@ -6,11 +6,17 @@ export interface RequestBounds {
   readonly maxDescriptors: number;
   /** Entries of all descriptors of a request together. */
   readonly maxEntries: number;
+  /** What becomes of a request with bytes that are not UTF-8 (REQUEST_INVALID_UTF8). */
+  readonly invalidUtf8: 'fail' | 'count';
 }
 
 /** Far above what proxies send: a request of Envoy has a descriptor for each of a route's actions. All
  * others wait while a request is processed. */
-export const defaultRequestBounds: RequestBounds = { maxDescriptors: 256, maxEntries: 2560 };
+export const defaultRequestBounds: RequestBounds = {
+  maxDescriptors: 256,
+  maxEntries: 2560,
+  invalidUtf8: 'fail',
+};
 
 /** Bytes of a message or body: a request of Envoy contains parts of the headers that Envoy received, by
  * default up to 60 KiB. */

@@ -9,7 +9,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { waitUntil } from '../../test/support/wait-until.ts';
 import type { RateLimitRequest, RateLimitResponse } from '../decision/message.ts';
-import { maxRequestBytes } from '../decision/request-bounds.ts';
+import { defaultRequestBounds, maxRequestBytes } from '../decision/request-bounds.ts';
 import type { Decision, ShouldRateLimit } from '../decision/should-rate-limit.ts';
 import { createHealth } from '../health.ts';
 import { createHttpServer, type HttpDeps } from './http.ts';
@@ -144,7 +144,7 @@ test('each mistake in a request is Bad Request, and the log names it', async (t)
 
 test('a request that asks about more than it may is refused with the numbers', async (t) => {
   const { url, log } = await start(t, undefined, {
-    requestBounds: { maxDescriptors: 1, maxEntries: 1 },
+    requestBounds: { ...defaultRequestBounds, maxDescriptors: 1, maxEntries: 1 },
   });
   t.is((await send(`${url}/json`, 'POST', '{"descriptors":[{"entries":[{}]}]}')).status, 200);
   const answer = await send(`${url}/json`, 'POST', '{"descriptors":[{},{}]}');

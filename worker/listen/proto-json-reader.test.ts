@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { cpuMs } from '../../test/support/cpu-time.ts';
 import { hashed } from '../../test/support/hashed-entries.ts';
+import { defaultRequestBounds } from '../decision/request-bounds.ts';
 import { parseJsonRequest } from './proto-json-reader.ts';
 
 const parse = (text: string) => parseJsonRequest(Buffer.from(text));
@@ -71,7 +72,7 @@ test('a field that is missing or null is unset', (t) => {
 });
 
 test('a request about too many descriptors is refused with the numbers, and not read on', (t) => {
-  const bounds = { maxDescriptors: 2, maxEntries: 3 };
+  const bounds = { ...defaultRequestBounds, maxDescriptors: 2, maxEntries: 3 };
   const ask = (...entryCounts: number[]) => {
     const descriptors = entryCounts.map((count) => ({ entries: Array(count).fill({ key: 'k' }) }));
     // The brace that is left out at the end would be an error of its own.

@@ -53,6 +53,10 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Decisions that failed for another reason, such as an empty domain or no rules',
   ),
   ownCounter(
+    'ratelimit.service.call.should_rate_limit.undecodable',
+    'gRPC requests that could not be read: too large, or with bytes that are not UTF-8',
+  ),
+  ownCounter(
     'ratelimit.failure_mode.<mode>',
     'Decisions that were answered without the store, by KVSTORE_FAILURE_MODE',
   ),

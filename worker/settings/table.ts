@@ -112,6 +112,13 @@ export const workerTable = {
       max: 1_000_000,
       doc: 'Entries of all descriptors of a request; one with more is refused',
     }),
+    invalidUtf8: choice({
+      names: ['REQUEST_INVALID_UTF8'],
+      words: { fail: 'fail', count: 'count' },
+      anyCase: true,
+      default: 'fail',
+      doc: 'gRPC requests with bytes that are not UTF-8, such as a header in Latin-1: `fail` fails them, as the reference does, and Envoy lets them pass by default; `count` counts a value under its bytes, written as \\xNN, so that one byte does not lift all limits',
+    }),
   }),
   debug: section('Debug port', {
     host: text({ names: ['DEBUG_HOST'], default: '0.0.0.0', doc: 'Host to listen on' }),

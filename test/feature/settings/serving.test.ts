@@ -184,3 +184,33 @@ test('GRPC_TRANSPORT: the transport that was set once has no effect, which is sa
   const warning = worker.log.lines.find((line) => line.includes('GRPC_TRANSPORT')) ?? '';
   t.regex(warning, /^warning .*has no effect/);
 });
+
+test('REQUEST_INVALID_UTF8: a request with a byte that is not UTF-8 fails by name, or is counted', async (t) => {
+  const rules =
+    'domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: year, requests_per_unit: 1}}\n';
+  const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+  // Domain d, one descriptor with k=v and one byte of Latin-1.
+  const request = Buffer.from('0a0164120a0a080a016b1203763de9', 'hex');
+  const run = async (value: string) => {
+    const env = { ...memory, REQUEST_INVALID_UTF8: value };
+    const worker = await startWorker(t, { env, rules });
+    const caller = await createCaller((await worker.started).grpc);
+    t.teardown(caller.close);
+    const answers = [await caller.call(path, request), await caller.call(path, request)];
+    const logged = worker.log.lines.filter((line) => line.includes('cannot be read'));
+    const stats = (await worker.page('/stats')).match(/undecodable: \d+/)?.[0];
+    return { answers, logged, stats };
+  };
+  const failed = await run('fail');
+  t.deepEqual(
+    failed.answers.map(({ grpcStatus }) => grpcStatus),
+    [13, 13],
+  );
+  t.is(failed.stats, 'undecodable: 2');
+  t.deepEqual(failed.logged, [
+    'warning a gRPC request cannot be read, nothing is limited by it: descriptors[0], at key "k": string field contains invalid UTF-8',
+  ]);
+  const counted = await run('count');
+  const codes = counted.answers.map(({ messages }) => messages[0]?.subarray(0, 2).toString('hex'));
+  t.deepEqual(codes, ['0801', '0802'], 'OK, then OVER_LIMIT');
+});

@@ -5,6 +5,7 @@ import { errorText } from '../../../shared/errors.ts';
 import type { PendingAnswer, UnaryCall, UnaryMethod } from '../../../shared/grpc/method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../../shared/grpc/status.ts';
 import type { Log } from '../../../shared/log.ts';
+import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import type { ServerSpan, Tracer } from '../../../shared/tracing.ts';
 import type { RateLimitRequest } from '../../decision/message.ts';
 import type { RequestBounds } from '../../decision/request-bounds.ts';
@@ -35,17 +36,28 @@ export const decisionMethodName = 'ShouldRateLimit';
 export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
+/** How often unreadable requests are logged. */
+const refusalIntervalMs = 5_000;
 const lateText = 'the deadline of the call has passed';
 
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, requestBounds, tracing, metrics, clock, log } = deps;
   const { totalRequests, responseTime } = unaryStatistics(metrics, decisionMethodName);
+  const undecodable = metrics.counter('ratelimit.service.call.should_rate_limit.undecodable');
+  const refusals = createRepeatedLog({
+    clock,
+    intervalMs: refusalIntervalMs,
+    write: (text) =>
+      log.warning(`a gRPC request cannot be read, nothing is limited by it: ${text}`),
+  });
   const way: WayBack = { clock, log, responseTime, duration: metrics.decisionDuration, tracing };
   return {
     kind: 'unary',
     answer(bytes, start, end, call) {
       const decoded = decodeRateLimitRequest(bytes, start, end, requestBounds);
       if (!decoded.ok) {
+        undecodable.add(1);
+        refusals.report(`${decoded.place}: ${decoded.problem}`);
         refuseUndecodable(call, decoded);
         return undefined;
       }

@@ -1,8 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { hashed } from '../../../test/support/hashed-entries.ts';
 import type { RateLimitRequest } from '../../decision/message.ts';
+import { defaultRequestBounds } from '../../decision/request-bounds.ts';
 import { decodeRateLimitRequest } from './request-decoder.ts';
 
 const { rateLimitService } = loadProtos();
@@ -237,8 +239,66 @@ for (const [title, bytes, problem] of refusals) {
 
 test('groups nested beyond any use are refused without deep recursion', (t) => {
   const decoded = decodeRateLimitRequest(Buffer.alloc(1_000_000, 0x4b));
-  t.deepEqual(decoded, { ok: false, problem: 'groups are nested too deeply' });
+  t.deepEqual(decoded, {
+    ok: false,
+    problem: 'groups are nested too deeply',
+    place: 'the request',
+  });
 });
+
+test('a refusal has the descriptor and the key at which it was found', (t) => {
+  const placeOf = (bytes: string) => {
+    const decoded = decodeRateLimitRequest(hex(bytes));
+    return decoded.ok ? undefined : decoded.place;
+  };
+  t.is(placeOf('0a 01 ff'), 'the request');
+  t.is(placeOf('12 00 12 08 0a 06 0a 01 6b 12 01 ff'), 'descriptors[1], at key "k"');
+  t.is(placeOf('12 05 0a 03 0a 01 ff'), 'descriptors[0]');
+});
+
+test('bytes that are not UTF-8 are counted as they are, where that is wanted, and characters stay', (t) => {
+  const readValue = (bytes: Uint8Array) => {
+    const value = Buffer.concat([Buffer.of(0x12, bytes.length), bytes]);
+    const entry = Buffer.concat([Buffer.of(0x0a, value.length), value]);
+    const request = Buffer.concat([Buffer.of(0x12, entry.length), entry]);
+    const bounds = { ...defaultRequestBounds, invalidUtf8: 'count' } as const;
+    const decoded = decodeRateLimitRequest(request, 0, request.length, bounds);
+    return decoded.ok ? decoded.message.descriptors[0]?.entries[0]?.value : decoded.problem;
+  };
+  t.is(readValue(Buffer.from('caf\xe9', 'latin1')), 'caf\\xe9');
+  t.is(readValue(Buffer.from('ed a0 80 c3 a9 f5', 'utf8')), 'ed a0 80 c3 a9 f5');
+  t.is(readValue(hex('ed a0 80 c3 a9 f5')), '\\xed\\xa0\\x80é\\xf5');
+  const piece = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 4 }).map((text) => Buffer.from(text)),
+    fc.uint8Array({ maxLength: 4 }),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
+      const bytes = Buffer.concat(pieces);
+      const text = readValue(bytes) ?? '';
+      if (isUtf8(bytes)) t.is(text, bytes.toString());
+      else {
+        const back = text.replace(/\\x([0-9a-f]{2})/g, (_, digits: string) =>
+          String.fromCharCode(0xdc00 + Number.parseInt(digits, 16)),
+        );
+        t.is(back.toWellFormed(), toReplaced(bytes));
+      }
+    }),
+  );
+});
+
+/** Each byte that is part of no character, as a replacement character of its own. */
+function toReplaced(bytes: Buffer): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; ) {
+    const size = [1, 2, 3, 4].find(
+      (length) => at + length <= bytes.length && isUtf8(bytes.subarray(at, at + length)),
+    );
+    text += size === undefined ? '\ufffd' : bytes.toString('utf8', at, at + size);
+    at += size ?? 1;
+  }
+  return text;
+}
 
 test('a replacement character of the sender is valid', (t) => {
   const decoded = decodeRateLimitRequest(hex('0a 03 ef bf bd'));

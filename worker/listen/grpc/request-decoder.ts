@@ -13,7 +13,13 @@ import { WireError, WireReader, wireTypes } from './wire-reader.ts';
 
 export type Decoded<Message> =
   | { readonly ok: true; readonly message: Message }
-  | { readonly ok: false; readonly problem: string; readonly isTooLarge?: boolean };
+  | {
+      readonly ok: false;
+      readonly problem: string;
+      /** The part of a request in which decoding ended: for logs. */
+      readonly place?: string;
+      readonly isTooLarge?: boolean;
+    };
 
 /** Shared: a message is decoded without interruption. */
 const reader = new WireReader();
@@ -22,6 +28,9 @@ let bounds = defaultRequestBounds;
 let entryCount = 0;
 /** Of the entries so far of the descriptor being decoded. */
 let entriesHash = 0;
+/** The descriptors that were begun, and the last key that was read. */
+let descriptorCount = 0;
+let lastKey = '';
 
 /**
  * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
@@ -36,7 +45,18 @@ export function decodeRateLimitRequest(
 ): Decoded<RateLimitRequest> {
   bounds = requestBounds;
   entryCount = 0;
-  return decodeMessage(bytes, start, end, readRequest);
+  descriptorCount = 0;
+  lastKey = '';
+  reader.escapesInvalidUtf8 = bounds.invalidUtf8 === 'count';
+  const decoded = decodeMessage(bytes, start, end, readRequest);
+  reader.escapesInvalidUtf8 = false;
+  return decoded.ok ? decoded : { ...decoded, place: toPlace() };
+}
+
+function toPlace(): string {
+  if (descriptorCount === 0) return 'the request';
+  const index = `descriptors[${descriptorCount - 1}]`;
+  return lastKey === '' ? index : `${index}, at key ${JSON.stringify(lastKey.slice(0, 100))}`;
 }
 
 /** Runs `read` over bytes[start, end); a refusal of the reader becomes a problem. */
@@ -66,6 +86,7 @@ function readRequest(reader: WireReader): RateLimitRequest {
     if (field === 1 && reader.wireType === wireTypes.bytes) domain = reader.readString();
     else if (field === 2 && reader.wireType === wireTypes.bytes) {
       const outerEnd = reader.enter();
+      descriptorCount++;
       const descriptor = readDescriptor(reader);
       // An array made with one element is a tenth of what an empty one grows to.
       if (descriptors === undefined) descriptors = [descriptor];
@@ -118,6 +139,7 @@ function readEntry(reader: WireReader): Entry {
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
     if (field === 1 && reader.wireType === wireTypes.bytes) {
       key = reader.readString();
+      lastKey = key;
       keyHash = reader.textHash;
     } else if (field === 2 && reader.wireType === wireTypes.bytes) {
       value = reader.readString();

@@ -1,5 +1,6 @@
 // Reads the protobuf wire format field by field, within bounds. The messages' decoders interpret fields.
 import { isUtf8 } from 'node:buffer';
+import { escapeInvalidUtf8 } from './escaped-bytes.ts';
 
 /** Wire types; 3 and 4 (groups) are only skipped. */
 export const wireTypes = { varint: 0, fixed64: 1, bytes: 2, group: 3, endGroup: 4, fixed32: 5 };
@@ -44,6 +45,8 @@ export class WireReader {
   high = 0;
   /** Of the last string: its length in bytes, then the bytes. */
   textHash = 0;
+  /** Whether strings that are not UTF-8 are read with their bytes escaped, in place of being refused. */
+  escapesInvalidUtf8 = false;
 
   /** Starts reading bytes[start, end). */
   begin(bytes: Buffer, start: number, end: number): void {
@@ -113,7 +116,7 @@ export class WireReader {
     return (BigInt(this.high) << 32n) | BigInt(this.low);
   }
 
-  /** A string that must be UTF-8. */
+  /** A string that must be UTF-8, unless what is not is escaped. */
   readString(): string {
     const length = this.#readLength();
     const start = this.#position;
@@ -138,6 +141,7 @@ export class WireReader {
     const text = bytes.toString('utf8', start, end);
     // A replacement character may be the sender's own, or the result of bytes that are not UTF-8.
     if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) {
+      if (this.escapesInvalidUtf8) return escapeInvalidUtf8(bytes.subarray(start, end));
       throw new WireError('string field contains invalid UTF-8');
     }
     return text;
