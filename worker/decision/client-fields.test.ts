@@ -10,6 +10,9 @@ const rules = `
 domain: d
 descriptors:
   - {key: user, rate_limit: {unit: minute, requests_per_unit: 3}}
+  - {key: named, rate_limit: {unit: hour, requests_per_unit: 50}}
+  - {key: bucket, rate_limit: {unit: second, requests_per_unit: 10, algorithm: token_bucket, burst: 25}}
+  - {key: several, rate_limits: [{unit: minute, requests_per_unit: 5}, {unit: day, requests_per_unit: 2}]}
   - {key: files, value: '/a/*', share_threshold: true, rate_limit: {unit: hour, requests_per_unit: 9}}
 `;
 const all = { retryAfter: true, rateLimit: true, policy: true, partitionSecret: '' };
@@ -54,8 +57,34 @@ test('nobody is told to come again at once, also where the window has ended mean
     ],
     isQuota: [false],
     isRefused: true,
+    findWait: () => 0,
   });
   t.deepEqual(fields, [{ key: 'retry-after', value: '1' }]);
+});
+
+test('a refused request waits also for a limit that it used up itself, in each field alike', async (t) => {
+  const asked = createAsked();
+  const request = ask({ of: 'user=ada', hitsAddend: 2 }, { of: 'named=x', hitsAddend: 25 });
+  await asked(request);
+  // The limit of an hour is used up by the request that the one of a minute refuses.
+  const fields = await asked(request);
+  t.is(fields['retry-after'], '3585');
+  t.deepEqual(
+    Object.values(read(fields['ratelimit'])).map(({ r, t: reset }) => [r, reset]),
+    [
+      [0, 3_585],
+      [0, 3_585],
+    ],
+  );
+});
+
+test('a request that can never be admitted is not told to come again', async (t) => {
+  const asked = createAsked();
+  for (const entries of ['user=ada', 'bucket=x', 'several=x']) {
+    const fields = await asked(ask({ of: entries, hitsAddend: 60 }));
+    t.is(fields['retry-after'], undefined, entries);
+    t.deepEqual(Object.keys(Object.values(read(fields['ratelimit']))[0] ?? {}), ['r']);
+  }
 });
 
 test('the closest of many limits are told', async (t) => {

@@ -24,7 +24,7 @@ descriptors:
 `;
     const worker = createWorker(yaml, {
       localCacheBytes: 1,
-      stopIncrementWhenOver: true,
+      stopIncrementWhenOver: 'true',
       store: (one) => createPerSecondStore({ main: one, perSecond: one, continuesOnError: false }),
     });
     await worker.decide(ask({ of: 'k=x', hitsAddend: 60 }));

@@ -29,6 +29,7 @@ test('a long counter key goes to the store as it is, and is looked up by a short
   const asked: [string, string][] = [];
   const { decide, stat } = createWorker(twoLimits, {
     localCacheBytes: 1,
+    keepsLongKeys: true,
     store: (inner) => ({
       ...inner,
       count(request) {
@@ -301,4 +302,32 @@ test('a request with one hit is counted by leases where its limit has one, and o
   await decide(ask('plain=x'));
   await decide(ask('leased=x', 'plain=x'));
   t.deepEqual(counted, ['leases', 'store', 'store']);
+});
+
+test('counter keys above 1,024 bytes are counted under a digest after the prefix, or whole', async (t) => {
+  const keysOf = async (keepsLongKeys: boolean, ...values: string[]) => {
+    const keys: string[] = [];
+    const { decide } = createWorker(twoLimits, {
+      cacheKeyPrefix: 'p:',
+      keepsLongKeys,
+      store: (inner) => ({
+        ...inner,
+        count(request) {
+          keys.push(...request.hits.map(({ key }) => key));
+          inner.count(request);
+        },
+      }),
+    });
+    for (const value of values) await decide(ask(`a=${value}`));
+    return keys;
+  };
+  const values = ['x'.repeat(900), 'x'.repeat(1_100), 'ü'.repeat(600), 'x'.repeat(50_000)];
+  const [short, ...long] = await keysOf(false, ...values);
+  t.is(short?.length, 900 + 'p:d_a__'.length + 10);
+  for (const key of long) t.regex(key, /^p:[0-9a-f]{64}$/);
+  t.is(new Set(long).size, 3);
+  t.deepEqual(
+    (await keysOf(true, ...values)).map((key) => key.length),
+    values.map((value) => value.length + 'p:d_a__'.length + 10),
+  );
 });

@@ -122,7 +122,8 @@ export function createStatuses({
     resetSeconds: number,
   ): number | undefined => {
     const isPlain = limiter === undefined && match.limit.unitMultiplier === 1;
-    return !isPlain && !refund && hits > limit ? undefined : resetSeconds;
+    const isNever = !isPlain && !refund && hits > limit;
+    return isNever || resetSeconds === Number.POSITIVE_INFINITY ? undefined : resetSeconds;
   };
 
   const toStatus = (hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus => {

@@ -1,0 +1,178 @@
+// Limiters and lists where limits, clocks and requests change: what they answer and keep. Whole answers are in
+// decisions.test.ts, the arithmetic in test/contract/limiters.test.ts.
+import test from 'ava';
+import fc from 'fast-check';
+import { limiterAlgorithms } from '../../shared/rules/limit-shape.ts';
+import { ask, createWorker, summarize } from '../../test/support/decision-worker.ts';
+import { codes } from './message.ts';
+
+const withKey = (lines: string) => `
+domain: d
+descriptors:
+  - key: k
+${lines.replace(/^/gm, '    ')}
+`;
+
+const raised: readonly (readonly [name: string, from: string, to: string])[] = [
+  ['fixed window', '{unit: day, requests_per_unit: 2}', '{unit: day, requests_per_unit: 50}'],
+  [
+    'sliding window',
+    '{unit: day, requests_per_unit: 2, algorithm: sliding_window}',
+    '{unit: day, requests_per_unit: 50, algorithm: sliding_window}',
+  ],
+  [
+    'bucket whose rate alone is raised',
+    '{unit: day, requests_per_unit: 1, burst: 2, algorithm: token_bucket}',
+    '{unit: day, requests_per_unit: 86400, burst: 2, algorithm: token_bucket}',
+  ],
+];
+for (const [name, from, to] of raised) {
+  test(`a ${name} that the local cache has as over its limit is asked for again under another limit`, async (t) => {
+    const worker = createWorker(withKey(`rate_limit: ${from}`), { localCacheBytes: 1 });
+    for (let hit = 0; hit < 4; hit++) await worker.decide(ask('k=x'));
+    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), 1);
+    worker.useRules(withKey(`rate_limit: ${to}`));
+    // A bucket at the new rate fills in two seconds.
+    await worker.decide(ask('k=x'));
+    worker.clock.advance(2_000);
+    t.regex(summarize(await worker.decide(ask('k=x'))), /^OK/);
+    worker.useRules(withKey(`rate_limit: ${from}`));
+    for (let hit = 0; hit < 3; hit++) await worker.decide(ask('k=x'));
+    t.is(worker.stat('rate_limit.d.k.over_limit_with_local_cache'), name.startsWith('b') ? 2 : 4);
+  });
+}
+
+test('a limit that comes with a request is not answered from what the local cache knows of another one', async (t) => {
+  const worker = createWorker('domain: d', { localCacheBytes: 1 });
+  const of = (requestsPerUnit: number) =>
+    ask({ of: 'k=x', limit: { requestsPerUnit, unit: 4 }, hitsAddend: 3 });
+  t.is(summarize(await worker.decide(of(2))), 'OVER [OVER 0]');
+  t.is(summarize(await worker.decide(of(50))), 'OK [OK 44]');
+  t.is(summarize(await worker.decide(of(2))), 'OVER [OVER 0]');
+  t.is(summarize(await worker.decide(of(50))), 'OK [OK 41]');
+});
+
+test('the local cache keeps a bucket no longer when the worker’s clock is set back, and its reset is the store’s', async (t) => {
+  const worker = createWorker(
+    withKey('rate_limit: {unit: minute, requests_per_unit: 1, algorithm: token_bucket}'),
+    { localCacheBytes: 1 },
+  );
+  const resetOf = async (hitsAddend = 1) => {
+    const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend }));
+    return outcome.ok && outcome.response.statuses[0]?.secondsUntilReset;
+  };
+  await resetOf();
+  worker.clock.advance(500);
+  t.deepEqual([await resetOf(), await resetOf()], [60, 60]);
+  worker.clock.setWall(worker.clock.wallMs() - 600_000);
+  worker.clock.advance(59_000);
+  t.is(await resetOf(), 1);
+  worker.clock.advance(1_000);
+  t.is(summarize(await worker.decide(ask('k=x'))), 'OK [OK 0]');
+});
+
+test('what stands before, after or instead of a limit in a list leaves its counter', async (t) => {
+  const hour = '{unit: hour, requests_per_unit: 9}';
+  const others = [
+    '{unit: second, requests_per_unit: 100}',
+    '{unit: minute, requests_per_unit: 200, algorithm: sliding_window}',
+  ];
+  const lists = [
+    `rate_limit: ${hour}`,
+    `rate_limits: [${others[0]}, ${hour}]`,
+    `rate_limits: [${hour}, ${others[1]}]`,
+    `rate_limits: [${others.join(', ')}, ${hour}]`,
+    `rate_limit: ${hour}`,
+  ];
+  const worker = createWorker(withKey(lists[0] ?? ''));
+  for (const [index, limits] of lists.entries()) {
+    worker.useRules(withKey(limits));
+    t.is(summarize(await worker.decide(ask('k=x'))), `OK [OK ${8 - index}]`, limits);
+  }
+  const minutes = withKey(`rate_limits: [{unit: minute, requests_per_unit: 5}, ${hour}]`);
+  worker.useRules(minutes);
+  for (let time = 0; time < 2; time++) await worker.decide(ask('k=y'));
+  worker.useRules(minutes.replace(`}, ${hour}`, `}, ${others[0]}, ${hour}`));
+  t.is(summarize(await worker.decide(ask('k=y'))), 'OK [OK 2]', 'also one that has a tag');
+});
+
+test('a refused request of a list is let in after its reset, and not before, also where it used up another limit', async (t) => {
+  const limits = fc.array(
+    fc.record({
+      unit: fc.constantFrom('second', 'minute'),
+      requests_per_unit: fc.integer({ min: 1, max: 6 }),
+      algorithm: fc.constantFrom('fixed_window', 'sliding_window', 'token_bucket'),
+    }),
+    { minLength: 2, maxLength: 4 },
+  );
+  const distinct = limits.filter(
+    (list) => new Set(list.map((one) => one.unit + one.algorithm)).size === list.length,
+  );
+  const before = fc.array(fc.record({ waitMs: fc.nat(3_000), hits: fc.nat(3) }), { maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(
+      distinct,
+      before,
+      fc.integer({ min: 1, max: 3 }),
+      async (list, steps, hits) => {
+        const worker = createWorker(withKey(`rate_limits: ${JSON.stringify(list)}`));
+        const decide = async (hitsAddend: number) => {
+          const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend }));
+          if (!outcome.ok) throw outcome.error;
+          const { overallCode, statuses } = outcome.response;
+          return { isOver: overallCode === codes.overLimit, reset: statuses[0]?.secondsUntilReset };
+        };
+        for (const step of steps) {
+          worker.clock.advance(step.waitMs);
+          await decide(step.hits);
+        }
+        const { isOver, reset } = await decide(hits);
+        if (!isOver) return;
+        if (reset === undefined) {
+          if (list.every((one) => hits <= one.requests_per_unit)) throw new Error('no reset');
+          return;
+        }
+        worker.clock.advance(reset * 1_000);
+        if ((await decide(hits)).isOver) throw new Error(`refused after ${reset} s`);
+      },
+    ),
+    { numRuns: 300 },
+  );
+  t.pass();
+});
+
+test('hits that can never be admitted have no reset, and the log names their rule once', async (t) => {
+  const resetOf = async (limits: string, localCacheBytes = 0) => {
+    const worker = createWorker(withKey(limits), { localCacheBytes });
+    const resets: unknown[] = [];
+    for (const hitsAddend of [1, 9, 9]) {
+      const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend }));
+      if (outcome.ok) resets.push(outcome.response.statuses[0]?.secondsUntilReset);
+    }
+    return [resets.slice(1), worker.log.lines] as const;
+  };
+  const warning =
+    'warning rule d.k: a request has 9 hits and the limit is 3, so it can never be admitted';
+  for (const algorithm of limiterAlgorithms) {
+    const limits = `rate_limit: {unit: hour, requests_per_unit: 3, algorithm: ${algorithm}}`;
+    t.deepEqual(await resetOf(limits), [[undefined, undefined], [warning]]);
+  }
+  t.deepEqual(await resetOf('rate_limit: {unit: hour, unit_multiplier: 2, requests_per_unit: 3}'), [
+    [undefined, undefined],
+    [warning],
+  ]);
+  const [ofList] = await resetOf(
+    'rate_limits: [{unit: hour, requests_per_unit: 3}, {unit: day, requests_per_unit: 90}]',
+  );
+  t.deepEqual(ofList, [undefined, undefined]);
+  const [plain, lines] = await resetOf('rate_limit: {unit: hour, requests_per_unit: 3}');
+  t.deepEqual([plain, lines], [[3_585, 3_585], [warning]], 'as the reference answers');
+});
+
+test('the largest bucket at the slowest rate is counted, and its reset is one that a response can carry', async (t) => {
+  const slow =
+    'rate_limit: {unit: year, requests_per_unit: 1, algorithm: token_bucket, burst: 4294967295}';
+  const worker = createWorker(withKey(slow));
+  const outcome = await worker.decide(ask({ of: 'k=x', hitsAddend: 4_294_967_295 }));
+  t.is(outcome.ok && outcome.response.statuses[0]?.secondsUntilReset, 315_576_000_000);
+});
