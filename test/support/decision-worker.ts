@@ -2,9 +2,12 @@
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import type { AnsweringMode } from '../../worker/counters/failure/failure-mode.ts';
+import { createFailurePolicy } from '../../worker/counters/failure/failure-policy.ts';
 import type { Leases } from '../../worker/counters/leases.ts';
 import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
+import { createDecisionTrail } from '../../worker/decision/decision-trail.ts';
 import {
   codes,
   type RateLimitRequest,
@@ -71,6 +74,10 @@ export class OpenDecision extends Decision {
 }
 
 interface WorkerOptions extends Partial<DecisionOptions> {
+  /** What is answered without the store; by default nothing is. */
+  readonly failureMode?: AnsweringMode;
+  /** Whether debug lines are logged. */
+  readonly isTrailed?: boolean;
   readonly localCacheBytes?: number;
   /** Of the counters in process. */
   readonly maxCounters?: number;
@@ -89,7 +96,19 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   });
   const rules = { current: yaml === undefined ? undefined : buildRules(yaml) };
   const samples: UnmatchedSample[] = [];
+  const failurePolicy =
+    options.failureMode &&
+    createFailurePolicy({
+      mode: options.failureMode,
+      metrics,
+      clock,
+      log,
+      outagesAreOver: () => true,
+    });
+  const trail = options.isTrailed === true ? createDecisionTrail(log) : undefined;
   const shouldRateLimit = createShouldRateLimit({
+    ...(failurePolicy && { failurePolicy }),
+    ...(trail && { trail }),
     rules,
     store: options.store?.(memory) ?? memory,
     ...(options.leases && { leases: options.leases(memory) }),
@@ -103,6 +122,7 @@ export function createWorker(yaml: string | undefined, options: WorkerOptions = 
   return {
     clock,
     log,
+    failurePolicy,
     memory,
     samples,
     useRules(next: string) {

@@ -1,10 +1,12 @@
-// Whole decisions over real rules and counters in process, as text: limits.txt, limiters.txt, local-cache.txt and
-// client-fields.txt.
+// Whole decisions over real rules and counters in process, as text: limits.txt, limiters.txt, local-cache.txt,
+// client-fields.txt, metadata.txt, without-store.txt and trail.txt.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
 import { ask, createWorker, start } from '../../test/support/decision-worker.ts';
 import { testScenarios } from '../../test/support/scenarios.ts';
+import type { CountRequest } from '../counters/store.ts';
 import { codes, type DescriptorStatus } from './message.ts';
 import type { DecisionOutcome } from './should-rate-limit.ts';
 
@@ -19,11 +21,14 @@ interface Seen {
   readonly worker: Worker;
   readonly keys: Set<string>;
   readonly before: Map<string, number>;
+  /** The keys that the store counts: all, those with this text, or none. */
+  store: { counts: string | undefined };
 }
 
 function open(folder: string, words: readonly string[]): Seen {
   const options = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
   const keys = new Set<string>();
+  const store: Seen['store'] = { counts: '' };
   const parsed = Object.entries(options).map(([name, text]) => [name, JSON.parse(`${text}`)]);
   const worker = createWorker(readRules(folder), {
     ...(Object.fromEntries(parsed) as Options),
@@ -31,11 +36,18 @@ function open(folder: string, words: readonly string[]): Seen {
       ...inner,
       count(request) {
         for (const { key } of request.hits) keys.add(key);
-        inner.count(request);
+        const hits = request.hits.filter(({ key }) => store.counts && key.includes(store.counts));
+        if (store.counts === '') return inner.count(request);
+        const error = new AppError('store', 'the store is away');
+        const settle: CountRequest['settle'] = (failure) =>
+          request.settle(hits.length < request.hits.length ? error : failure);
+        if (hits.length === 0) setImmediate(settle, error);
+        else inner.count({ ...request, hits, settle });
+        return undefined;
       },
     }),
   });
-  return { worker, keys, before: new Map() };
+  return { worker, keys, before: new Map(), store };
 }
 
 function readRules(folder: string): string {
@@ -115,6 +127,11 @@ async function run(words: readonly string[], folder: string): Promise<string> {
     seen.worker.clock.setWall(seen.worker.clock.wallMs() + Number(rest[0]) * 1_000);
     return '';
   }
+  if (command === 'store') {
+    seen.store.counts = rest[0] === 'back' ? '' : rest[2];
+    if (rest[0] === 'back') seen.worker.failurePolicy?.storeIsBack();
+    return '';
+  }
   if (command === 'reload') {
     seen.worker.useRules(readRules(folder));
     return '';
@@ -127,7 +144,9 @@ async function run(words: readonly string[], folder: string): Promise<string> {
     domain: find('domain') ?? 'd',
     hitsAddend: Number(find('hits') ?? 0),
   });
-  return [...toOutcomeLines(outcome), ...findChanges(seen)].join('\n');
+  const trail = seen.worker.log.lines.splice(0).filter((line) => line.startsWith('debug '));
+  const lines = trail.map((line) => line.slice('debug '.length));
+  return [...lines, ...toOutcomeLines(outcome), ...findChanges(seen)].join('\n');
 }
 
 function testFile(name: string): void {
@@ -143,6 +162,9 @@ testFile('limits');
 testFile('limiters');
 testFile('local-cache');
 testFile('client-fields');
+testFile('metadata');
+testFile('without-store');
+testFile('trail');
 
 test('the clock of the scenarios begins at 12:00:15', (t) => {
   t.is(new Date(start).toISOString(), '2026-11-21T12:00:15.000Z');
