@@ -57,6 +57,9 @@ interface Timing extends FollowerTiming {
 
 const defaultTiming: Timing = { ...defaultFollowerTiming, settle: 150 };
 
+/** Files that differ for this long from those in force are no swap under way. */
+const staleMs = 30_000;
+
 /** Replaces the trigger of a load while there is no root. */
 const rootIsAway = 'the root is away';
 
@@ -90,6 +93,9 @@ export function createFileSource({
   /** Whether the rules in force came from at least one file. */
   let hadFiles = false;
   let lastLoad = 'nothing was loaded yet';
+  /** Since when the files differ from those that were read last, while only a swap loads them again. */
+  let staleSinceMs: number | undefined;
+  let hasSaidStale = false;
   let closed = false;
   let isChecking = false;
   let isNewsWaiting = false;
@@ -135,7 +141,11 @@ export function createFileSource({
     if (trigger === rootIsAway && seenTrigger !== undefined) return;
     // A write within one tick of the file system's clock only shows in the content.
     const isContentCompared = cause === 'news' && !watchRoot;
-    if (closed || (trigger === seenTrigger && !isContentCompared)) return;
+    if (closed) return;
+    if (trigger === seenTrigger && !isContentCompared) {
+      if (watchRoot && cause === 'poll') await noteStale();
+      return;
+    }
 
     let reading = await read();
     if (trigger === seenTrigger && isSame(reading, seenReading)) return;
@@ -150,11 +160,44 @@ export function createFileSource({
 
     seenTrigger = watchRoot ? trigger : reading.listing.signature;
     seenReading = reading;
+    staleSinceMs = undefined;
+    hasSaidStale = false;
     hasLoaded ||= result.ok;
     if (result.ok) hadFiles = reading.files.length > 0;
     fileCount.set(reading.files.length);
     lastLoad = `${result.ok ? 'loaded' : 'could not load'} ${result.origin}`;
     onLoad(result);
+  }
+
+  /** Says once that files were edited in place, which is not noticed here. */
+  async function noteStale(): Promise<void> {
+    if (hasSaidStale) return;
+    const { signature } = await follower.list();
+    if (signature === seenReading?.listing.signature) staleSinceMs = undefined;
+    else staleSinceMs ??= clock.monotonicMs();
+    if (staleSinceMs === undefined || clock.monotonicMs() - staleSinceMs < staleMs) return;
+    hasSaidStale = true;
+    log.warning(
+      `The files in ${directory} differ from the rules in force: they are loaded when ${root} is replaced (RUNTIME_WATCH_ROOT=true), or, with RUNTIME_WATCH_ROOT=false, when files change`,
+    );
+  }
+
+  /** A folder that stays in its place is probably edited in place. */
+  async function noteAwaited(): Promise<void> {
+    if (!watchRoot) return;
+    const links = [root, join(root, '..data'), join(upper, '..data'), join(directory, '..data')];
+    const areLinks = await Promise.all(
+      links.map((path) =>
+        lstat(path).then(
+          (found) => found.isSymbolicLink(),
+          () => false,
+        ),
+      ),
+    );
+    if (areLinks.some(Boolean)) return;
+    log.notice(
+      `RUNTIME_ROOT ${root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`,
+    );
   }
 
   /** The rules are loaded again when this text changes. */
@@ -233,6 +276,7 @@ export function createFileSource({
       await requireDirectory(watchedAtStart, directory, watchRoot);
       await follower.watch([watchedAtStart]);
       await check('news');
+      await noteAwaited();
       if (!closed) stopPolling = repeatAfter(clock, timing.poll, () => check('poll'));
     },
     describe() {

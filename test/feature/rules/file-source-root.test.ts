@@ -1,10 +1,11 @@
 // Rules files that change by a swap of the root link (RUNTIME_WATCH_ROOT=true), on a real file
 // system.
 
-import { mkdirSync, rmSync, unlinkSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 import {
   createRulesFolder,
   problemTexts,
@@ -171,4 +172,51 @@ test('it tells what it waits for', async (t) => {
     source.describe(),
     `files: loaded 0 files from ${root}/config; loads again when ${root} is replaced (RUNTIME_WATCH_ROOT=true)`,
   );
+});
+
+test('of a root that is no link it is said what is waited for, and once that its files were edited in place', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('root/config/a.yaml', ruleText('a', 1));
+  const root = join(folder.path, 'root');
+  const clock = createManualClock();
+  const { log, limits } = await startFileSource(t, root, { watchRoot: true }, { clock });
+  const awaited = `notice RUNTIME_ROOT ${root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`;
+  t.deepEqual(log.lines, [awaited]);
+  folder.write('root/config/a.yaml', ruleText('a', 200));
+  let advancedMs = 0;
+  await eventually('it is said', () => {
+    clock.advance(10_000);
+    advancedMs += 10_000;
+    return log.lines.length > 1;
+  });
+  t.true(advancedMs >= 40_000, 'seen at a poll, and 30 s later');
+  t.regex(
+    log.lines[1] ?? '',
+    /^warning The files in \S+config differ from the rules in force: .*, or, with RUNTIME_WATCH_ROOT=false, when files change$/,
+  );
+  t.is(limits(), 'a=1');
+  // A folder in its place is loaded, and told once.
+  folder.write('next/config/a.yaml', ruleText('a', 3));
+  renameSync(root, join(folder.path, 'before'));
+  renameSync(join(folder.path, 'next'), root);
+  await eventually('the other folder', () => {
+    clock.advance(10_000);
+    return limits() === 'a=3';
+  });
+  t.is(log.lines.filter((line) => line.startsWith('warning')).length, 1);
+});
+
+test('of a root that is a link, or has the link of a ConfigMap, nothing is said', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('one/config/a.yaml', ruleText('a', 1));
+  folder.write('map/..1/config/a.yaml', ruleText('a', 1));
+  symlinkSync('one', join(folder.path, 'current'));
+  symlinkSync('..1', join(folder.path, 'map/..data'));
+  for (const root of ['current', 'map']) {
+    const { log } = await startFileSource(t, join(folder.path, root), { watchRoot: true });
+    t.false(
+      log.lines.some((line) => line.includes('is not a link')),
+      log.lines.join('\n'),
+    );
+  }
 });
