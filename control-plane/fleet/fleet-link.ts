@@ -57,6 +57,23 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
     finish(status, text);
   }
 
+  /** The worker sees that it is still connected. Not beside what it has not read yet. */
+  function acknowledge(): void {
+    if (unsent === 0) send({});
+  }
+
+  function send(message: ToWorkerMessage): void {
+    if (unsent >= maxUnsent) {
+      deps.onRefused('the worker does not read what it is sent');
+      call.abort();
+      return;
+    }
+    unsent++;
+    call.send([method.responseSerialize(message)], () => {
+      unsent--;
+    });
+  }
+
   function take({ hello, report, counters }: FromWorkerMessage): void {
     if (hello != null) {
       const texts = [hello.nodeId, hello.instance, hello.agreement];
@@ -70,8 +87,10 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
         deps.onHello(hello);
       }
     } else if (!hasHello) refuse(grpcStatus.invalidArgument, 'the first message has to be a hello');
-    else if (report != null) deps.onReport(report);
-    else if (counters != null) deps.onAnswer(counters);
+    else if (report != null) {
+      deps.onReport(report);
+      acknowledge();
+    } else if (counters != null) deps.onAnswer(counters);
     // Unknown messages of newer workers are ignored.
   }
 
@@ -101,17 +120,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
         deps.onClose();
       },
     },
-    send(message) {
-      if (unsent >= maxUnsent) {
-        deps.onRefused('the worker does not read what it is sent');
-        call.abort();
-        return;
-      }
-      unsent++;
-      call.send([method.responseSerialize(message)], () => {
-        unsent--;
-      });
-    },
+    send,
     finish,
   };
 }

@@ -74,6 +74,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
     },
     reports,
     counters,
+    onLost: (server, reason) => source.lose?.(server, reason),
     log,
     clock,
     random: Math.random,

@@ -31,6 +31,8 @@ export interface LinkDeps {
   readonly reports: LinkReports;
   /** Undefined where nobody can be asked yet. */
   readonly counters: () => CounterAccess | undefined;
+  /** The server does not answer any more: what else is connected to it should be dropped. */
+  readonly onLost?: (server: ManagementServer, reason: string) => void;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: () => number;
@@ -49,6 +51,9 @@ export interface Link {
 }
 
 export const intervalMs = 5_000;
+/** Without an answer to a report, or without having sent it, a server is lost: the network may have forgotten the
+ * connection. */
+export const silenceMs = 15_000;
 const lastReportMs = 500;
 /** A server without the service may be replaced by one that has it. */
 const unimplementedRetryMs = 600_000;
@@ -74,9 +79,30 @@ export function createLink(deps: LinkDeps): Link {
   let isStarted = false;
   let isStopped = false;
   let cancelTimer = () => {};
+  /** Whether the server has answered a report on this stream: those of earlier versions do not. */
+  let isAnswering = false;
+  /** While an answer, or the end of the sending, is awaited. */
+  let cancelSilence: (() => void) | undefined;
+
+  function awaitProgress(): void {
+    cancelSilence ??= clock.after(silenceMs, () => {
+      const reason = `the server has answered nothing for ${silenceMs / 1000}s`;
+      const lost = server;
+      stream?.close();
+      onEnd(reason, false);
+      deps.onLost?.(lost, reason);
+    });
+  }
+
+  function noteProgress(): void {
+    cancelSilence?.();
+    cancelSilence = undefined;
+  }
 
   function connect(): void {
     isOpen = false;
+    isAnswering = false;
+    noteProgress();
     const answers = createLinkAnswers({
       counters: deps.counters,
       allowsReset: hello.allowsReset,
@@ -93,6 +119,8 @@ export function createLink(deps: LinkDeps): Link {
         report();
       },
       onResponse(message) {
+        isAnswering = true;
+        noteProgress();
         // The stream on which the question came: a later one has not asked.
         const asking = stream;
         answers.take(message, (answer, onSent) => asking?.send({ counters: answer }, onSent));
@@ -104,6 +132,7 @@ export function createLink(deps: LinkDeps): Link {
   function onEnd(reason: string, isUnimplemented: boolean): void {
     stream = undefined;
     cancelTimer();
+    noteProgress();
     if (isStopped) return;
     const why = toExcerpt(reason, 500);
     state = `not connected: ${why}`;
@@ -124,8 +153,10 @@ export function createLink(deps: LinkDeps): Link {
 
   function report(done = () => {}): void {
     isReporting = true;
+    awaitProgress();
     stream?.send({ report: reports.take() }, () => {
       isReporting = false;
+      if (!isAnswering) noteProgress();
       noteOpen();
       done();
     });
@@ -171,6 +202,7 @@ export function createLink(deps: LinkDeps): Link {
         cancel();
       }
       cancelTimer();
+      noteProgress();
       trouble.flush();
       stream?.close();
     },

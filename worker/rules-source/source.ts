@@ -41,5 +41,7 @@ export interface RulesSource {
   version?(): string;
   /** Of a source with servers: the listener is told the server of each stream that opens. */
   onServer?(listener: (server: ManagementServer) => void): void;
+  /** Of a source with servers: drops the connection to this one, which others have found to be lost. */
+  lose?(server: ManagementServer, reason: string): void;
   close(): Promise<void>;
 }

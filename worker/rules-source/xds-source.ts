@@ -119,6 +119,8 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
   let refused: { readonly digest: string; readonly text: string } | undefined;
   let openStream: OpenManagementStream | undefined;
   let connection: ManagementStream<DiscoveryRequestMessage> | undefined;
+  /** Ends the current stream as if it had ended by itself. */
+  let endStream: (reason: string) => void = () => {};
   let cancelWait = () => {};
   let nextAttemptMs = 0;
   let hasRules = false;
@@ -172,14 +174,20 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
         // Each response is complete: of too many the last ones count.
         else waiting = [...waiting, response].slice(-maxWaiting);
       },
-      onEnd(reason) {
-        connection = undefined;
-        waiting = [];
-        give({ kind: isOpen ? 'ended' : 'connect-failed' });
-        const nextUrl = servers[state.server]?.url;
-        report.ended({ wasOpen: isOpen, reason, nextAttemptMs, nextUrl, hasRules });
-      },
+      onEnd,
     });
+    endStream = (reason) => {
+      connection?.close();
+      onEnd(reason);
+    };
+
+    function onEnd(reason: string): void {
+      connection = undefined;
+      waiting = [];
+      give({ kind: isOpen ? 'ended' : 'connect-failed' });
+      const nextUrl = servers[state.server]?.url;
+      report.ended({ wasOpen: isOpen, reason, nextAttemptMs, nextUrl, hasRules });
+    }
   }
 
   /** Decisions and streams continue while it is examined. */
@@ -269,6 +277,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
     version: () => state.ackedVersion,
     onServer(listener) {
       onServer = listener;
+    },
+    lose(server, reason) {
+      if (connection !== undefined && servers[state.server]?.url === server.url) endStream(reason);
     },
     describe: () => report.describe(),
     async close() {
