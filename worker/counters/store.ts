@@ -186,7 +186,7 @@ export function takeHit(
   const { room } = counter;
   const isCounted = !isOver || limiter.window.countsOver;
   hit.after = limit - room + (isCounted ? 0 : hits);
-  const waitMs = counter.msUntil(hits);
+  const waitMs = room >= hits ? 0 : counter.msUntil(hits);
   limiter.resetSeconds = toSeconds(isOver ? waitMs : counter.msUntilFree());
   limiter.waitSeconds = waitMs <= 0 ? 0 : toSeconds(waitMs);
   // Where hits over the limit are counted, every hit has to reach the store.
