@@ -191,3 +191,13 @@ test.serial('the times follow the clock of the machine when it is set', (t) => {
     Date.now = now;
   }
 });
+
+test('characters that turn, hide or end a line are escaped in every format', (t) => {
+  const odd = '\u202e\u2066\u200e\u200b\u00ad\u2028\u0085\u{e0001}';
+  for (const format of ['text', 'json', 'terminal'] as const) {
+    const { lines, log } = linesOf('info', format);
+    log.warning(`a${odd}b`, { fields: { field: odd }, shown: `a${odd}b` });
+    t.notRegex(stripVTControlCharacters(lines[0] ?? '').trimEnd(), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    t.true(lines[0]?.includes('\\u202e\\u2066\\u200e\\u200b\\u00ad\\u2028\\u0085\\udb40\\udc01'));
+  }
+});

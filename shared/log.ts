@@ -139,12 +139,15 @@ const levelStyles = {
   trace: 'gray',
 } as const satisfies Record<LogLevel, string>;
 
-/** JSON that is safe on a terminal: nothing in it moves the cursor, ends the line or changes the text
- * direction. */
+/** JSON that is safe on a terminal: nothing in it moves the cursor, ends the line, changes the text direction or is
+ * invisible. */
 function onOneLine(json: string): string {
-  return json.replace(
-    /[\u007f-\u009f\u2028-\u202e\u2066-\u2069\ufeff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  return json.replace(/[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu, (character) =>
+    // In JSON a character beyond 16 bits is two.
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
   );
 }
 

@@ -13,6 +13,7 @@ import {
   type TextMapGetter,
   type TextMapPropagator,
   type TextMapSetter,
+  TraceFlags,
   trace,
 } from '@opentelemetry/api';
 import {
@@ -29,6 +30,7 @@ import {
 } from '@opentelemetry/resources';
 import {
   ParentBasedSampler,
+  SamplingDecision,
   type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
@@ -96,8 +98,9 @@ export async function createOtelTracer(
       },
     },
   );
+  const rootSampler = new TraceIdRatioBasedSampler(samplingRate);
   const provider = new TracerProvider({
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRate) }),
+    sampler: new ParentBasedSampler({ root: rootSampler }),
     resource: defaultResource()
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
       .merge(resourceFromAttributes(resource, { schemaUrl })),
@@ -135,7 +138,8 @@ export async function createOtelTracer(
   return {
     startServerSpan(scope, name, header): ServerSpan | undefined {
       if (!isRecording()) return undefined;
-      const caller = propagator.extract(ROOT_CONTEXT, header, headerGetter);
+      const extracted = propagator.extract(ROOT_CONTEXT, header, headerGetter);
+      const caller = isUndecided(header) ? decideHere(extracted, rootSampler) : extracted;
       const span = inScope(scope).startSpan(name, { kind: SpanKind.SERVER }, caller);
       if (!span.isRecording()) return undefined;
       return { ...toSpan(span), ...parentIn(trace.setSpan(caller, span)) };
@@ -158,6 +162,29 @@ export async function createOtelTracer(
       cancel();
     },
   };
+}
+
+/** B3 without a sampling state leaves the decision to us; the library reads it as a refusal. `traceparent` always has
+ * one, and takes precedence. */
+function isUndecided(header: (name: string) => string | undefined): boolean {
+  if (header('traceparent') !== undefined) return false;
+  const single = header('b3');
+  if (single !== undefined) return /^[0-9a-f]{16,32}-[0-9a-f]{16}$/.test(single);
+  return (
+    header('x-b3-traceid') !== undefined &&
+    header('x-b3-sampled') === undefined &&
+    header('x-b3-flags') !== '1'
+  );
+}
+
+/** The caller with the decision that a trace which begins here would get. */
+function decideHere(caller: Context, sampler: TraceIdRatioBasedSampler): Context {
+  const known = trace.getSpanContext(caller);
+  if (known === undefined) return caller;
+  const { decision } = sampler.shouldSample(ROOT_CONTEXT, known.traceId);
+  const isSampled = decision === SamplingDecision.RECORD_AND_SAMPLED;
+  const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  return trace.setSpanContext(caller, { ...known, traceFlags });
 }
 
 function toSpan(span: OtelSpan): Span {

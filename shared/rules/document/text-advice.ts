@@ -58,6 +58,11 @@ export function adviseOnValue(fields: MapReader, key: string, value: string): vo
     const message = `value is ${shown}, so any value matches`;
     fields.advise('null-value', 'value', message, `leave value out if that is meant${meant}`);
   }
+  // The reference reads it as no value. Only a note: Envoy Gateway writes it where any value is meant.
+  if (node?.kind === 'text' && value === '') {
+    const hint = 'leave value out if that is meant; a rule for an empty value cannot be written';
+    fields.advise('empty-value', 'value', 'value is an empty text, so any value matches', hint);
+  }
   const [range, length] = addressRange.exec(value) ?? [];
   if (key === 'remote_address' && range !== undefined) {
     const version = value.includes(':') ? 'v6' : 'v4';

@@ -36,6 +36,7 @@ const problemRules = {
   'missing-limit': ['error', 'A limit does not say how much it allows'],
   'octal-number': ['warning', 'A number begins with 0, so YAML reads it as octal'],
   'null-value': ['warning', 'A value that is null matches any value'],
+  'empty-value': ['note', 'A value that is an empty text matches any value'],
   'address-range': ['warning', 'A rule for one address names a range'],
   'limit-zero': ['note', 'A limit of 0 rejects every request'],
   'limit-list': ['error', 'A list of limits cannot be used'],

@@ -147,19 +147,24 @@ for (const protocol of ['http', 'grpc'] as const) {
 test.serial("a caller's trace is continued, however its headers name it", async (t) => {
   const receiver = await startReceiver(t);
   const worker = await startWorker(t, receiver);
-  const [w3c, single, multi] = ['1', '2', '3'].map((digit) => digit.repeat(32));
+  const [w3c, single, multi, open, split] = ['1', '2', '3', '4', '5'].map((digit) =>
+    digit.repeat(32),
+  );
   const headers = [
     { traceparent: `00-${w3c}-${callerSpan}-01` },
     { b3: `${single}-${callerSpan}-1` },
     { 'x-b3-traceid': `${multi}`, 'x-b3-spanid': callerSpan, 'x-b3-sampled': '1' },
     { b3: `${single}-${callerSpan}-1`, traceparent: `00-${callerTrace}-${callerSpan}-01` },
+    // Without a sampling state, which leaves the decision to the worker.
+    { b3: `${open}-${callerSpan}` },
+    { 'x-b3-traceid': `${split}`, 'x-b3-spanid': callerSpan },
   ];
   for (const each of headers) t.is(await ask(worker, { headers: each }), 'answered');
-  const spans = await receive(receiver, 8);
+  const spans = await receive(receiver, 12);
   const servers = spans.filter(({ kind }) => kind === 2);
   t.deepEqual(
     servers.map(({ traceId }) => traceId),
-    [w3c, single, multi, callerTrace],
+    [w3c, single, multi, callerTrace, open, split],
   );
   t.deepEqual(new Set(servers.map(({ parentSpanId }) => parentSpanId)), new Set([callerSpan]));
 });
