@@ -18,6 +18,8 @@ export interface AskedDescriptor {
   readonly entries: readonly ActionEntry[];
   /** It may carry its own limit, and then needs no rule. */
   readonly hasOwnLimit: boolean;
+  /** Hits of each request; not a number where it cannot be read. */
+  readonly cost: number;
   readonly reporter: Reporter;
   readonly offset: number;
 }
@@ -114,7 +116,10 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     const { offset } = rateLimit;
     const hasOwnLimit = mapOf(rateLimit, 'limit') !== undefined;
     if (entries.length === 0) return;
-    for (const domain of domains) add({ domain, entries, hasOwnLimit, reporter, offset });
+    const addend = mapOf(rateLimit, 'hits_addend');
+    // Without a number it comes from the request, or is 1.
+    const cost = Number((addend && textOf(addend, 'number')) || 1);
+    for (const domain of domains) add({ domain, entries, hasOwnLimit, cost, reporter, offset });
   }
 
   function addNetworkFilter(filter: TreeMap, reporter: Reporter): void {
@@ -132,7 +137,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         };
       });
       const { offset } = descriptor;
-      add({ domain, entries, hasOwnLimit: false, reporter, offset });
+      add({ domain, entries, hasOwnLimit: false, cost: 1, reporter, offset });
     }
   }
 

@@ -2,6 +2,7 @@
 // descriptor reaches. At run time both are silent: the request passes.
 
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import { toLimiter } from '../../shared/rules/limit-shape.ts';
 import { explainNoMatch, toText } from '../../shared/rules/lookup/nearest-rule.ts';
 import {
   createRuleAdvice,
@@ -63,6 +64,7 @@ export function findEnvoyProblems(
     if (rules === undefined) continue;
     const identity = JSON.stringify([
       descriptor.domain,
+      descriptor.cost,
       descriptor.entries.map(({ key, value, isOptional }) => [key, value ?? null, isOptional]),
     ]);
     let isTaken = known.get(identity);
@@ -85,18 +87,33 @@ export function findEnvoyProblems(
 
 /** Records the rules that match the descriptor; false when none does. */
 function reachRules(
-  { domain, entries }: AskedDescriptor,
+  descriptor: AskedDescriptor,
   rules: readonly PlacedRule[],
   reached: Set<PlacedRule>,
 ): boolean {
-  let isTaken = false;
+  const { domain, entries, hasOwnLimit } = descriptor;
+  const matched = new Set<PlacedRule>();
   for (const variant of toVariants(entries)) {
-    for (const { rule } of findPossibleRules(domain, rules, variant).matched) {
-      reached.add(rule);
-      isTaken = true;
-    }
+    for (const { rule } of findPossibleRules(domain, rules, variant).matched) matched.add(rule);
   }
-  return isTaken;
+  for (const rule of matched) {
+    reached.add(rule);
+    if (!hasOwnLimit) noteCost(descriptor, rule);
+  }
+  return matched.size > 0;
+}
+
+/** A request with more hits than a limit ever admits is refused each time. */
+function noteCost({ cost, reporter, offset }: AskedDescriptor, rule: PlacedRule): void {
+  const { rateLimit, furtherLimits } = rule.descriptor;
+  for (const limit of rateLimit === undefined ? [] : [rateLimit, ...furtherLimits]) {
+    const most = toLimiter(limit)?.capacity ?? limit.requestsPerUnit;
+    // A limit of 0 is meant to refuse.
+    if (limit.unlimited || most === 0 || !(cost > most)) continue;
+    const message = `each of these requests has ${cost} hits, and the rule at ${toPlaceText(rule)} admits at most ${most} at once: it refuses them always`;
+    reporter.advise('envoy-cost', offset, '', message, 'raise the limit or its burst');
+    return;
+  }
 }
 
 /** With and without the entries that a request may lack. */

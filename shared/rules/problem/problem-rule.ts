@@ -71,6 +71,7 @@ const problemRules = {
   'node-groups': ['warning', 'Groups of workers overlap, or have no domains'],
   policy: ['warning', 'A limit is not as a policy wants it'],
   'envoy-no-rule': ['warning', 'Envoy asks about what no rule takes'],
+  'envoy-cost': ['note', 'Requests of Envoy have more hits than a limit ever admits'],
   'envoy-unknown-domain': ['warning', 'Envoy asks about another domain'],
   'envoy-never-sent': ['warning', 'No filter of Envoy sends the actions'],
   'envoy-unreached-rule': ['warning', 'Envoy never asks about a rule'],

@@ -264,3 +264,26 @@ test('the sample configuration asks about the sample rules', async (t) => {
   t.is(code, 0);
   t.deepEqual([...new Set(kinds)], ['warning envoy-unreached-rule']);
 });
+
+test('requests that cost more than a limit ever admits are noted', async (t) => {
+  const rules = `domain: shop
+descriptors:
+  - {key: generic_key, value: dear, rate_limit: {unit: hour, requests_per_unit: 5}}
+  - {key: generic_key, value: burst, rate_limit: {unit: hour, requests_per_unit: 5, algorithm: token_bucket, burst: 9}}
+`;
+  const costs = (value: string, number: number) =>
+    `{actions: [{generic_key: {descriptor_value: ${value}}}], hits_addend: {number: ${number}}}`;
+  const host = [costs('dear', 6), costs('dear', 5), costs('burst', 9), costs('burst', 10)].join(
+    ', ',
+  );
+  const { kinds, texts } = await check(t, rules, [envoyOf({ host })]);
+  const costing = kinds.flatMap((kind, index) =>
+    kind === 'note envoy-cost' ? [texts[index]] : [],
+  );
+  t.is(costing.length, 2, kinds.join());
+  t.regex(
+    costing[0] ?? '',
+    /has 6 hits, and the rule at shop\.yaml:3:\d+ admits at most 5 at once/,
+  );
+  t.regex(costing[1] ?? '', /has 10 hits, .* admits at most 9 at once/);
+});
