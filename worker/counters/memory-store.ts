@@ -35,7 +35,7 @@ interface Counter {
   /** The longest of those that its hits had: limits of several units may share a counter. */
   windowSeconds: number;
   expiresAtSecond: number;
-  /** Its second in `byExpiry`: then or earlier, so that it is never found too late. */
+  /** Its second in `byExpiry`: then or earlier, or a second later. */
   listedAtSecond: number;
   /** Its index in the list of that second. */
   index: number;
@@ -218,10 +218,11 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return counter;
   }
 
-  /** A later expiry is only noted: the counter is found at the earlier one and listed again then. */
+  /** A later expiry is only noted: the counter is found at the earlier one and listed again then. So is one that is a
+   * second earlier, as rounding makes of the same moment: it is found a second late. */
   function expireAt(counter: Counter, second: number): void {
     counter.expiresAtSecond = second;
-    if (second >= counter.listedAtSecond) return;
+    if (second >= counter.listedAtSecond - 1) return;
     unlist(counter);
     counter.listedAtSecond = second;
     list(counter);
