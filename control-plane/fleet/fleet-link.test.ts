@@ -26,6 +26,12 @@ const hello = toBytes({
     values: 2,
   },
 });
+const awaiting = toBytes({
+  hello: {
+    ...{ nodeId: 'w', instance: 'i2', agreement: 'a', countsAlone: true, allowsReset: true },
+    ...{ values: 2, awaitsAnswers: true },
+  },
+});
 const report: ReportMessage = {
   version: 'v1',
   seconds: 5,
@@ -179,4 +185,11 @@ test('a link that fills the tables takes nothing from the links beside it', asyn
   t.is(names.size, 20_000);
   t.is(shown.length, 200);
   for (const stream of [early, flooding, late]) stream.close();
+});
+
+test('reports of a worker that awaits answers are answered', async (t) => {
+  const { open } = await setUp(t);
+  const stream = await open(awaiting, toBytes({ report }));
+  const [answer] = await once(stream, 'data');
+  t.deepEqual(answer, Buffer.alloc(5), 'a frame with an empty message');
 });

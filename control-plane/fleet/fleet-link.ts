@@ -42,6 +42,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
   const { method, clock } = deps;
   const bucket = createTokenBucket({ capacity: messageBurst, perSecond: messagesPerSecond });
   let hasHello = false;
+  let awaitsAnswers = false;
   let unsent = 0;
   let cancelTimer: (() => void) | undefined = clock.after(helloMs, () =>
     refuse(grpcStatus.invalidArgument, 'no message came on this stream'),
@@ -59,7 +60,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
 
   /** The worker sees that it is still connected. Not beside what it has not read yet. */
   function acknowledge(): void {
-    if (unsent === 0) send({});
+    if (awaitsAnswers && unsent === 0) send({});
   }
 
   function send(message: ToWorkerMessage): void {
@@ -84,6 +85,7 @@ export function openFleetLink(deps: FleetLinkDeps, call: GrpcCall): OpenLink {
         refuse(grpcStatus.invalidArgument, 'the hello has no instance');
       } else {
         hasHello = true;
+        awaitsAnswers = hello.awaitsAnswers === true;
         deps.onHello(hello);
       }
     } else if (!hasHello) refuse(grpcStatus.invalidArgument, 'the first message has to be a hello');

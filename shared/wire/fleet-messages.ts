@@ -25,6 +25,8 @@ export interface HelloMessage {
   /** '' where the counters are the worker's own, and of an older worker. */
   readonly failureMode?: string;
   readonly shadowMode?: boolean;
+  /** Whether reports are to be answered. */
+  readonly awaitsAnswers?: boolean;
 }
 
 export interface ReportMessage {

@@ -71,6 +71,7 @@ export async function createLinkFor(deps: FleetDeps): Promise<WorkerLink> {
       values: { none: 0, hashed: 1, plain: 2 }[xds.link.values],
       failureMode: needsServer ? counting.failureMode : '',
       shadowMode: limits.shadowMode,
+      awaitsAnswers: true,
     },
     reports,
     counters,
