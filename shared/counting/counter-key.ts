@@ -1,6 +1,5 @@
 // Which counter hits go to: the window that a moment falls into (behaviour: windows), and the key. Other services on
 // the same store count together with us because they form the same keys (behaviour: counter-keys).
-import { owned } from '../owned-text.ts';
 import type { Entry, Limit } from '../rules/rule.ts';
 import { type Unit, unitNumbers } from '../rules/unit.ts';
 
@@ -97,8 +96,7 @@ export function toCounterKey(
     const entry = entries[index] as Entry;
     key += `${entry.key}_${sharedValues?.[index] ?? entry.value}_`;
   }
-  // Many places keep keys, by which they find them faster than by the parts of one.
-  return owned(key + ending);
+  return key + ending;
 }
 
 /** How the keys of a limit's counters end (behaviour: counter-keys). */

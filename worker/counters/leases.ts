@@ -3,6 +3,7 @@
 // admitted hits never pass the limit, and unused ones are given back.
 import type { Clock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { Metrics } from '../metrics.ts';
 import { PartRequest } from './count-in-parts.ts';
 import type { CounterStore, CountRequest, Hit } from './store.ts';
@@ -292,7 +293,7 @@ function toSent(hit: Hit, hits: number): Hit {
   const { key, mapKey, exactHits, refund, limit, windowSeconds } = hit;
   const { limiter, lease, unit, descriptorIndex, stopsOthers, after } = hit;
   return {
-    ...{ key, mapKey, hits, exactHits, refund, limit, windowSeconds },
+    ...{ key: owned(key), mapKey: owned(mapKey), hits, exactHits, refund, limit, windowSeconds },
     ...{ limiter, lease, unit, descriptorIndex, stopsOthers, after },
   };
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/limiter.ts';
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { owned } from '../../shared/owned-text.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import {
   type CounterStore,
@@ -199,7 +200,11 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     hit.after = Number(counter.value);
   }
 
-  function create({ mapKey, windowSeconds }: Hit, expiresAtSecond: number): Counter | undefined {
+  function create(
+    { mapKey: joinedKey, windowSeconds }: Hit,
+    expiresAtSecond: number,
+  ): Counter | undefined {
+    const mapKey = owned(joinedKey);
     drop(counters.get(mapKey));
     if (counters.size >= counterLimit) return undefined;
     if (characters + mapKey.length > maxCharacters) return undefined;

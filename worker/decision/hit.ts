@@ -1,6 +1,5 @@
 // The hits of one descriptor with a limit: which counters, and how many hits on each (behaviour:
 // counter-keys, over-limit-cache, limit-lists).
-
 import { hash } from 'node:crypto';
 import {
   toCounterKey,
@@ -8,6 +7,7 @@ import {
   type Window,
   type WindowAt,
 } from '../../shared/counting/counter-key.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
@@ -252,7 +252,9 @@ export function createCounterKeys(prefix: string): CounterKeys {
       const key = toCounterKey(prefix, domain, entries, sharedValues, ending);
       if (sharedValues === undefined && key.length <= longestKnown) {
         const end = key.length - `${ending}`.length;
-        known[slot] = { limit, window, key, end };
+        const kept = owned(key);
+        known[slot] = { limit, window, key: kept, end };
+        return kept;
       }
       return key;
     },

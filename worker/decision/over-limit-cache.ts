@@ -2,6 +2,7 @@
 // again (behaviour: over-limit-cache).
 import type { Clock } from '../../shared/clock.ts';
 import { AgedEntry, OldestFirst } from '../../shared/oldest-first.ts';
+import { owned } from '../../shared/owned-text.ts';
 import type { Metrics } from '../metrics.ts';
 
 /** The limit that a counter is over. A limit of a rule has both numbers, and so has one of a request. */
@@ -40,7 +41,7 @@ class Known extends AgedEntry<Known> {
   readonly untilMs: number;
 
   constructor(key: string, { requestsPerUnit, capacity }: KnownLimit, untilMs: number) {
-    super(key);
+    super(owned(key));
     this.requestsPerUnit = requestsPerUnit;
     this.capacity = capacity;
     this.untilMs = untilMs;
@@ -52,7 +53,7 @@ class Removed extends AgedEntry<Removed> {
   readonly at: number;
 
   constructor(key: string, at: number) {
-    super(key);
+    super(owned(key));
     this.at = at;
   }
 }
