@@ -95,7 +95,7 @@ export function planTests(
     );
   const one = (file: TestFile) => [file];
   const stages: Lane[][] = [
-    [{ name: 'unit tests', rooms: toRooms(of('unit')), processes: 2, testsAtOnce: 8 }],
+    [{ name: 'unit tests', rooms: toRooms(of('unit')), processes: 2, testsAtOnce: 4 }],
     [
       {
         name: 'tests with servers',

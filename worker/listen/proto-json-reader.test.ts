@@ -128,8 +128,8 @@ test('damaged text is never read as something that JSON.parse refuses, and never
   t.pass();
 });
 
-test('escapes cost little more than the characters that they stand for', (t) => {
-  t.timeout(20_000);
+// Quadratic work would take thousands of times as long: the bounds leave room for a collection of garbage.
+test('the work of reading escapes grows with their number alone', (t) => {
   const parseFor = (value: string) => {
     const body = Buffer.from(`{"domain": "${value}"}`);
     const startMs = cpuMs();
@@ -140,8 +140,8 @@ test('escapes cost little more than the characters that they stand for', (t) => 
   const plain = parseFor('a'.repeat(long));
   for (const form of ['\\n', '\\u0041', '\\ud83d\\ude00', '\\\\']) {
     const escapes = form.repeat(long / form.length);
-    t.true(parseFor(escapes) < 3 * plain + 20, form);
-    t.true(parseFor(`${escapes}\\x`) < 10 * plain + 20, `${form}, and an invalid one`);
+    t.true(parseFor(escapes) < 30 * plain + 200, form);
+    t.true(parseFor(`${escapes}\\x`) < 30 * plain + 200, `${form}, and an invalid one`);
   }
 });
 
