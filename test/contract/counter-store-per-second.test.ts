@@ -1,7 +1,7 @@
 // The counter store contract for two Redis servers, one of them for per-second limits.
 import test from 'ava';
 import { createPerSecondStore } from '../../worker/counters/redis/redis-kind.ts';
-import { createHit, startCounting } from '../support/counting.ts';
+import { countOn, createHit } from '../support/counting.ts';
 import { ownedByFile, unowned } from '../support/owner.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { openRedisStore } from '../support/redis-store.ts';
@@ -34,11 +34,10 @@ test('hits of per-second limits are only in the per-second store', async (t) => 
   const [main, perSecond] = await servers;
   const { store, close } = await open();
   t.teardown(close);
-  const { request, result } = startCounting([
+  const result = countOn(store, [
     createHit({ key: 'split_s', unit: 'second', hits: 2 }),
     createHit({ key: 'split_h', unit: 'hour', hits: 3 }),
   ]);
-  store.count(request);
   t.deepEqual((await result).after, [2, 3]);
   t.is(await main.command('GET', 'split_s'), null);
   t.is(await main.command('GET', 'split_h'), '3');
@@ -51,11 +50,10 @@ test('when the main store fails, the per-second store is not asked', async (t) =
   const { store, close } = await open();
   t.teardown(close);
   await main.command('LPUSH', 'wrong_h', 'x');
-  const { request, result } = startCounting([
+  const result = countOn(store, [
     createHit({ key: 'wrong_s', unit: 'second' }),
     createHit({ key: 'wrong_h', unit: 'hour' }),
   ]);
-  store.count(request);
   t.regex((await result).error?.message ?? '', /WRONGTYPE/);
   t.is(await perSecond.command('EXISTS', 'wrong_s'), 0);
 });

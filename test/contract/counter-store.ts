@@ -6,7 +6,13 @@ import { systemClock } from '../../shared/clock.ts';
 import type { AppError } from '../../shared/errors.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { type CounterModel, createCounterModel } from '../support/counter-model.ts';
-import { createHit, createRequest, type HitOptions, startCounting } from '../support/counting.ts';
+import {
+  countOn,
+  createHit,
+  createRequest,
+  type HitOptions,
+  startCounting,
+} from '../support/counting.ts';
 
 export interface StoreUnderTest {
   readonly store: CounterStore;
@@ -414,7 +420,5 @@ function count(
   hits: readonly HitOptions[],
   mode: PlannedRequest['mode'] = 'add',
 ): Promise<{ error: AppError | undefined; after: number[] }> {
-  const { request, result } = startCounting(hits.map(createHit), { mode });
-  store.count(request);
-  return result;
+  return countOn(store, hits.map(createHit), { mode });
 }

@@ -8,7 +8,7 @@ import { createMemoryStore } from '../../worker/counters/memory-store.ts';
 import { limiterScripts, toArguments } from '../../worker/counters/redis/limiter-scripts.ts';
 import type { CounterStore, Hit, LimiterHit, LimiterWindow } from '../../worker/counters/store.ts';
 import { takeHit } from '../../worker/counters/store.ts';
-import { type CountOutcome, createHit, startCounting } from '../support/counting.ts';
+import { type CountOutcome, countOn, createHit, type startCounting } from '../support/counting.ts';
 import { findTool } from '../support/installed-tool.ts';
 import { createLimiterModel } from '../support/limiter-model.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -253,9 +253,7 @@ function count(
   hit: Hit,
   options: Parameters<typeof startCounting>[1] = {},
 ): Promise<CountOutcome> {
-  const { request, result } = startCounting([hit], options);
-  store.count(request);
-  return result;
+  return countOn(store, [hit], options);
 }
 
 function toRuns(numbers: readonly number[]): number[] {

@@ -6,7 +6,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { createReplyReader as createMemcachedReader } from '../../worker/counters/memcached/reply-reader.ts';
 import { createReplyReader, type RawReply } from '../../worker/counters/redis/connection.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
-import { createHit, startCounting } from '../support/counting.ts';
+import { countOn, createHit } from '../support/counting.ts';
 import { createRecordedMemcachedStore } from '../support/memcached-store.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { createRecordedRedisStore } from '../support/redis-store.ts';
@@ -189,9 +189,9 @@ async function countOnce(store: CounterStore, random: Random): Promise<void> {
       descriptorIndex: index,
     }),
   );
-  const { request, result } = startCounting(hits, { deadlineMs: performance.now() + deadlineMs });
-  store.count(request);
-  const { error, after } = await result;
+  const { error, after } = await countOn(store, hits, {
+    deadlineMs: performance.now() + deadlineMs,
+  });
   if (error !== undefined) {
     checkNamedProblem(error.message);
     return;

@@ -5,6 +5,7 @@ import type { AppError } from '../../shared/errors.ts';
 import type { Lease } from '../../shared/rules/limit-shape.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import {
+  type CounterStore,
   type CountRequest,
   type Hit,
   type LimiterWindow,
@@ -89,4 +90,14 @@ export function startCounting(
     };
   });
   return { request: createRequest(hits, { ...options, settle }), result };
+}
+
+/** The outcome of a request to this store. */
+export function countOn(
+  store: Pick<CounterStore, 'count'>,
+  ...request: Parameters<typeof startCounting>
+): Promise<CountOutcome> {
+  const started = startCounting(...request);
+  store.count(started.request);
+  return started.result;
 }

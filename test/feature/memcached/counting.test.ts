@@ -3,7 +3,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
+import { countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
 import {
   openMemcachedStore,
@@ -25,9 +25,7 @@ async function setUp(
 }
 
 function count(store: CounterStore, ...hits: HitOptions[]) {
-  const { request, result } = startCounting(hits.map(createHit));
-  store.count(request);
-  return result;
+  return countOn(store, hits.map(createHit));
 }
 
 const month = 2_592_000;

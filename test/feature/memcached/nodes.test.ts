@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { ClientTlsOptions } from '../../../worker/client-tls.ts';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
@@ -33,9 +33,7 @@ async function startDns(t: ExecutionContext, timeoutMs = 10_000) {
 }
 
 async function countOne(store: CounterStore, key: string): Promise<number | undefined> {
-  const { request, result } = startCounting([createHit({ key })]);
-  store.count(request);
-  const { error, after } = await result;
+  const { error, after } = await countOn(store, [createHit({ key })]);
   if (error !== undefined) throw error;
   return after[0];
 }

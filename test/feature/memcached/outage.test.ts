@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { createHit, type HitOptions, startCounting } from '../../support/counting.ts';
+import { countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
@@ -34,9 +34,7 @@ function open(
 
 function count(store: CounterStore, hits: readonly HitOptions[], timeoutMs = 20_000) {
   const deadlineMs = systemClock.monotonicMs() + timeoutMs;
-  const { request, result } = startCounting(hits.map(createHit), { deadlineMs });
-  store.count(request);
-  return result;
+  return countOn(store, hits.map(createHit), { deadlineMs });
 }
 
 /** As `count`, with a deadline so near that a busy machine may take it for past at first. */
@@ -243,6 +241,7 @@ test('counters that another begins at that moment, or that the server has no roo
         const [command, key = ''] = line.split(' ');
         const isFull = key.startsWith('full_');
         if (command === 'get' || command === 'gets') socket.write('END\r\n');
+        if (command === 'touch') socket.write('TOUCHED\r\n');
         if (command === 'incr') socket.write(begun.has(key) ? '7\r\n' : 'NOT_FOUND\r\n');
         if (command === 'add') {
           begun.add(key);

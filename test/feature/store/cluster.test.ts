@@ -1,7 +1,7 @@
 // A Redis cluster under load while slots move and a master is lost: errors at most in the gap, and no
 // hit counted twice.
 import test from 'ava';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { checkFailover, isOver, readReplicated } from '../../support/failover-check.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
@@ -19,9 +19,10 @@ const timeoutMs = 10_000;
 const keysOf = (tag: string) => ['a', 'b', 'ü', '計'].map((name) => `{${tag}}${name}_`);
 
 async function count(store: RecordedRedisStore, keys: readonly string[], refund = false) {
-  const { request, result } = startCounting(keys.map((key) => createHit({ key, refund })));
-  store.count(request);
-  return result;
+  return countOn(
+    store,
+    keys.map((key) => createHit({ key, refund })),
+  );
 }
 
 // Proof of differences.md: A decision on a cluster is one batch for each node

@@ -3,7 +3,7 @@
 import test from 'ava';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { openMemcachedStore } from '../../support/memcached-store.ts';
@@ -30,9 +30,10 @@ descriptors:
 `;
 
 async function count(store: CounterStore, ...keys: readonly string[]) {
-  const { request, result } = startCounting(keys.map((key) => createHit({ key })));
-  store.count(request);
-  return result;
+  return countOn(
+    store,
+    keys.map((key) => createHit({ key })),
+  );
 }
 
 test.serial('one silent master of a cluster leaves the keys of the others alone', async (t) => {

@@ -2,7 +2,7 @@
 // what the limit allows, and the counter is what a plain sum says.
 import test from 'ava';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { ownedByFile, unowned } from '../../support/owner.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
@@ -30,9 +30,7 @@ async function openFleet(): Promise<{ fleet: Count[]; close: () => Promise<void>
 
 function toCount(store: CounterStore): Count {
   return async (key, hits, refund = false) => {
-    const { request, result } = startCounting([createHit({ ...day, key, hits, refund })]);
-    store.count(request);
-    const { error, after } = await result;
+    const { error, after } = await countOn(store, [createHit({ ...day, key, hits, refund })]);
     if (error !== undefined) throw error;
     return after[0] ?? Number.NaN;
   };

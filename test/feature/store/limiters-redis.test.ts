@@ -7,7 +7,7 @@ import test from 'ava';
 import type { Limiter, LimiterAlgorithm } from '../../../shared/rules/limit-shape.ts';
 import { limiterAlgorithms } from '../../../shared/rules/limit-shape.ts';
 import type { CounterStore, Hit } from '../../../worker/counters/store.ts';
-import { type CountOutcome, createHit, startCounting } from '../../support/counting.ts';
+import { type CountOutcome, countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
@@ -29,9 +29,7 @@ function hitOn(algorithm: LimiterAlgorithm, key: string): Hit {
 }
 
 function count(store: CounterStore, hits: readonly Hit[]): Promise<CountOutcome> {
-  const { request, result } = startCounting(hits);
-  store.count(request);
-  return result;
+  return countOn(store, hits);
 }
 
 test('scripts that the server has forgotten are sent again, and no hit is lost or counted twice', async (t) => {
@@ -174,10 +172,9 @@ test('with a limit that stops the others, a limiter that has room is not counted
   const server = await startRedisServer(t);
   const store = await openRedisStore(t, server.url);
   const full = createHit({ key: 'full_1', limit: 0 });
-  const { request, result } = startCounting([full, hitOn('sliding_window', 's')], {
+  const result = countOn(store, [full, hitOn('sliding_window', 's')], {
     mode: 'add-unless-over',
   });
-  store.count(request);
   t.is((await result).error, undefined);
   t.is(await server.command('GET', 's'), null);
   await store.close(0);

@@ -1,7 +1,7 @@
 // Redis gone, silent, or cut off in the middle of a load: errors only while it is away, each in time,
 // recovery by itself, and nothing counted twice.
 import test, { type ExecutionContext } from 'ava';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
@@ -81,8 +81,7 @@ test.serial('a short silence is waited out without an error', async (t) => {
   const store = await openRedisStore(t, `127.0.0.1:${proxy.port}`, { timeoutMs: 20_000 });
   await eventually('both connections', () => store.connections.active === 2);
   await redis.pause();
-  const { request, result } = startCounting([createHit({ key: 'silence_' })]);
-  store.count(request);
+  const result = countOn(store, [createHit({ key: 'silence_' })]);
   await eventually('it is asked', () => sent.includes('silence_'));
   redis.resume();
   t.deepEqual((await result).after, [1]);
@@ -153,8 +152,7 @@ test.serial(
     await eventually('both connections', () => store.connections.active === 2);
     proxy.dropAll();
     await eventually('the loss is noticed', () => store.healthChanges.includes(false));
-    const { request, result } = startCounting([createHit({ key: 'replaced_' })]);
-    store.count(request);
+    const result = countOn(store, [createHit({ key: 'replaced_' })]);
     t.deepEqual((await result).after, [1]);
   },
 );

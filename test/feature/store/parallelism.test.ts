@@ -1,6 +1,6 @@
 // How many nodes of a cluster are asked at once for one decision, as counted on the way to them.
 import test, { type ExecutionContext } from 'ava';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
@@ -95,8 +95,10 @@ test.serial('a decision over three nodes asks as many at once as the setting say
     await eventually('every connection', () => store.connections.active === 3 * size);
     cluster.forget();
     for (let decision = 0; decision < decisions; decision++) {
-      const { request, result } = startCounting(cluster.keys.map((key) => createHit({ key })));
-      store.count(request);
+      const result = countOn(
+        store,
+        cluster.keys.map((key) => createHit({ key })),
+      );
       t.is((await result).error, undefined, what);
     }
     t.is(cluster.mostInFlight, atOnce, what);

@@ -2,18 +2,16 @@
 // connections make of it.
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore, type RecordedRedisStore } from '../../support/redis-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 function start(store: RecordedRedisStore, key: string, deadlineMs = 30_000) {
-  const { request, result } = startCounting([createHit({ key })], {
+  return countOn(store, [createHit({ key })], {
     deadlineMs: systemClock.monotonicMs() + deadlineMs,
   });
-  store.count(request);
-  return result;
 }
 
 async function openStalled(

@@ -5,12 +5,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
-import {
-  type CountOutcome,
-  createHit,
-  type HitOptions,
-  startCounting,
-} from '../../support/counting.ts';
+import { type CountOutcome, countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ownedByFile } from '../../support/owner.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
@@ -18,11 +13,11 @@ import { createRecordedRedisStore, openRedisStore } from '../../support/redis-st
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const server = startRedisServer(ownedByFile(test));
+const readOnly =
+  "READONLY You can't write against a read only replica.; set REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR=true, so that the connection is closed and the next one leads to the master";
 
 function count(store: CounterStore, ...hits: HitOptions[]): Promise<CountOutcome> {
-  const { request, result } = startCounting(hits.map(createHit));
-  store.count(request);
-  return result;
+  return countOn(store, hits.map(createHit));
 }
 
 test('a value that is no counter fails only the requests that use it, and is named', async (t) => {
@@ -79,7 +74,7 @@ test('a read-only replica: its words in the error, and no reconnecting', async (
   await eventually('both connections', () => store.connections.active === 2);
   t.is((await count(store, { key: 'replica_' })).error, undefined);
   await replica.command('REPLICAOF', ...url.split(':'));
-  const message = `key-value store ${replica.url}: READONLY You can't write against a read only replica.`;
+  const message = `key-value store ${replica.url}: ${readOnly}`;
   t.is((await count(store, { key: 'replica_' })).error?.message, message);
   await replica.command('REPLICAOF', 'NO', 'ONE');
   t.is((await count(store, { key: 'replica_' })).error, undefined);
@@ -93,10 +88,7 @@ test('a refund that a read-only replica refuses says so', async (t) => {
   // A replica of nobody: it keeps its data and refuses writes.
   await replica.command('REPLICAOF', '127.0.0.1', 1);
   const { error } = await count(store, { key: 'r_', refund: true });
-  t.is(
-    error?.message,
-    `key-value store ${replica.url}: READONLY You can't write against a read only replica.`,
-  );
+  t.is(error?.message, `key-value store ${replica.url}: ${readOnly}`);
 });
 
 test('a full server refuses, and counts again when there is room', async (t) => {

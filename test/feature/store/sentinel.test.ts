@@ -5,7 +5,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { createLeases } from '../../../worker/counters/leases.ts';
 import { parseCredentials } from '../../../worker/counters/redis/credentials.ts';
 import { createRegistry } from '../../../worker/metrics/registry.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit, startCounting } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { checkFailover, isOver, readReplicated } from '../../support/failover-check.ts';
 import { ownedByFile } from '../../support/owner.ts';
@@ -24,9 +24,7 @@ const timeoutMs = 10_000;
 const lease = { share: 0.05, forMs: 600_000 };
 
 async function count(store: RecordedRedisStore, key: string) {
-  const { request, result } = startCounting([createHit({ key })]);
-  store.count(request);
-  return result;
+  return countOn(store, [createHit({ key })]);
 }
 
 /** For the tests without a failover. */

@@ -1,7 +1,7 @@
 // The first connection: waited for with growing pauses, said at once with the address, given up when
 // told so.
 import test from 'ava';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore } from '../../support/redis-store.ts';
@@ -23,8 +23,7 @@ test('a store that is not there yet is waited for, and the first failure is said
     `warning ${refused}; next attempt in 0.1 s (KVSTORE_URL says where it is)`,
   );
   t.false(store.state().healthy);
-  const { request, result } = startCounting([createHit({ key: 'early_' })]);
-  store.count(request);
+  const result = countOn(store, [createHit({ key: 'early_' })]);
   t.is((await result).error?.message, refused);
   await redis.restart();
   // The default user takes no password and this user does not exist.

@@ -7,7 +7,7 @@ import {
   misnamedCertificate,
   serverCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 import { startRedisSentinels } from '../../support/redis-sentinel.ts';
@@ -42,9 +42,10 @@ function create(
 const connect = (store: RecordedRedisStore) => store.connect(AbortSignal.timeout(60_000));
 
 async function count(store: RecordedRedisStore, ...keys: string[]) {
-  const { request, result } = startCounting(keys.map((key) => createHit({ key })));
-  store.count(request);
-  return result;
+  return countOn(
+    store,
+    keys.map((key) => createHit({ key })),
+  );
 }
 
 /** The first warning of a store that cannot connect. */

@@ -10,7 +10,7 @@ import {
   strangerCertificate,
   type TestCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
@@ -71,9 +71,7 @@ async function setUp(t: ExecutionContext, setup: Setup): Promise<Running> {
 const connect = ({ store }: Running) => store.connect(AbortSignal.timeout(60_000));
 
 async function count(store: RecordedRedisStore, key: string) {
-  const { request, result } = startCounting([createHit({ key })]);
-  store.count(request);
-  return result;
+  return countOn(store, [createHit({ key })]);
 }
 
 const accepted: [string, Setup][] = [

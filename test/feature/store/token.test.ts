@@ -5,7 +5,7 @@ import { createCloudIamCredentials } from '../../../worker/counters/redis/cloud-
 import { toRedisStoreOptions } from '../../../worker/counters/redis/redis-options.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
-import { createHit, startCounting } from '../../support/counting.ts';
+import { countOn, createHit } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
@@ -32,9 +32,7 @@ test('connections authenticate with the token of their time, and are replaced in
   await allow(first);
   const store = await openRedisStore(t, redis.url, { readCredentials, size: 1, maxAgeMs: 500 });
   const count = () => {
-    const { request, result } = startCounting([createHit({ key: 'token_' })]);
-    store.count(request);
-    return result;
+    return countOn(store, [createHit({ key: 'token_' })]);
   };
   t.is((await count()).error, undefined);
   wallMs += 11 * 60_000;
@@ -58,9 +56,7 @@ test('a connection under load is replaced without failing a decision', async (t)
   const errors: unknown[] = [];
   let counted = 0;
   await eventually('ten replacements', async () => {
-    const { request, result } = startCounting([createHit({ key: 'aging_' })]);
-    store.count(request);
-    const { error } = await result;
+    const { error } = await countOn(store, [createHit({ key: 'aging_' })]);
     counted++;
     if (error !== undefined) errors.push(error);
     return store.connections.localClose >= 10;
@@ -112,11 +108,9 @@ async function setUp(t: ExecutionContext, which: 'store' | 'perSecondStore', clo
 }
 
 async function count(store: CounterStore, clock: ManualClock): Promise<number | undefined> {
-  const { request, result } = startCounting([createHit({ key: 'timed_' })], {
+  const { error, after } = await countOn(store, [createHit({ key: 'timed_' })], {
     deadlineMs: clock.monotonicMs() + minuteMs,
   });
-  store.count(request);
-  const { error, after } = await result;
   return error === undefined ? after[0] : undefined;
 }
 
