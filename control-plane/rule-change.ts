@@ -1,13 +1,15 @@
 // Compares two sets of rules by what they mean for requests: the order of files and rules and comments do
 // not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
+import { runAtOnce } from '../shared/in-slices.ts';
+import { groupByDomain } from '../shared/rules/file-order.ts';
 import {
   describeShape,
   describeTime,
   toNumberText,
   windowSecondsOf,
 } from '../shared/rules/limit-shape.ts';
-import { type PlacedRule, placeRules } from '../shared/rules/lookup/placed-rule.ts';
+import { type PlacedRule, placeDocuments } from '../shared/rules/lookup/placed-rule.ts';
 import type { Entry, Limit, Match, RuleSet } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
 import { limitModes } from '../shared/rules/rule-keys.ts';
@@ -60,22 +62,40 @@ export interface ComparedRules {
 
 /** Ordered by domain, then by the old rules, then by the new ones. */
 export function compareRules(before: ComparedRules, after: ComparedRules): RuleChange[] {
-  const rulesBefore = placeRules(before.documents);
-  const rulesAfter = placeRules(after.documents);
-  const domains = [...new Set([...rulesBefore.keys(), ...rulesAfter.keys()])].sort();
-  return domains.flatMap((domain) => {
+  return runAtOnce(comparing(before, after));
+}
+
+/** The same, in steps. */
+export function* comparing(
+  before: ComparedRules,
+  after: ComparedRules,
+): Generator<void, RuleChange[]> {
+  const [groupsBefore, groupsAfter] = [before, after].map(({ documents }) =>
+    groupByDomain(documents),
+  ) as [DomainDocuments, DomainDocuments];
+  const domains = [...new Set([...groupsBefore.keys(), ...groupsAfter.keys()])].sort();
+  const changes: RuleChange[] = [];
+  for (const domain of domains) {
     const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
-    const changes: RuleChange[] = [];
     if (was === undefined) changes.push(domainChange('domain_added', domain));
     if (is === undefined) changes.push(domainChange('domain_removed', domain));
-    const groups = groupRequests(rulesBefore.get(domain) ?? [], rulesAfter.get(domain) ?? []);
+    const groups = yield* groupRequests(
+      yield* placeDocuments(groupsBefore.get(domain) ?? []),
+      yield* placeDocuments(groupsAfter.get(domain) ?? []),
+    );
     for (const group of groups) {
       const sample = group.requests.map(toSample);
-      changes.push(...compareMatches(domain, group, was?.match(sample), is?.match(sample)));
+      for (const change of compareMatches(domain, group, was?.match(sample), is?.match(sample))) {
+        changes.push(change);
+      }
+      yield;
     }
-    return changes;
-  });
+    yield;
+  }
+  return changes;
 }
+
+type DomainDocuments = ReturnType<typeof groupByDomain>;
 
 /** The requests that one rule, of either side, is written for. */
 interface RequestGroup {
@@ -84,23 +104,28 @@ interface RequestGroup {
   readonly ruleAfter: PlacedRule | undefined;
 }
 
-function groupRequests(
+function* groupRequests(
   before: readonly PlacedRule[],
   after: readonly PlacedRule[],
-): Iterable<RequestGroup> {
+): Generator<void, Iterable<RequestGroup>> {
   const groups = new Map<string, RequestGroup>();
 
-  function visit(rule: PlacedRule, above: readonly Entry[], side: 'ruleBefore' | 'ruleAfter') {
+  function* visit(
+    rule: PlacedRule,
+    above: readonly Entry[],
+    side: 'ruleBefore' | 'ruleAfter',
+  ): Generator<void, void> {
     const { key, value } = rule.descriptor;
     const requests = [...above, { key, value }];
     const identity = JSON.stringify(requests.map((entry) => [entry.key, entry.value]));
     const known = groups.get(identity) ?? { requests, ruleBefore: undefined, ruleAfter: undefined };
     groups.set(identity, { ...known, [side]: rule });
-    for (const child of rule.children) visit(child, requests, side);
+    yield;
+    for (const child of rule.children) yield* visit(child, requests, side);
   }
 
-  for (const rule of before) visit(rule, [], 'ruleBefore');
-  for (const rule of after) visit(rule, [], 'ruleAfter');
+  for (const rule of before) yield* visit(rule, [], 'ruleBefore');
+  for (const rule of after) yield* visit(rule, [], 'ruleAfter');
   return groups.values();
 }
 

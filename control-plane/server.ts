@@ -21,11 +21,12 @@ import { createActivity } from './activity/activity.ts';
 import { type Audit, createAudit } from './activity/audit.ts';
 import { openKeptActivity } from './activity/kept-activity.ts';
 import type { AdminApi } from './admin/admin-api.ts';
+import { maxBodyBytes } from './admin/admin-app.ts';
 import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
-import { createExamine } from './admin/examination.ts';
+import { createExamine, createFindProblems } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
@@ -43,6 +44,7 @@ import { createExchangeAsk, tellNews } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
+import { Building, KnownDocuments } from './snapshot/building.ts';
 import { SnapshotCache } from './snapshot/cache.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
@@ -83,6 +85,8 @@ const tlsUses = {
 const noTlsFiles: TlsFiles = { ca: undefined, cert: undefined, key: undefined };
 /** For so long a staged file is left alone: another control plane may be writing it into the same directory of rules. */
 const stagedByOthersMs = 60_000;
+/** How long what somebody asks about may take to examine. */
+const examinationMs = 30_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
 export const stopGraceMs = 2_000;
 
@@ -103,7 +107,13 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     activity.note(change);
   };
   const peers = settings.peers && createPeers(settings.peers);
-  const examine = createExamine({ encode, options: build });
+  const known = new KnownDocuments(build);
+  const building = new Building({ options: build, encode, clock, known });
+  const examining = new Building({
+    ...{ encode, clock, known, deadlineMs: examinationMs, mostWaiting: maxBodyBytes },
+    options: { ...build, advises: true },
+  });
+  const examine = createExamine(examining);
   const repositoryFolder = toRepositoryFolder(settings);
   const notifying = createNotifying({
     ...{ settings: settings.notify, store, examine, repositoryFolder, log, clock },
@@ -114,7 +124,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const snapshots = new SnapshotCache({
     store,
     options: build,
-    encode,
+    building,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,
     memory: opened.memory,
@@ -217,6 +227,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       activity,
       marks,
       examine,
+      findProblems: createFindProblems(examining),
       turns: createChangeTurns(clock),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
@@ -321,6 +332,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await ads?.stop(stopGraceMs);
       await keptHour.stop();
       await keptActivity.stop();
+      await examining.close();
       await opened.close();
       await snapshots.close();
       await store.close();

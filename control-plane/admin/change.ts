@@ -2,11 +2,12 @@
 // or that was made for another state of the files.
 import { toCountText } from '../../shared/count-text.ts';
 import { AppError } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { judgeByPolicy } from '../policy/policy-guard.ts';
-import { findRemoval } from '../snapshot/admission.ts';
+import { judgingByPolicy } from '../policy/policy-guard.ts';
+import { findingRemoval } from '../snapshot/admission.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { applyChange, existingPaths } from '../store/file-change.ts';
 import type { Revision } from '../store/revision.ts';
@@ -105,7 +106,7 @@ export async function planChangeOf(
     const detail = `the newest revision is ${before.id}, not ${expectedRevision}${toPrefixHint(expectedRevision)}`;
     throw new HttpError(412, { detail });
   }
-  const { refused, ...planned } = judgeChange(before, deps, request);
+  const { refused, ...planned } = await judgeChange(before, deps, request);
   if (refused.length > 0) throw new InvalidRules(refused);
   const obstacles = await deps.store.findObstacles(planned.change, before);
   if (obstacles.length > 0) throw new InvalidRules(obstacles);
@@ -113,23 +114,24 @@ export async function planChangeOf(
 }
 
 /** `refused`: why it could not be written; empty where it can be, as far as rules and policy say. */
-export function judgeChange(
+export async function judgeChange(
   before: Revision,
   { examine, snapshots, allowsRemoval }: Pick<PlanDeps, 'examine' | 'snapshots' | 'allowsRemoval'>,
   request: Omit<ChangeRequest, 'expectedRevision'>,
-): PlannedChange & { readonly refused: readonly Problem[] } {
-  const known = examine(before);
+): Promise<PlannedChange & { readonly refused: readonly Problem[] }> {
+  const known = await examine(before);
   const change = request.plan(before, known);
   const after = applyChange(before, change);
-  const examined = examine(after);
+  const examined = await examine(after);
   const { problems, ruleSet } = examined;
   const added = addedErrors(request.toleratesOldErrors ? known.problems : [], problems);
   const served = snapshots.ruleSet;
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
-  const removal = isGuarded && ruleSet && served ? findRemoval(served, ruleSet) : undefined;
+  const removal =
+    isGuarded && ruleSet && served ? await runInSlices(findingRemoval(served, ruleSet)) : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
   const info = { author: request.author.name, message: toMessage(request) };
-  const broken = refusedByPolicy({ snapshots }, examined, info);
+  const broken = await refusedByPolicy({ snapshots }, examined, info);
   return { before, change, after, known, examined, refused: [...refused, ...broken] };
 }
 
@@ -166,14 +168,15 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
 }
 
 /** The problems for which the policy will refuse the revision; none where the revision has errors. */
-function refusedByPolicy(
+async function refusedByPolicy(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
   { governed, content }: Examination,
   info: { readonly author: string; readonly message: string },
-): readonly Problem[] {
+): Promise<readonly Problem[]> {
   if (governed === undefined || content === undefined) return [];
   const isUndo = snapshots.wasInForce(content);
-  return judgeByPolicy(snapshots.governed, governed, { ...info, isUndo }).refused;
+  const judged = judgingByPolicy(snapshots.governed, governed, { ...info, isUndo });
+  return (await runInSlices(judged)).refused;
 }
 
 /** The author's words about the change travel with it. */

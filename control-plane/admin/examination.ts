@@ -1,12 +1,11 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
-import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import type { GovernedRules } from '../policy/policy-guard.ts';
-import { type BuildOptions, buildSnapshots } from '../snapshot/build.ts';
+import { type Building, TooBusy } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 
 export interface Examination {
@@ -21,36 +20,52 @@ export interface Examination {
   readonly governed: GovernedRules | undefined;
 }
 
-export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Examination;
+export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;
 
-export interface ExaminationDeps {
-  readonly encode: (message: RateLimitConfigMessage) => Buffer;
-  readonly options: BuildOptions;
+export type FindProblems = Building['findProblems'];
+
+/** Rejects with an HttpError 503 where too many are being examined. */
+export function createFindProblems(building: Pick<Building, 'findProblems'>): FindProblems {
+  return (files) => unlessBusy(building.findProblems(files));
 }
 
-/** Remembers the last revisions by identity. */
-export function createExamine({ encode, options }: ExaminationDeps): Examine {
-  const known = new WeakMap<object, Examination>();
+/** Remembers the last revisions by identity. Rejects with an HttpError 503 where too many are being examined. */
+export function createExamine(building: Pick<Building, 'build'>): Examine {
+  const known = new WeakMap<object, Promise<Examination>>();
   return (revision) => {
     const before = known.get(revision);
     if (before !== undefined) return before;
-    const documents: RuleDocument[] = [];
-    const parse = (text: string, path: string): ParsedDocument => {
-      const parsed = parseRuleDocument(text, path);
-      if (parsed.document !== undefined) documents.push(parsed.document);
-      return parsed;
-    };
-    const outcome = buildSnapshots(revision, { ...options, advises: true }, { encode, parse });
-    const examination: Examination = {
-      documents,
-      ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
-      content: outcome.ok ? outcome.built.content : undefined,
-      problems: outcome.ok ? outcome.warnings : outcome.problems,
-      governed: outcome.ok ? outcome.built : undefined,
-    };
+    const examination = examine(building, revision);
     known.set(revision, examination);
+    examination.catch(() => known.delete(revision));
     return examination;
   };
+}
+
+async function examine(
+  building: Pick<Building, 'build'>,
+  revision: Pick<Revision, 'files' | 'problems'>,
+): Promise<Examination> {
+  const { outcome, documents } = await unlessBusy(building.build(revision));
+  return {
+    documents,
+    ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
+    content: outcome.ok ? outcome.built.content : undefined,
+    problems: outcome.ok ? outcome.warnings : outcome.problems,
+    governed: outcome.ok ? outcome.built : undefined,
+  };
+}
+
+async function unlessBusy<Result>(work: Result | Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof TooBusy)) throw error;
+    throw new HttpError(503, {
+      detail: 'other large configurations are being examined; try again',
+      headers: { 'retry-after': '10' },
+    });
+  }
 }
 
 /** Errors of `after` that `before` does not have. */

@@ -1,13 +1,18 @@
 import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { Building } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 import { createExamine } from './examination.ts';
 import { findLastChange, type LastChangeSources } from './last-change.ts';
 
-const examine = createExamine({
-  encode: loadProtos().rateLimitConfig.serialize,
-  options: { mergeDomains: false, maxResponseBytes: 100_000 },
-});
+const examine = createExamine(
+  new Building({
+    encode: loadProtos().rateLimitConfig.serialize,
+    options: { mergeDomains: false, maxResponseBytes: 100_000 },
+    clock: systemClock,
+  }),
+);
 const rule = (limit: number) =>
   `  - key: customer\n    rate_limit: { unit: hour, requests_per_unit: ${limit} }\n`;
 const other = (limit: number) => rule(limit).replace('customer', 'tenant');

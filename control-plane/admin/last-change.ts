@@ -1,8 +1,9 @@
 // Finds the revision that changed a rule last, from the one in force backwards.
 import { isDeepStrictEqual } from 'node:util';
-import { compareRules, type RuleChange } from '../rule-change.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import { comparing, type RuleChange } from '../rule-change.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
-import type { Examine } from './examination.ts';
+import type { Examination, Examine } from './examination.ts';
 import type { RuleRow } from './rule-rows.ts';
 
 export interface LastChange {
@@ -39,7 +40,7 @@ export async function findLastChange(
   for (const [index, info] of older.entries()) {
     const before = newer && hasTime() ? await readRevision(info.id) : undefined;
     if (newer === undefined || before === undefined) return { change: undefined, later: index };
-    const texts = hasSameText(before, newer, row.file) ? [] : changesOf(before, newer);
+    const texts = hasSameText(before, newer, row.file) ? [] : await changesOf(before, newer);
     if (texts.length > 0) {
       const { id, atMs, author, message } = newer;
       return {
@@ -51,28 +52,29 @@ export async function findLastChange(
   }
   return { change: undefined, later: Math.max(0, served.length - 1) };
 
-  function changesOf(before: Revision, after: Revision): string[] {
-    return changesOfRule(domain, row, examine(before), examine(after));
+  async function changesOf(before: Revision, after: Revision): Promise<string[]> {
+    return changesOfRule(domain, row, await examine(before), await examine(after));
   }
 }
 
 /** In words; empty where nothing changes for its requests, or one of the two has errors. */
-export function changesOfRule(
+export async function changesOfRule(
   domain: string,
   { entries }: Pick<RuleRow, 'entries'>,
-  before: ReturnType<Examine>,
-  after: ReturnType<Examine>,
-): string[] {
+  before: Examination,
+  after: Examination,
+): Promise<string[]> {
   if (before.ruleSet === undefined || after.ruleSet === undefined) return [];
   const isOfRule = (change: RuleChange) =>
     change.domain === domain &&
     (change.kind === 'domain_added' || isDeepStrictEqual(toPlain(change.requests), entries));
-  return compareRules(
-    { ruleSet: before.ruleSet, documents: before.documents },
-    { ruleSet: after.ruleSet, documents: after.documents },
-  )
-    .filter(isOfRule)
-    .map(({ text }) => text);
+  const changes = await runInSlices(
+    comparing(
+      { ruleSet: before.ruleSet, documents: before.documents },
+      { ruleSet: after.ruleSet, documents: after.documents },
+    ),
+  );
+  return changes.filter(isOfRule).map(({ text }) => text);
 }
 
 function toPlain(requests: RuleChange['requests']) {

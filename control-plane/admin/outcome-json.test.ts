@@ -1,16 +1,21 @@
 import test from 'ava';
+import { systemClock } from '../../shared/clock.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { explainRequest } from '../explain/explained-request.ts';
+import { Building } from '../snapshot/building.ts';
 import type { CountersJson } from './counters-json.ts';
 import { createExamine } from './examination.ts';
 import { toOutcome } from './outcome-json.ts';
 import { placedRules } from './rule-rows.ts';
 
-const examine = createExamine({
-  encode: loadProtos().rateLimitConfig.serialize,
-  options: { mergeDomains: false, maxResponseBytes: 1_000_000, rollsOut: false },
-});
+const examine = createExamine(
+  new Building({
+    encode: loadProtos().rateLimitConfig.serialize,
+    options: { mergeDomains: false, maxResponseBytes: 1_000_000, rollsOut: false },
+    clock: systemClock,
+  }),
+);
 const text = `domain: d
 descriptors:
   - key: user
@@ -22,7 +27,7 @@ descriptors:
   - key: vip
     rate_limit: { unit: minute, requests_per_unit: 9, replaces: [{ name: all }] }
 `;
-const { ruleSet, documents } = examine({ files: [{ path: 'd.yaml', text }], problems: [] });
+const { ruleSet, documents } = await examine({ files: [{ path: 'd.yaml', text }], problems: [] });
 
 /** One descriptor for each key. */
 function explain(...keys: readonly string[]) {

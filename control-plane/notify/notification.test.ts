@@ -12,7 +12,7 @@ test('files are named from the root of their repository, where a bot finds them'
   const notification = await toNotification(
     {
       store: { readRevision: async () => revisionOf(1) },
-      examine: () => ({
+      examine: async () => ({
         ruleSet: undefined,
         governed: undefined,
         documents: [],

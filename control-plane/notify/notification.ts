@@ -62,7 +62,7 @@ export async function toNotification(
   const beforeId = earlier.find(({ kind }) => kind === 'in_force')?.revisions[0];
   const revision = await store.readRevision(id);
   const before = beforeId === undefined ? undefined : await store.readRevision(beforeId);
-  const errors = revision === undefined ? [] : examine(revision).problems.filter(isError);
+  const errors = revision === undefined ? [] : (await examine(revision)).problems.filter(isError);
   const { kind, atMs, reason, by } = outcome;
   return {
     delivery: randomUUID(),
@@ -73,7 +73,7 @@ export async function toNotification(
       author: toAuthor(revision?.author),
       message: revision?.message ?? null,
     },
-    domains: revision === undefined ? [] : toDomains(revision, before, examine),
+    domains: revision === undefined ? [] : await toDomains(revision, before, examine),
     reason: reason || null,
     by: by || null,
     problems: errors
@@ -84,10 +84,15 @@ export async function toNotification(
   };
 }
 
-function toDomains(after: Revision, before: Revision | undefined, examine: Examine): string[] {
+async function toDomains(
+  after: Revision,
+  before: Revision | undefined,
+  examine: Examine,
+): Promise<string[]> {
   const { put, delete: gone } = toReplacement(before ?? { files: [], problems: [] }, after.files);
   const changed = new Set([...put.map(({ path }) => path), ...gone]);
-  const documents = [after, before].flatMap((each) => (each ? examine(each).documents : []));
+  const examined = await Promise.all([after, before].map((each) => each && examine(each)));
+  const documents = examined.flatMap((each) => each?.documents ?? []);
   const domains = documents.filter(({ file }) => changed.has(file)).map(({ domain }) => domain);
   return [...new Set(domains)].sort().slice(0, maxDomains);
 }

@@ -1,15 +1,16 @@
 // Judges whether a revision keeps to the policy: its limits, its author, and how much it changes at once. A
 // violation that was in force already is told and stays; one that a change adds is refused, unless the author
 // gives a reason.
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../glob.ts';
-import { type ComparedRules, compareRules, type RuleChange } from '../rule-change.ts';
+import { type ComparedRules, comparing, type RuleChange } from '../rule-change.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import { type Policy, policyFile } from './policy-file.ts';
-import { findViolations, placeOf, policiesOf, type Violation } from './violations.ts';
+import { findingViolations, placeOf, policiesOf, type Violation } from './violations.ts';
 
 /** Rules with the policy that stands beside them. */
 export interface GovernedRules extends ComparedRules {
@@ -41,12 +42,21 @@ export interface ChangeInfo extends Pick<RevisionInfo, 'author' | 'message'> {
 export function judgeByPolicy(
   before: GovernedRules | undefined,
   after: GovernedRules,
-  { author, message, isUndo }: ChangeInfo,
+  info: ChangeInfo,
 ): PolicyVerdict {
+  return runAtOnce(judgingByPolicy(before, after, info));
+}
+
+/** The same, in steps. */
+export function* judgingByPolicy(
+  before: GovernedRules | undefined,
+  after: GovernedRules,
+  { author, message, isUndo }: ChangeInfo,
+): Generator<void, PolicyVerdict> {
   if (before?.policyText === undefined && after.policyText === undefined) {
     return { refused: [], tolerated: [], exception: undefined };
   }
-  const violations = findViolations(after.policy, after.documents);
+  const violations = yield* findingViolations(after.policy, after.documents);
   if (before === undefined || before.documents === after.documents) {
     return {
       refused: [],
@@ -54,15 +64,14 @@ export function judgeByPolicy(
       exception: undefined,
     };
   }
-  const old = new Set(
-    findViolations(after.policy, before.documents).map(({ identity }) => identity),
-  );
+  const foundBefore = yield* findingViolations(after.policy, before.documents);
+  const old = new Set(foundBefore.map(({ identity }) => identity));
   const isKept = ({ identity }: Violation) => isUndo || old.has(identity);
   const added = violations.filter((violation) => !isKept(violation));
   const broken = [
     ...added.map(({ problem }) => problem),
     ...findPolicyChange(before, after, author),
-    ...(isUndo ? [] : findChangeProblems(before, after, author)),
+    ...(isUndo ? [] : yield* findChangeProblems(before, after, author)),
   ];
   const kept = violations.filter(isKept);
   const tolerated = kept.map(({ problem }) => problem);
@@ -96,15 +105,15 @@ function findPolicyChange(
 }
 
 /** By the policy before, so that nobody makes room for a change by the change itself. */
-function findChangeProblems(
+function* findChangeProblems(
   before: GovernedRules,
   after: GovernedRules,
   author: string | undefined,
-): readonly Problem[] {
+): Generator<void, readonly Problem[]> {
   const policy = before.policyText === undefined ? after.policy : before.policy;
   const problems: Problem[] = [];
   if (policy.policies.length === 0) return problems;
-  const byDomain = Map.groupBy(compareRules(before, after), ({ domain }) => domain);
+  const byDomain = Map.groupBy(yield* comparing(before, after), ({ domain }) => domain);
   for (const [domain, changes] of byDomain) {
     for (const each of policiesOf(policy, domain)) {
       if (!isOwner(each.owners, author)) {
@@ -113,6 +122,7 @@ function findChangeProblems(
         problems.push(notOwner(file, what, each.owners, author, placeOf(each)));
       }
       for (const change of changes) {
+        yield;
         const message = describeFactor(change, each.largestFactor);
         if (message === undefined) continue;
         const file = change.ruleAfter?.document.file ?? '(all files)';

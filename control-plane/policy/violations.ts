@@ -1,8 +1,10 @@
 // Limits that a policy does not allow, each with its place. policy-guard.ts judges changes.
+import { runAtOnce } from '../../shared/in-slices.ts';
+import { groupByDomain } from '../../shared/rules/file-order.ts';
 import {
   createRuleAdvice,
   type PlacedRule,
-  placeRules,
+  placeDocuments,
 } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -21,11 +23,20 @@ export function findViolations(
   policy: Policy,
   documents: readonly RuleDocument[],
 ): readonly Violation[] {
+  return runAtOnce(findingViolations(policy, documents));
+}
+
+/** The same, in steps. */
+export function* findingViolations(
+  policy: Policy,
+  documents: readonly RuleDocument[],
+): Generator<void, readonly Violation[]> {
   if (policy.policies.length === 0) return [];
   const found: Violation[] = [];
-  for (const [domain, rules] of placeRules(documents)) {
+  for (const [domain, group] of groupByDomain(documents)) {
     const policies = policiesOf(policy, domain);
-    if (policies.length > 0) visit(rules, domain, policies, found);
+    if (policies.length > 0) yield* visit(yield* placeDocuments(group), domain, policies, found);
+    yield;
   }
   return found;
 }
@@ -39,13 +50,14 @@ export function placeOf({ line }: Pick<DomainPolicy, 'line'>): string {
   return line === undefined ? policyFile : `${policyFile}:${line}`;
 }
 
-function visit(
+function* visit(
   rules: readonly PlacedRule[],
   prefix: string,
   policies: readonly DomainPolicy[],
   found: Violation[],
-): void {
+): Generator<void, void> {
   for (const rule of rules) {
+    yield;
     const name = `${prefix}.${rule.composite}`;
     const { rateLimit, furtherLimits } = rule.descriptor;
     const limits = rateLimit === undefined ? [] : [rateLimit, ...furtherLimits];
@@ -57,7 +69,7 @@ function visit(
         }
       }
     }
-    visit(rule.children, name, policies, found);
+    if (rule.children.length > 0) yield* visit(rule.children, name, policies, found);
   }
 }
 

@@ -2,10 +2,11 @@
 // because it is invalid, was taken back, would remove most limits without an approval, or breaks the policy. Pure:
 // cache.ts knows what a judgement depends on, and does what it says.
 import { isDeepStrictEqual } from 'node:util';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { judgeByPolicy } from '../policy/policy-guard.ts';
+import { judgingByPolicy } from '../policy/policy-guard.ts';
 import {
   allowRemovalTrailer,
   nowTrailer,
@@ -84,16 +85,25 @@ export function judge(
   outcome: BuildOutcome,
   given: Circumstances,
 ): Judgement {
+  return runAtOnce(judging(candidate, outcome, given));
+}
+
+/** The same, in steps. */
+export function* judging(
+  candidate: Candidate,
+  outcome: BuildOutcome,
+  given: Circumstances,
+): Generator<void, Judgement> {
   const { whole } = candidate;
   const { trial } = given.serving;
   const plain = { isHeldBack: false, exception: undefined, trial: 'stays' } as const;
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
   const { built } = outcome;
   const takenBack = findTakenBack(candidate, given.memory);
-  const problem = takenBack ?? findLargeRemoval(candidate, built, given);
+  const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given));
   const { author, message } = whole;
   const isUndo = wasInForce(built.content, given);
-  const policy = judgeByPolicy(given.before?.built, built, { author, message, isUndo });
+  const policy = yield* judgingByPolicy(given.before?.built, built, { author, message, isUndo });
   const refused = problem === undefined ? policy.refused : [problem, ...policy.refused];
   const problems = [...outcome.warnings, ...policy.tolerated];
   const goesBack = isBack(whole, built, given);
@@ -190,11 +200,11 @@ function findTakenBack(
   return word && toTakenBack(word.reason);
 }
 
-function findLargeRemoval(
+function* findLargeRemoval(
   candidate: Candidate,
   { content, ruleSet }: BuiltSnapshots,
   { before, memory, allowsRemoval }: Circumstances,
-): Problem | undefined {
+): Generator<void, Problem | undefined> {
   const { whole } = candidate;
   if (mayRemove(whole, allowsRemoval) || isApproved(whole, content, memory)) return undefined;
   const heldBack = findHeldBack(candidate, memory);
@@ -202,7 +212,7 @@ function findLargeRemoval(
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
   if (before === undefined || before.revision.id === whole.id) return undefined;
-  return findRemoval(before.built.ruleSet, ruleSet);
+  return yield* findingRemoval(before.built.ruleSet, ruleSet);
 }
 
 function isApproved({ id }: Revision, content: string, memory: RevisionMemory): boolean {
@@ -257,18 +267,35 @@ const maxNamed = 20;
  * ten; else undefined. An empty folder, a wrong path or a bad merge looks like any valid revision, and would let
  * everything pass. */
 export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefined {
-  const kept = new Set(after.limitNames());
-  const limits = before.limitNames();
-  const removed = limits.filter((name) => !kept.has(name));
+  return runAtOnce(findingRemoval(before, after));
+}
+
+/** The same, in steps. */
+export function* findingRemoval(
+  before: RuleSet,
+  after: RuleSet,
+): Generator<void, Problem | undefined> {
+  const kept = new Set<string>();
+  for (const name of after.limitNames()) {
+    kept.add(name);
+    yield;
+  }
+  let limitCount = 0;
+  const removed: string[] = [];
+  for (const name of before.limitNames()) {
+    limitCount++;
+    if (!kept.has(name)) removed.push(name);
+    yield;
+  }
   const leavesNothing = before.domains.size > 0 && after.domains.size === 0;
-  const takesMost = removed.length >= minRemoved && removed.length * 2 > limits.length;
+  const takesMost = removed.length >= minRemoved && removed.length * 2 > limitCount;
   if (!leavesNothing && !takesMost) return undefined;
   const named = removed.slice(0, maxNamed).map((name) => toExcerpt(name));
   const more = removed.length - named.length;
   const list = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
   const what = leavesNothing
     ? 'held back: no domain would be left'
-    : `held back: ${removed.length} of ${limits.length} limits would go`;
+    : `held back: ${removed.length} of ${limitCount} limits would go`;
   const hint = `if that is meant, approve the revision, or say it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(
     'error',

@@ -9,6 +9,7 @@ import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts'
 import type { Revision } from '../store/revision.ts';
 import type { RevisionMemory } from './admission.ts';
 import { buildSnapshots } from './build.ts';
+import { Building } from './building.ts';
 import { SnapshotCache } from './cache.ts';
 import { nodeGroupsFile } from './node-groups.ts';
 import type { NodeIdentity } from './snapshot.ts';
@@ -84,19 +85,21 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
   const { store = createRevisionStore(given.first ?? revisionOf('a')) } = given;
   const { memory = createMemory(), folder = createRulesFolder(t).path } = given;
   const log = createRecordedLog();
+  const { clock = createManualClock() } = given;
+  const options = {
+    mergeDomains: false,
+    maxResponseBytes: 4 * 1024 * 1024,
+    rollsOut: given.rollsOut ?? true,
+  };
   const cache = new SnapshotCache({
     store,
-    options: {
-      mergeDomains: false,
-      maxResponseBytes: 4 * 1024 * 1024,
-      rollsOut: given.rollsOut ?? true,
-    },
-    encode,
+    options,
+    building: new Building({ options, encode, clock }),
     stateDirectory: folder,
     allowsRemoval: given.allowsRemoval ?? false,
     memory,
     log,
-    clock: given.clock ?? createManualClock(),
+    clock,
   });
   t.teardown(() => cache.close());
   await cache.start();

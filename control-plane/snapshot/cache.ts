@@ -3,6 +3,8 @@
 // control-plane/rollout decides who gets a new revision first.
 
 import type { Clock } from '../../shared/clock.ts';
+import { errorText } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
@@ -11,28 +13,26 @@ import type { GovernedRules } from '../policy/policy-guard.ts';
 import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 import {
+  type Candidate,
   type Circumstances,
   findSaidBefore,
   isOutdated,
+  type Judgement,
   judge,
+  judging,
   mayRemove,
   type RevisionMemory,
   toTakenBack,
   wasInForce,
 } from './admission.ts';
-import {
-  type BuildOptions,
-  type BuildOutcome,
-  type BuiltSnapshots,
-  buildSnapshots,
-  createRememberingParser,
-  type Encode,
-} from './build.ts';
+import type { BuildOptions, BuildOutcome, BuiltSnapshots } from './build.ts';
+import { type Building, type Built, isLarge } from './building.ts';
 import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
 import { RevisionLog } from './revision-log.ts';
 import { type InForce, Served, type Serving } from './served.ts';
 import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
 import { type NewestRevision, type SnapshotState, toSnapshotState } from './snapshot-state.ts';
+import { UnfinishedExamination } from './unfinished-examination.ts';
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
@@ -41,7 +41,7 @@ export interface SnapshotCacheDeps {
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   readonly memory: RevisionMemory;
-  readonly encode: Encode;
+  readonly building: Pick<Building, 'build' | 'close'>;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
   readonly log: Log;
@@ -55,8 +55,17 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #deps: SnapshotCacheDeps;
   readonly #served = new Served();
   readonly #lastGood: LastGood;
+  readonly #unfinished: UnfinishedExamination;
   readonly #say: RevisionLog;
-  readonly #nextParse = createRememberingParser();
+  /** The last large one: it is judged again when something else is known of it. */
+  #built:
+    | { readonly id: string; readonly outcome: BuildOutcome | Promise<BuildOutcome> }
+    | undefined;
+  /** The newest revision of the store while it is examined; one that comes after it takes its place. */
+  #examined: Revision | undefined;
+  /** Grows with all that a judgement may depend on. */
+  #turns = 0;
+  #isClosed = false;
   /** Served by an earlier process; used until this one serves something. */
   #servedBefore: Circumstances['before'];
   #newest: NewestRevision | undefined;
@@ -75,6 +84,7 @@ export class SnapshotCache implements SnapshotProvider {
     const { store, stateDirectory, log } = deps;
     this.#deps = deps;
     this.#lastGood = new LastGood({ stateDirectory, store: store.description, log });
+    this.#unfinished = new UnfinishedExamination(stateDirectory);
     this.#say = new RevisionLog(store.description, log);
   }
 
@@ -85,19 +95,28 @@ export class SnapshotCache implements SnapshotProvider {
    * the log have them.
    */
   async start(): Promise<void> {
-    const { store, memory, options } = this.#deps;
-    const { revision, trouble } = await readNewest(this.#deps);
-    const build = (each: Revision) => this.#build(each);
+    const { store, memory, options, building } = this.#deps;
+    const [{ revision, trouble }] = await Promise.all([
+      readNewest(this.#deps),
+      this.#unfinished.read(),
+    ]);
+    const build = async (each: Revision) => (await building.build(each)).outcome;
     const kept = await readKept({ lastGood: this.#lastGood, store, memory, build });
     if (kept?.outcome?.ok) {
       this.#servedBefore = { revision: kept.revision, built: kept.outcome.built };
     }
-    // A revision that has not come through its trial goes on with it: workers keep what they have.
-    if (options.rollsOut && revision && kept?.revision && kept.revision.id !== revision.id) {
-      this.#restore(kept, `Revision ${toShortId(revision.id)} was not in force yet`);
+    // A revision that has not come through its trial goes on with it, and one that takes long to examine comes after what
+    // workers have.
+    if (revision && kept?.revision && kept.revision.id !== revision.id) {
+      const id = toShortId(revision.id);
+      if (options.rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
+      else if (kept.outcome.ok && isLarge(revision)) {
+        this.#restore(kept, `Revision ${id} is still examined`);
+      }
     }
-    const apply = (each: Revision) => this.#apply(each);
-    if (revision !== undefined) apply(revision);
+    const apply = (each: Revision) => void this.#apply(each);
+    const examined = revision && this.#apply(revision);
+    if (this.#served.now.inForce === undefined) await examined;
     const { inForce, trial } = this.#served.now;
     if (inForce === undefined && trial === undefined) this.#restore(kept, trouble);
     this.#servedBefore = undefined;
@@ -164,36 +183,41 @@ export class SnapshotCache implements SnapshotProvider {
   /** Looks at the newest revision again where something else is known of it than before: it was approved or taken back,
    * it is held back, or the memory has been read. */
   reconsider(): void {
+    this.#turns++;
     if (this.#unexamined !== undefined) {
-      this.#apply(this.#unexamined);
+      void this.#apply(this.#unexamined);
       return;
     }
     const newest = this.#newest;
-    if (newest !== undefined && isOutdated(newest, this.#circumstances())) this.#take(newest.whole);
+    if (newest !== undefined && isOutdated(newest, this.#circumstances())) {
+      void this.#take(newest.whole);
+    }
   }
 
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,
-   * unless it is invalid here. */
+   * unless it is invalid here. Large ones take their time. */
   followTrial(revision: Revision): void {
-    const outcome = this.#build(revision);
-    if (!outcome.ok) return;
-    this.#beginTrial(revision, outcome.built);
-    // A verdict on an earlier try does not count where it is tried again.
-    this.#letThrough(revision, outcome.warnings);
-    const newest = this.#newest;
-    if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
-      const isWaiting = newest.whole.id !== this.#served.now.inForce?.revision.id;
-      this.#newest = { ...newest, isWaiting };
-    }
+    void this.#whenBuilt(revision, (outcome) => {
+      if (!outcome.ok || this.#served.now.trial?.whole.id === revision.id) return;
+      this.#beginTrial(revision, outcome.built);
+      // A verdict on an earlier try does not count where it is tried again.
+      this.#letThrough(revision, outcome.warnings);
+      const newest = this.#newest;
+      if (newest && newest.whole.id !== revision.id && newest.invalidSinceMs === undefined) {
+        const isWaiting = newest.whole.id !== this.#served.now.inForce?.revision.id;
+        this.#newest = { ...newest, isWaiting };
+      }
+    });
   }
 
   /** All other control planes have this revision in force: so has this one from now on. */
   followInForce(whole: Revision): void {
-    const outcome = this.#build(whole);
-    if (!outcome.ok) return;
-    this.#serve(whole, outcome.built, { isAtOnce: false, trial: this.#served.now.trial });
-    // The limits for whose removal it was held back are gone everywhere by now.
-    this.#letThrough(whole, outcome.warnings);
+    void this.#whenBuilt(whole, (outcome) => {
+      if (!outcome.ok) return;
+      this.#serve(whole, outcome.built, { isAtOnce: false, trial: this.#served.now.trial });
+      // The limits for whose removal it was held back are gone everywhere by now.
+      this.#letThrough(whole, outcome.warnings);
+    });
   }
 
   /** Gives the revision on trial to these nodes; all others have what is in force. */
@@ -230,27 +254,71 @@ export class SnapshotCache implements SnapshotProvider {
   /** Resolves when the revision in force is saved on disk. Idempotent; the store stays open. */
   async close(): Promise<void> {
     this.#stopWatching();
+    this.#isClosed = true;
+    await this.#deps.building.close();
+    await this.#unfinished.settled();
     await this.#lastGood.settled();
   }
 
-  #apply(revision: Revision): void {
+  /** Resolves when it has been examined, at once where it is small. */
+  #apply(revision: Revision): Promise<void> | undefined {
     const { options, memory } = this.#deps;
     this.#unexamined = options.rollsOut && !memory.isKnown ? revision : undefined;
-    if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) return;
-    this.#take(revision);
-    for (const listener of [...this.#newestListeners]) listener();
+    if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) {
+      this.#examined = undefined;
+      return undefined;
+    }
+    return this.#take(revision, () => {
+      for (const listener of [...this.#newestListeners]) listener();
+    });
   }
 
   /** Does what is judged of the newest revision, when it arrives and when something else is known of it. */
-  #take(whole: Revision): void {
-    const { memory, clock } = this.#deps;
-    const before = this.#newest;
-    const outcome = this.#build(whole);
+  #take(whole: Revision, andThen = () => {}): Promise<void> | undefined {
+    this.#examined = whole;
+    return this.#whenBuilt(whole, (outcome) => {
+      if (this.#examined !== whole) return;
+      if (!isLarge(whole)) {
+        const candidate = this.#toCandidate(whole, outcome);
+        this.#settle(candidate, judge(candidate, outcome, this.#circumstances()));
+        andThen();
+        return;
+      }
+      return this.#judgeInSlices(whole, outcome, andThen);
+    });
+  }
+
+  /** Begins again where what it depends on has changed meanwhile. */
+  async #judgeInSlices(whole: Revision, outcome: BuildOutcome, andThen: () => void): Promise<void> {
+    for (;;) {
+      const turns = this.#turns;
+      const candidate = this.#toCandidate(whole, outcome);
+      const given = this.#circumstances();
+      const judgement = await runInSlices(judging(candidate, outcome, given));
+      if (this.#isClosed || this.#examined !== whole) return;
+      if (turns !== this.#turns || given.serving !== this.#served.now) continue;
+      this.#settle(candidate, judgement);
+      andThen();
+      return;
+    }
+  }
+
+  #toCandidate(whole: Revision, outcome: BuildOutcome): Candidate {
+    const { memory } = this.#deps;
     const content = outcome.ok ? outcome.built.content : undefined;
-    const saidBefore = findSaidBefore(whole, content, before, { memory, seen: this.#seenIds });
+    const saidBefore = findSaidBefore(whole, content, this.#newest, {
+      memory,
+      seen: this.#seenIds,
+    });
+    return { whole, content, saidBefore };
+  }
+
+  #settle(candidate: Candidate, judgement: Judgement): void {
+    const { clock } = this.#deps;
+    const before = this.#newest;
+    const { whole } = candidate;
+    this.#examined = undefined;
     addBounded(this.#seenIds, whole.id);
-    const candidate = { whole, content, saidBefore };
-    const judgement = judge(candidate, outcome, this.#circumstances());
     const { becomes, problems, isHeldBack } = judgement;
     const isRefused = becomes === 'refused';
     this.#newest = {
@@ -346,16 +414,38 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** Takes the revision that waited for the end of a trial. */
   #takeWaiting(): void {
-    if (this.#newest?.isWaiting) this.#take(this.#newest.whole);
+    if (this.#newest?.isWaiting) void this.#take(this.#newest.whole);
   }
 
-  #build(revision: Revision): BuildOutcome {
-    const { options, encode, clock } = this.#deps;
-    return buildSnapshots(revision, options, {
-      encode,
-      nowMs: clock.wallMs(),
-      parse: this.#nextParse(),
+  #build(revision: Revision): BuildOutcome | Promise<BuildOutcome> {
+    const { building } = this.#deps;
+    const { id } = revision;
+    const toOutcome = ({ outcome }: Built) => outcome;
+    if (!isLarge(revision)) {
+      const built = building.build(revision);
+      return built instanceof Promise ? built.then(toOutcome) : toOutcome(built);
+    }
+    if (this.#built?.id === id) return this.#built.outcome;
+    const outcome = this.#unfinished.during(id, () => building.build(revision)).then(toOutcome);
+    this.#built = { id, outcome };
+    return outcome.then((done) => {
+      if (this.#built?.id === id) this.#built = { id, outcome: done };
+      return done;
     });
+  }
+
+  /** At once where it is small or known. */
+  #whenBuilt(
+    revision: Revision,
+    use: (outcome: BuildOutcome) => Promise<void> | undefined | void,
+  ): Promise<void> | undefined {
+    const built = this.#build(revision);
+    if (!(built instanceof Promise)) return use(built) ?? undefined;
+    return built
+      .then((outcome) => (this.#isClosed ? undefined : use(outcome)))
+      .catch((error: unknown) => {
+        this.#deps.log.error(`Revision ${revision.id} is not examined: ${errorText(error)}`);
+      });
   }
 
   /** `why`: the reason for serving an earlier revision. */

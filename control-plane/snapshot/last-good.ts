@@ -76,7 +76,7 @@ export interface KeptSources {
   readonly lastGood: Pick<LastGood, 'read'>;
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly memory: Pick<RevisionMemory, 'inForce'>;
-  readonly build: (revision: Revision) => BuildOutcome;
+  readonly build: (revision: Revision) => BuildOutcome | Promise<BuildOutcome>;
 }
 
 /**
@@ -101,7 +101,7 @@ export async function readKept(sources: KeptSources): Promise<Kept | undefined> 
   ): Promise<Kept | undefined> {
     try {
       const revision = await read();
-      return revision && { revision, outcome: build(revision) };
+      return revision && { revision, outcome: await build(revision) };
     } catch (error) {
       return { trouble: `${trouble}: ${errorText(error)}` };
     }

@@ -12,6 +12,8 @@ export function compareFiles(one: string, other: string): number {
  * not compared: a worker groups thousands of files between two decisions. */
 export function groupByDomain(documents: readonly RuleDocument[]): Map<string, RuleDocument[]> {
   const byDomain = Map.groupBy(documents, ({ domain }) => domain);
-  for (const group of byDomain.values()) group.sort((a, b) => compareFiles(a.file, b.file));
+  for (const group of byDomain.values()) {
+    if (group.length > 1) group.sort((a, b) => compareFiles(a.file, b.file));
+  }
   return byDomain;
 }

@@ -156,10 +156,11 @@ function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
           describeLimit(fullKey, each),
         ),
       ),
-    limitNames: () =>
-      listNodes([...built])
-        .filter(({ limit }) => limit !== undefined && !limit.unlimited)
-        .map(({ fullKey }) => fullKey),
+    *limitNames() {
+      for (const { fullKey, limit } of walkNodes(built)) {
+        if (limit !== undefined && !limit.unlimited) yield fullKey;
+      }
+    },
     trail: () => {
       const ordered = inFileOrder(built);
       const domainLines = ordered.flatMap(([domain, { documents }]) =>
@@ -176,15 +177,20 @@ function inFileOrder(domains: ReadonlyMap<string, BuiltDomain>): [string, BuiltD
   return [...domains].sort((a, b) => compareFiles(fileOf(a), fileOf(b)));
 }
 
+function listNodes(domains: Iterable<readonly [string, BuiltDomain]>): RuleNode[] {
+  return [...walkNodes(domains)];
+}
+
 /** Parents before their children. */
-function listNodes(domains: readonly [string, BuiltDomain][]): RuleNode[] {
-  const all: RuleNode[] = [];
-  const visit = (node: RuleNode) => {
-    all.push(node);
-    node.children.forEach(visit);
-  };
-  for (const [, { nodes }] of domains) nodes.forEach(visit);
-  return all;
+function* walkNodes(domains: Iterable<readonly [string, BuiltDomain]>): Generator<RuleNode, void> {
+  for (const [, { nodes }] of domains) yield* visitNodes(nodes);
+}
+
+function* visitNodes(nodes: readonly RuleNode[]): Generator<RuleNode, void> {
+  for (const node of nodes) {
+    yield node;
+    if (node.children.length > 0) yield* visitNodes(node.children);
+  }
 }
 
 function traceNode({ fullKey, limit }: RuleNode): string {

@@ -76,7 +76,7 @@ export interface RuleSet {
    */
   describe(): string[];
   /** Of the limits that can refuse somebody: domain and keys, each once. */
-  limitNames(): string[];
+  limitNames(): Iterable<string>;
   /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

@@ -7,7 +7,7 @@ import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createChangeTurns } from '../../control-plane/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
-import { createExamine } from '../../control-plane/admin/examination.ts';
+import { createExamine, createFindProblems } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { addConsoleRoutes } from '../../control-plane/console/console-routes.ts';
 import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
@@ -20,6 +20,7 @@ import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { createRecordKeeper, directoryTiming } from '../../control-plane/record/record-keeper.ts';
 import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
+import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
@@ -86,10 +87,12 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     log,
     clock,
   });
+  const examining = new Building({ options: { ...options, advises: true }, encode, clock });
+  t.teardown(() => examining.close());
   const snapshots = new SnapshotCache({
     store,
     options,
-    encode,
+    building: new Building({ options, encode, clock }),
     stateDirectory,
     allowsRemoval: false,
     memory: keeper,
@@ -138,7 +141,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         fleet,
         activity,
         marks,
-        examine: createExamine({ encode, options }),
+        examine: createExamine(examining),
+        findProblems: createFindProblems(examining),
         turns: createChangeTurns(clock),
         rollout,
         peers:

@@ -15,6 +15,7 @@ import {
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
 import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
+import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
 import type { Revision } from '../../control-plane/store/revision.ts';
@@ -412,14 +413,15 @@ export async function startSimulatedFleet(
       clock: ownClock,
     });
     const ownStore = storeFor(process);
+    const build = {
+      mergeDomains: false,
+      maxResponseBytes: 4 * 1024 * 1024,
+      rollsOut: plan !== undefined,
+    };
     const cache = new SnapshotCache({
       store: ownStore,
-      options: {
-        mergeDomains: false,
-        maxResponseBytes: 4 * 1024 * 1024,
-        rollsOut: plan !== undefined,
-      },
-      encode,
+      options: build,
+      building: new Building({ options: build, encode, clock: ownClock }),
       stateDirectory: folders.get(name) ?? folder,
       allowsRemoval: options.allowsRemoval ?? false,
       memory: keeper,

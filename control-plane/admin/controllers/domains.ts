@@ -104,7 +104,7 @@ export class Default extends AdminController {
 
   async GET({ rule }: Fields<typeof Default.GET>, domain?: string) {
     const revision = await this.readNewest();
-    const { documents, problems } = this.api.examine(revision);
+    const { documents, problems } = await this.api.examine(revision);
     const { documents: documentsInForce } = this.api.snapshots;
     if (domain === undefined) {
       const all = listDomainFiles(revision, documents, documentsInForce);
@@ -279,8 +279,8 @@ export class Default extends AdminController {
     return document.domain;
   }
 
-  private toWritten(domain: string, after: Revision) {
-    const { documents } = this.api.examine(after);
+  private async toWritten(domain: string, after: Revision) {
+    const { documents } = await this.api.examine(after);
     const own = findDomainFiles(after, documents, this.api.snapshots.documents, domain);
     this.response.headers.set('etag', toTag(own));
     return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };

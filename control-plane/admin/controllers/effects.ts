@@ -1,10 +1,11 @@
 // `/effects`: the effect of a change of a domain before it is made: its problems, the changes for requests, and
 // the values that would be refused.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
-import { compareRules } from '../../rule-change.ts';
+import { comparing, type RuleChange } from '../../rule-change.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
 import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
@@ -57,7 +58,7 @@ export class Default extends AdminController {
     const { api } = this;
     const newest = await this.readNewest();
     const { documents: inForce, ruleSet } = api.snapshots;
-    const { documents } = api.examine(newest);
+    const { documents } = await api.examine(newest);
     const files = findDomainFiles(newest, documents, inForce, domain);
     const [file, ...others] = files;
     if (file === undefined) throw new HttpError(404, { detail: `there is no domain ${domain}` });
@@ -69,7 +70,7 @@ export class Default extends AdminController {
     if (named !== domain) {
       throw new HttpError(400, { detail: `the rules are for domain ${named}, not ${domain}` });
     }
-    const { examined, refused } = judgeChange(newest, api, {
+    const { examined, refused } = await judgeChange(newest, api, {
       plan: () => ({ put: [{ path: file.path, text: yaml }], delete: [] }),
       toleratesOldErrors: true,
       allowsRemoval: allowRemoval,
@@ -81,9 +82,11 @@ export class Default extends AdminController {
     const changes =
       examined.ruleSet === undefined || ruleSet === undefined
         ? undefined
-        : compareRules(
-            { ruleSet, documents: ofDomain(inForce, domain) },
-            { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
+        : await runInSlices(
+            comparing(
+              { ruleSet, documents: ofDomain(inForce, domain) },
+              { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
+            ),
           );
     return {
       revision: toRevisionJson(newest),
@@ -98,11 +101,7 @@ export class Default extends AdminController {
     };
   }
 
-  private findEffect(
-    domain: string,
-    examined: Examination,
-    changes: ReturnType<typeof compareRules>,
-  ) {
+  private findEffect(domain: string, examined: Examination, changes: readonly RuleChange[]) {
     const { api } = this;
     const { recordings, clock } = api;
     const wanted = { domain, limit: 200 };

@@ -97,7 +97,7 @@ export class Default extends AdminController {
 
   private async examineRevision(wanted: string) {
     const revision = await this.findRevision(wanted);
-    const { ruleSet, documents } = this.api.examine(revision);
+    const { ruleSet, documents } = await this.api.examine(revision);
     if (ruleSet === undefined) {
       throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
     }

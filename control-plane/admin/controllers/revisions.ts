@@ -1,9 +1,10 @@
 // `/revisions`: the history of the store, the files of a revision, the changes between two, and a new one
 // made of all files at once.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { compareRules } from '../../rule-change.ts';
+import { comparing } from '../../rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
@@ -70,7 +71,7 @@ export class Default extends AdminController {
   async GET({ limit }: Fields<typeof Default.GET>, wanted?: string) {
     if (wanted !== undefined) {
       const revision = await this.findRevision(wanted);
-      const { ruleSet, problems } = this.api.examine(revision);
+      const { ruleSet, problems } = await this.api.examine(revision);
       return {
         ...toRevisionJson(revision),
         valid: ruleSet !== undefined,
@@ -115,11 +116,13 @@ export class Default extends AdminController {
   async GET_diff({ from, to }: Fields<typeof Default.GET_diff>) {
     const before = await this.findRevision(from);
     const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
+    const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
+    const changes = await runInSlices(comparing(...compared));
     return {
       from: toRevisionJson(before),
       to: toRevisionJson(after),
       files: compareFiles(before, after),
-      changes: compareRules(this.toCompared(before), this.toCompared(after)).map(toRuleChangeJson),
+      changes: changes.map(toRuleChangeJson),
     };
   }
 
@@ -133,13 +136,15 @@ export class Default extends AdminController {
   async POST_diff({ message = '', ...given }: Fields<typeof Default.POST_diff>) {
     const planned = await this.plan({ ...(await this.toRequest(given)), message });
     const { before, after, examined } = planned;
-    const known = this.api.examine(before);
+    const known = await this.api.examine(before);
     const { ruleSet, documents } = known.ruleSet ? known : this.api.snapshots;
     const isComparable = ruleSet !== undefined && examined.ruleSet !== undefined;
     const changes = isComparable
-      ? compareRules(
-          { ruleSet, documents },
-          { ruleSet: examined.ruleSet, documents: examined.documents },
+      ? await runInSlices(
+          comparing(
+            { ruleSet, documents },
+            { ruleSet: examined.ruleSet, documents: examined.documents },
+          ),
         )
       : [];
     return {
@@ -149,8 +154,8 @@ export class Default extends AdminController {
     };
   }
 
-  private toCompared(revision: Revision) {
-    const { ruleSet, documents } = this.api.examine(revision);
+  private async toCompared(revision: Revision) {
+    const { ruleSet, documents } = await this.api.examine(revision);
     if (ruleSet !== undefined) return { ruleSet, documents };
     throw new HttpError(409, { detail: `revision ${revision.id} has errors: it is not compared` });
   }

@@ -119,7 +119,9 @@ export class Default extends AdminController {
   ): Promise<string[]> {
     const trial = await this.fromStore(this.api.store.readRevision(trialId));
     const { examine } = this.api;
-    return trial === undefined ? [] : changesOfRule(domain, row, examine(now), examine(trial));
+    return trial === undefined
+      ? []
+      : changesOfRule(domain, row, await examine(now), await examine(trial));
   }
 }
 

@@ -23,14 +23,14 @@ export class Default extends AdminController {
     },
   });
 
-  POST({ yaml, files }: Fields<typeof Default.POST>) {
+  async POST({ yaml, files }: Fields<typeof Default.POST>) {
     if ((yaml === undefined) === (files === undefined)) {
       throw new BadRequest('give the field yaml or the field files', [
         { in: 'body', name: 'yaml', reason: 'either this or files is needed' },
       ]);
     }
     const given = files ?? [{ path: 'body.yaml', text: yaml ?? '' }];
-    const { ruleSet, problems } = this.api.examine({ files: given, problems: [] });
-    return { valid: ruleSet !== undefined, problems: problems.map(toProblemJson) };
+    const { ok, problems } = await this.api.findProblems({ files: given, problems: [] });
+    return { valid: ok, problems: problems.map(toProblemJson) };
   }
 }

@@ -1,9 +1,13 @@
 // The rules of documents with their places, in the order in which they take effect, for advice,
 // explanations and comparisons. rule-tree.ts matches requests.
+import { runAtOnce } from '../../in-slices.ts';
 import { groupByDomain } from '../file-order.ts';
 import { type Problem, problemOf } from '../problem/problem.ts';
 import { type ProblemRule, severityOf } from '../problem/problem-rule.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from '../rule-document.ts';
+
+/** Between two steps: well below a millisecond. */
+const rulesAtOnce = 100;
 
 export interface RulePlace {
   readonly document: RuleDocument;
@@ -26,28 +30,47 @@ export function placeRules(
   return new Map(
     [...groupByDomain(documents)].map(([domain, group]) => [
       domain,
-      group.flatMap((document) => placeAll(document, document.descriptors, 'descriptors')),
+      runAtOnce(placeDocuments(group)),
     ]),
   );
 }
 
-function placeAll(
+/** The top level of the documents of one domain, in steps. */
+export function* placeDocuments(
+  documents: readonly RuleDocument[],
+): Generator<void, readonly PlacedRule[]> {
+  const placed: PlacedRule[] = [];
+  for (const document of documents) {
+    for (const rule of yield* placeAll(document, document.descriptors, 'descriptors')) {
+      placed.push(rule);
+    }
+  }
+  return placed;
+}
+
+function* placeAll(
   document: RuleDocument,
   descriptors: readonly RuleDescriptor[],
   listPath: string,
-): PlacedRule[] {
-  return descriptors.map((descriptor, index) => {
+): Generator<void, PlacedRule[]> {
+  const placed: PlacedRule[] = [];
+  for (const [index, descriptor] of descriptors.entries()) {
     const path = `${listPath}[${index}]`;
     const composite = toCompositeKey(descriptor.key, descriptor.value);
-    return {
+    placed.push({
       document,
       descriptor,
       path,
       composite,
       isWildcard: composite.includes('*'),
-      children: placeAll(document, descriptor.descriptors, `${path}.descriptors`),
-    };
-  });
+      children:
+        descriptor.descriptors.length === 0
+          ? []
+          : yield* placeAll(document, descriptor.descriptors, `${path}.descriptors`),
+    });
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+  }
+  return placed;
 }
 
 /** `file:line:column`, or the file and the path where the source has no lines. */

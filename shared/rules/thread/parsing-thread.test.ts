@@ -183,7 +183,7 @@ test('closed while it parses, it gives up at once and nothing is left', async (t
     () => new Worker(endless, { eval: true }),
   );
   const refused = t.throwsAsync(parse(small, 'a.yaml'), {
-    message: 'closed while a document was parsed',
+    message: 'closed while a job was done',
   });
   const ended = once(started[0] as Worker, 'exit');
   await close();

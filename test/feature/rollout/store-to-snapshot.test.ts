@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { Building } from '../../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../../control-plane/store/directory-store.ts';
 import { createGitStore } from '../../../control-plane/store/git-store.ts';
@@ -47,10 +48,11 @@ async function start(
   const log = createRecordedLog();
   const store = openStore(log);
   let approved: string | undefined;
+  const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, rollsOut: false };
   const cache = new SnapshotCache({
     store,
-    options: { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, rollsOut: false },
-    encode: rateLimitConfig.serialize,
+    options,
+    building: new Building({ options, encode: rateLimitConfig.serialize, clock: patientClock }),
     stateDirectory,
     allowsRemoval: false,
     memory: {

@@ -1,0 +1,153 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import test, { type ExecutionContext } from 'ava';
+import { systemClock } from '../../shared/clock.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { createRulesFolder } from '../../test/support/rules-folder.ts';
+import { buildSnapshots } from './build.ts';
+import { Building, type BuildingDeps, isLarge, TooBusy } from './building.ts';
+import { UnfinishedExamination } from './unfinished-examination.ts';
+
+const encode = loadProtos().rateLimitConfig.serialize;
+const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, advises: true };
+
+function createBuilding(t: ExecutionContext, more: Partial<BuildingDeps> = {}) {
+  const building = new Building({ options, encode, clock: systemClock, ...more });
+  t.teardown(() => building.close());
+  return building;
+}
+
+const rule = (index: number) => `  - key: user
+    value: v${index}
+    value_to_metric: ${index % 2 === 0}
+    rate_limit: {unit: hour, requests_per_unit: ${index}}
+    descriptors: [{key: path, detailed_metric: true}]
+`;
+const toDomain = (domain: string, rules = 400) =>
+  `domain: ${domain}\ndescriptors:\n${Array.from({ length: rules }, (_, at) => rule(at)).join('')}`;
+const groups = `groups:
+  - {name: canary, match: {id: c-*, metadata: {stage: [a, b]}}, domains: [shop], rollout: "5%:60s,100%"}
+  - {name: rest, domains: [shop, mail]}
+`;
+const toFiles = (texts: Readonly<Record<string, string>>) => ({
+  files: Object.entries(texts).map(([path, text]) => ({ path, text })),
+  problems: [],
+});
+const large = toFiles({
+  'mail.yaml': toDomain('mail', 3),
+  'node-groups.yaml': groups,
+  'policy.yaml': 'policies: [{domains: [shop], owners: [ada]}]\n',
+  'shop.yaml': toDomain('shop'),
+});
+
+test('a large revision is the same from the thread as when it is built here', async (t) => {
+  t.true(isLarge(large));
+  const { outcome, documents } = await createBuilding(t).build(large);
+  const here = buildSnapshots(large, options, { encode });
+  if (!outcome.ok || !here.ok) return t.fail();
+  const { ruleSet, ...rest } = outcome.built;
+  const { ruleSet: wanted, ...others } = here.built;
+  t.deepEqual(rest, others);
+  t.deepEqual(ruleSet.describe(), wanted.describe());
+  t.deepEqual(outcome.warnings, here.warnings);
+  t.deepEqual(documents, here.built.documents);
+  const [canary, other] = rest.groups;
+  t.is(canary?.standard.resources.get('shop'), other?.standard.resources.get('shop'));
+  return undefined;
+});
+
+test('a file that stays as it is stays the same document, in both rule sets', async (t) => {
+  const building = createBuilding(t);
+  const first = await building.build(large);
+  const changed = large.files.map((file) =>
+    file.path === 'mail.yaml' ? { ...file, text: toDomain('mail', 2) } : file,
+  );
+  const second = await building.build({ files: changed, problems: [] });
+  const ofShop = ({ documents }: typeof first) => documents.find(({ domain }) => domain === 'shop');
+  t.truthy(ofShop(first));
+  t.is(ofShop(second), ofShop(first));
+  t.not(second.documents[0], first.documents[0]);
+});
+
+test('of files with errors all that can be read is given, with a bounded number of problems', async (t) => {
+  const wrong = Object.fromEntries(
+    Array.from({ length: 100 }, (_, at) => [
+      `f${at}.yaml`,
+      `domain: d${at}\ndescriptors:\n${'  - kee: 1\n'.repeat(100)}`,
+    ]),
+  );
+  const building = createBuilding(t);
+  const given = toFiles({ 'a.yaml': toDomain('a'), ...wrong });
+  const { outcome, documents } = await building.build(given);
+  t.deepEqual(
+    documents.map(({ domain }) => domain),
+    ['a'],
+  );
+  const problems = outcome.ok ? [] : outcome.problems;
+  t.true(problems.filter(isError).length <= 1_001, `${problems.length}`);
+  const { ok, problems: same } = await building.findProblems(given);
+  t.deepEqual([ok, same.length], [false, problems.length]);
+});
+
+const endless = 'require("worker_threads").parentPort.on("message", () => { for (;;); })';
+const greedy =
+  'require("worker_threads").parentPort.on("message", () => { const all = []; for (;;) all.push([...all]); })';
+
+test('what takes too long, or too much memory, is refused with its largest file, and the next one is built', async (t) => {
+  const clock = createManualClock();
+  const programs = [endless, greedy];
+  const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
+  const entry = new URL('building-thread-main.ts', import.meta.url);
+  const building = createBuilding(t, {
+    clock,
+    startWorker() {
+      const program = programs.shift();
+      return program === undefined
+        ? new Worker(entry)
+        : new Worker(program, { eval: true, resourceLimits });
+    },
+  });
+  const slow = building.build(large);
+  clock.advance(60_000);
+  for (const [built, message] of [
+    [slow, 'the configuration takes more than 60 s to read'],
+    [building.build(large), 'the configuration needs more memory than there is'],
+  ] as const) {
+    const { outcome } = await built;
+    const [problem] = outcome.ok ? [] : outcome.problems;
+    t.deepEqual(
+      [problem?.rule, problem?.file, problem?.message],
+      ['too-large', 'shop.yaml', message],
+    );
+  }
+  t.true((await building.build(large)).outcome.ok);
+});
+
+test('beyond the characters that may wait a revision is not taken', async (t) => {
+  const building = createBuilding(t, { mostWaiting: 100_000 });
+  const first = building.findProblems(large);
+  await t.throwsAsync(async () => building.build(toFiles({ 'b.yaml': toDomain('b', 1_000) })), {
+    instanceOf: TooBusy,
+  });
+  t.true((await first).ok);
+});
+
+test('a revision at whose examination the process was killed waits for a person, and only that one', async (t) => {
+  const { path } = createRulesFolder(t);
+  const built = { outcome: { ok: false, problems: [] }, documents: [] } as const;
+  writeFileSync(join(path, 'examined.revision'), 'a\n');
+  const unfinished = new UnfinishedExamination(path);
+  await unfinished.read();
+  const refused = await unfinished.during('a', () => t.fail() as never);
+  const [problem] = refused.outcome.ok ? [] : refused.outcome.problems;
+  t.regex(problem?.message ?? '', /its examination did not end last time/);
+  t.regex(problem?.hint ?? '', /remove .*examined\.revision and start it again/);
+  t.is(await unfinished.during('b', () => built), built);
+  await unfinished.settled();
+  const next = new UnfinishedExamination(path);
+  await next.read();
+  t.is(await next.during('a', () => built), built);
+});

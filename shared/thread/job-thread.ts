@@ -1,0 +1,152 @@
+// A thread of its own for work that would block the event loop, one job at a time and bounded in time and memory. It
+// starts when a job needs it and ends when idle for a while; a job that breaks a bound ends with its thread.
+import {
+  MessageChannel,
+  type MessagePort,
+  receiveMessageOnPort,
+  type Worker,
+} from 'node:worker_threads';
+import type { Clock } from '../clock.ts';
+import { runInSlices } from '../in-slices.ts';
+
+/** Sent to the thread with a port. It answers 'done' when all pieces of the result are in that port. */
+export interface Job {
+  readonly pieces: MessagePort;
+}
+
+/** The job itself is too much: elsewhere it would be as well. */
+export class TooMuch extends Error {}
+
+export interface JobThread {
+  /**
+   * Sends the messages that `send` yields, which together are a job, and then takes its result with `receive`, both in
+   * slices. Jobs wait for those before them. Rejects with a TooMuch, or with an error where the thread fails or is closed.
+   */
+  run<Result>(send: Iterable<object>, receive: (next: Next) => Steps<Result>): Promise<Result>;
+  /** Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The next piece of a result; undefined where there is none. */
+export type Next = () => unknown;
+export type Steps<Result> = Generator<void, Result>;
+
+export interface JobThreadDeps {
+  readonly clock: Clock;
+  /** What is bounded, for people: `the document`. */
+  readonly subject: string;
+  readonly deadlineMs: number;
+  readonly startWorker: () => Worker;
+}
+
+/** What is needed often is soon needed again. */
+const idleMs = 10_000;
+
+export class ThreadOfJobs implements JobThread {
+  readonly #deps: JobThreadDeps;
+  #worker: Worker | undefined;
+  #isClosed = false;
+  #cancelEnd = () => {};
+  /** Settles the wait for the thread. */
+  #fail: ((error: Error) => void) | undefined;
+  /** The end of the last of those that wait or are done. */
+  #last: Promise<void> | undefined;
+
+  constructor(deps: JobThreadDeps) {
+    this.#deps = deps;
+  }
+
+  run<Result>(send: Iterable<object>, receive: (next: Next) => Steps<Result>): Promise<Result> {
+    const before = this.#last;
+    const done =
+      before !== undefined
+        ? before.then(() => this.#runNow(send, receive))
+        : this.#runNow(send, receive);
+    const ended = done.then(
+      () => {},
+      () => {},
+    );
+    this.#last = ended;
+    void ended.then(() => {
+      if (this.#last === ended) this.#last = undefined;
+    });
+    return done;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#fail?.(new Error('closed while a job was done'));
+    await this.#end();
+  }
+
+  async #runNow<Result>(
+    send: Iterable<object>,
+    receive: (next: Next) => Steps<Result>,
+  ): Promise<Result> {
+    if (this.#isClosed) throw new Error('closed');
+    const { clock, deadlineMs, subject } = this.#deps;
+    this.#cancelEnd();
+    this.#worker ??= this.#start();
+    const used = this.#worker;
+    const { port1, port2 } = new MessageChannel();
+    const done = Promise.withResolvers<void>();
+    // It may fail while it is still sent its job.
+    done.promise.catch(() => {});
+    this.#fail = done.reject;
+    const onMessage = () => done.resolve();
+    used.once('message', onMessage);
+    const cancelDeadline = clock.after(deadlineMs, () => {
+      done.reject(new TooMuch(`${subject} takes more than ${deadlineMs / 1000} s to read`));
+      void this.#end();
+    });
+    try {
+      await runInSlices(post(send, port1));
+      used.postMessage({ pieces: port2 } satisfies Job, [port2]);
+      await done.promise;
+      return await runInSlices(receive(() => receiveMessageOnPort(port1)?.message));
+    } finally {
+      used.off('message', onMessage);
+      cancelDeadline();
+      this.#fail = undefined;
+      port1.close();
+      if (this.#worker !== undefined) this.#cancelEnd = clock.after(idleMs, () => void this.#end());
+    }
+  }
+
+  #start(): Worker {
+    const started = this.#deps.startWorker();
+    // The thread does not keep an idle process alive.
+    started.unref();
+    started.on('error', (error) => this.#drop(started, this.#toFailure(error)));
+    started.on('exit', (code) => this.#drop(started, new Error(`it ended with code ${code}`)));
+    return started;
+  }
+
+  #drop(gone: Worker, error: Error): void {
+    if (this.#worker !== gone) return;
+    this.#worker = undefined;
+    this.#fail?.(error);
+  }
+
+  async #end(): Promise<void> {
+    this.#cancelEnd();
+    const ended = this.#worker;
+    this.#worker = undefined;
+    await ended?.terminate();
+  }
+
+  #toFailure(error: unknown): Error {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ERR_WORKER_OUT_OF_MEMORY') {
+      return new TooMuch(`${this.#deps.subject} needs more memory than there is`);
+    }
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function* post(messages: Iterable<object>, port: MessagePort): Steps<void> {
+  for (const message of messages) {
+    port.postMessage(message);
+    yield;
+  }
+}
