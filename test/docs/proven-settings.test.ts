@@ -13,12 +13,12 @@ const root = join(import.meta.dirname, '..', '..');
 const recorded = new Set(
   readCaseFiles().flatMap(({ cases }) => cases.flatMap(({ env = {} }) => Object.keys(env))),
 );
-const names = /\btest\w*(?:\.serial)?\(\s*(['`])(.*?)\1|'([A-Z_]+)'/gs;
+const names = /\btest\w*(?:\.serial)?\(\s*(['`])(.*?)\1|'([A-Z0-9_]+)'/gs;
 const titled = new Set(
   listFiles('test/feature/*.test.ts', 'test/e2e/*.test.ts').flatMap((file) =>
     [...readFileSync(join(root, file), 'utf8').matchAll(names)].flatMap(
       ([, , title, name = '']) =>
-        title?.match(/\b[A-Z_]+\b/g) ?? (file.includes('/settings/') ? [name] : []),
+        title?.match(/\b[A-Z0-9_]+\b/g) ?? (file.includes('/settings/') ? [name] : []),
     ),
   ),
 );

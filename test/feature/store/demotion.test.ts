@@ -63,7 +63,7 @@ test.serial('each connection is refused once and closed, and the next one counts
   for (const { error } of refused) {
     t.is(
       error?.message,
-      `key-value store ${url}: READONLY You can't write against a read only replica.`,
+      `key-value store ${url}: READONLY You can't write against a read only replica; REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR=true: the connection is closed, the next one may lead to the master`,
     );
   }
   await eventually(

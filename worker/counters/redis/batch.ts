@@ -453,7 +453,7 @@ export class Batch {
     const remedy = isReadonly(said) ? `; ${readonlyRemedy}` : '';
     const text = lost
       ? 'the connection was lost before the answer came'
-      : `${said}${ofCounter}${remedy}`;
+      : `${remedy === '' ? said : said.replace(/\.$/, '')}${ofCounter}${remedy}`;
     return {
       error: refused ?? new AppError('store', `${name}: ${text}`),
       overflow: said.includes('would overflow'),
