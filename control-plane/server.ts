@@ -26,7 +26,7 @@ import { type AdminServer, createAdminServer } from './admin/admin-server.ts';
 import { createAuthorizer } from './admin/authorize.ts';
 import { createChangeTurns } from './admin/change-turns.ts';
 import { createEvents } from './admin/events.ts';
-import { createExamine, createFindProblems } from './admin/examination.ts';
+import { createExamine, createReading } from './admin/examination.ts';
 import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
@@ -227,7 +227,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       activity,
       marks,
       examine,
-      findProblems: createFindProblems(examining),
+      reading: createReading(examining),
       turns: createChangeTurns(clock),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),

@@ -14,7 +14,7 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import type { Scope } from './authorize.ts';
 import type { ChangeTurns } from './change-turns.ts';
 import type { Events } from './events.ts';
-import type { Examine, FindProblems } from './examination.ts';
+import type { Examine, Reading } from './examination.ts';
 
 export interface AdminApi {
   readonly store: ConfigStore;
@@ -27,8 +27,7 @@ export interface AdminApi {
   /** Reads and notes the events of the last hour. */
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
-  /** The same without what is made of the files. */
-  readonly findProblems: FindProblems;
+  readonly reading: Reading;
   readonly turns: ChangeTurns;
   readonly rollout: Rollout;
   /** Paths of files of the state directory that could not be read, and were renamed. */

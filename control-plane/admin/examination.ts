@@ -22,11 +22,14 @@ export interface Examination {
 
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;
 
-export type FindProblems = Building['findProblems'];
+/** Parts of an examination. They reject with an HttpError 503 where too many are being examined. */
+export type Reading = Pick<Building, 'findProblems' | 'readDomain'>;
 
-/** Rejects with an HttpError 503 where too many are being examined. */
-export function createFindProblems(building: Pick<Building, 'findProblems'>): FindProblems {
-  return (files) => unlessBusy(building.findProblems(files));
+export function createReading(building: Reading): Reading {
+  return {
+    findProblems: (files) => unlessBusy(building.findProblems(files)),
+    readDomain: (text, path) => unlessBusy(building.readDomain(text, path)),
+  };
 }
 
 /** Remembers the last revisions by identity. Rejects with an HttpError 503 where too many are being examined. */

@@ -1,7 +1,9 @@
 // The rules of a domain as rows for people: a parent before its children. Pure.
 import Type from 'typebox';
+import { runAtOnce } from '../../shared/in-slices.ts';
+import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../shared/rules/limit-shape.ts';
-import { type PlacedRule, placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
 import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
@@ -48,10 +50,22 @@ const names = new Intl.Collator('en', { numeric: true });
 export function placedRules(
   documents: readonly RuleDocument[],
 ): ReadonlyMap<string, readonly PlacedRule[]> {
+  return runAtOnce(placingRules(documents));
+}
+
+/** The same, in steps. */
+export function* placingRules(
+  documents: readonly RuleDocument[],
+): Generator<void, ReadonlyMap<string, readonly PlacedRule[]>> {
   const known = placedByDocuments.get(documents);
   if (known !== undefined) return known;
   const byName = ([a]: [string, unknown], [b]: [string, unknown]) => names.compare(a, b);
-  const placed = new Map([...placeRules(documents)].sort(byName));
+  const found: [string, readonly PlacedRule[]][] = [];
+  for (const [domain, group] of groupByDomain(documents)) {
+    found.push([domain, yield* placeDocuments(group)]);
+    yield;
+  }
+  const placed = new Map(found.sort(byName));
   placedByDocuments.set(documents, placed);
   return placed;
 }

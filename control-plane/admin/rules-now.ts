@@ -4,9 +4,9 @@ import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { DomainRules } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { documentsAt } from '../../shared/rules/rule-end.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
-import { placedRules } from './rule-rows.ts';
+import { findDocumentsAt } from '../../shared/rules/rule-end.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { placingRules } from './rule-rows.ts';
 
 export interface RulesNow {
   /** The top level. */
@@ -17,18 +17,18 @@ export interface RulesNow {
 /** By the state of the documents and the domain: a large domain takes a while to build. */
 const known = new WeakMap<readonly RuleDocument[], Map<string, DomainRules>>();
 
-/** Of one domain of documents without errors; undefined where they do not have it. `nowMs`: wall time. */
-export function findRulesNow(
+/** Of one domain of documents without errors; undefined where they do not have it. `nowMs`: wall time. In steps. */
+export function* findRulesNow(
   documents: readonly RuleDocument[],
   domain: string,
   nowMs: number,
-): RulesNow | undefined {
-  const current = documentsAt(documents, nowMs);
-  const placed = placedRules(current).get(domain);
+): Generator<void, RulesNow | undefined> {
+  const current = yield* findDocumentsAt(documents, nowMs);
+  const placed = (yield* placingRules(current)).get(domain);
   if (placed === undefined) return undefined;
   const built = known.get(current) ?? new Map<string, DomainRules>();
   known.set(current, built);
-  const rules = built.get(domain) ?? build(current, domain, nowMs);
+  const rules = built.get(domain) ?? (yield* build(current, domain, nowMs));
   if (rules === undefined) return undefined;
   built.set(domain, rules);
   return { placed, rules };
@@ -40,8 +40,13 @@ export function toUnknownDomainText(domain: string, known: Iterable<string>): st
   return `there are no rules for domain ${domain}${hint}`;
 }
 
-function build(documents: readonly RuleDocument[], domain: string, nowMs: number) {
+function* build(
+  documents: readonly RuleDocument[],
+  domain: string,
+  nowMs: number,
+): Generator<void, DomainRules | undefined> {
   const own = documents.filter((document) => document.domain === domain);
-  const built = buildRuleSet(own, { mergeDomains: true, sanitizeMetricDots: false }, nowMs);
+  const builder = createRuleSetBuilder({ mergeDomains: true, sanitizeMetricDots: false });
+  const built = yield* builder.build(own, nowMs);
   return built.ok ? built.ruleSet.domains.get(domain) : undefined;
 }

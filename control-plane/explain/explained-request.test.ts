@@ -1,4 +1,5 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { findRulesNow } from '../admin/rules-now.ts';
 import { explainRequest } from './explained-request.ts';
@@ -8,7 +9,7 @@ test('others have their turn after each descriptor of a request', (t) => {
     'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]',
     'd.yaml',
   );
-  const found = document && findRulesNow([document], 'd', 0);
+  const found = document && runAtOnce(findRulesNow([document], 'd', 0));
   if (found === undefined) return t.fail('the rules are good');
   const descriptors = Array.from({ length: 100 }, (_, index) => [{ key: `k${index}`, value: '' }]);
   const work = explainRequest(found.placed, found.rules, descriptors, 0);

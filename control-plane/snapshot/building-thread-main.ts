@@ -6,13 +6,18 @@ import { serveJobs } from '../../shared/thread/thread-side.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
 import { receiveJob } from './building-job.ts';
-import { toBuiltPieces } from './built-pieces.ts';
+import { toBuiltPieces, toDomainPieces } from './built-pieces.ts';
 
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
 const mostProblems = 1_000;
 
 serveJobs((next, send) => {
   const { revision, options, nowMs, needs } = receiveJob(next);
+  if (needs === 'domain') {
+    const [{ text, path } = { text: '', path: '' }] = revision.files;
+    for (const piece of toDomainPieces(parseRuleDocument(text, path))) send(piece);
+    return;
+  }
   const { serialize: encode } = loadProtos().rateLimitConfig;
   const documents: RuleDocument[] = [];
   let errors = 0;

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { ownPath } from '../../shared/own-files.ts';
+import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
@@ -123,6 +124,14 @@ export class Building {
     if (isLarge(revision)) return this.#inThread(revision, new Map(), 'problems');
     const { outcome } = this.#buildNow(revision);
     return { ok: outcome.ok, problems: outcome.ok ? outcome.warnings : outcome.problems };
+  }
+
+  /** The domain that a file names; undefined where it cannot be read. */
+  async readDomain(text: string, path: string): Promise<Pick<Received, 'domain' | 'problems'>> {
+    const files = { files: [{ path, text }], problems: [] };
+    if (isLarge(files)) return this.#inThread(files, new Map(), 'domain');
+    const { document, problems } = parseRuleDocument(text, path);
+    return { domain: document?.domain, problems };
   }
 
   close(): Promise<void> {

@@ -1,6 +1,7 @@
 // A built revision on its way out of the thread that built it: in pieces that each take a millisecond or two to take,
 // so that the receiver can serve others between them.
 
+import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import {
@@ -16,6 +17,8 @@ import type { Resource, Snapshot } from './snapshot.ts';
 
 interface Head {
   readonly ok: boolean;
+  /** Where only that was asked for. */
+  readonly domain?: string | undefined;
   /** Of one that is good and wanted. */
   readonly built: Pick<BuiltSnapshots, 'domains' | 'content' | 'policy' | 'policyText'> | undefined;
 }
@@ -40,11 +43,20 @@ const itemsAtOnce = 100;
 const bytesAtOnce = 512 * 1024;
 const fieldsAtOnce = 2_000;
 
+/** Of a file that is not built. */
+export function* toDomainPieces({
+  document,
+  problems,
+}: ParsedDocument): Generator<Head | Piece, void> {
+  yield { ok: document !== undefined, domain: document?.domain, built: undefined };
+  yield { problems };
+}
+
 /** `documents` are all that could be read. */
 export function* toBuiltPieces(
   outcome: BuildOutcome,
   documents: readonly RuleDocument[],
-  needs: Needs,
+  needs: Exclude<Needs, 'domain'>,
 ): Generator<Head | Piece, void> {
   const built = outcome.ok && needs !== 'problems' ? outcome.built : undefined;
   yield { ok: outcome.ok, built: built && toHead(built) };
@@ -126,8 +138,7 @@ function* toGroupPieces(
   }
 }
 
-export interface Received {
-  readonly ok: boolean;
+export interface Received extends Pick<Head, 'ok' | 'domain'> {
   readonly problems: readonly Problem[];
   readonly documents: readonly RuleDocument[];
   /** All but the rules' own index, which is made of the documents. */
@@ -150,7 +161,7 @@ export function* receiveBuilt(
   }
   const { documents, ...rest } = parts.toParts();
   const built = head.built && { ...head.built, ...rest, documents };
-  return { ok: head.ok, problems, documents, built };
+  return { ok: head.ok, domain: head.domain, problems, documents, built };
 }
 
 class BuiltParts {

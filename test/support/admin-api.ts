@@ -7,7 +7,7 @@ import { createAdminServer } from '../../control-plane/admin/admin-server.ts';
 import { createAuthorizer } from '../../control-plane/admin/authorize.ts';
 import { createChangeTurns } from '../../control-plane/admin/change-turns.ts';
 import { createEvents } from '../../control-plane/admin/events.ts';
-import { createExamine, createFindProblems } from '../../control-plane/admin/examination.ts';
+import { createExamine, createReading } from '../../control-plane/admin/examination.ts';
 import { parseTokens, type TokenSet } from '../../control-plane/admin/tokens.ts';
 import { addConsoleRoutes } from '../../control-plane/console/console-routes.ts';
 import { createFleet, type Fleet } from '../../control-plane/fleet/fleet.ts';
@@ -142,7 +142,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         activity,
         marks,
         examine: createExamine(examining),
-        findProblems: createFindProblems(examining),
+        reading: createReading(examining),
         turns: createChangeTurns(clock),
         rollout,
         peers:

@@ -3,7 +3,6 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { toFileText } from '../change.ts';
@@ -142,7 +141,7 @@ export class Default extends AdminController {
     const yaml = toFileText(given);
     let domain = '';
     const made = await this.change('create a domain', async () => {
-      domain = this.readDomainName(yaml);
+      domain = await this.readDomainName(yaml);
       const { documents: documentsInForce } = this.api.snapshots;
       const path = toFileName(domain);
       return {
@@ -185,7 +184,7 @@ export class Default extends AdminController {
     let isNew = false;
     const why = message === undefined ? '' : `: ${message}`;
     const made = await this.change(`put domain ${domain}${why}`, async () => {
-      const named = this.readDomainName(yaml);
+      const named = await this.readDomainName(yaml);
       if (named !== domain) {
         const detail = `the rules are for domain ${named}, not ${domain}`;
         throw new HttpError(400, { detail });
@@ -273,10 +272,10 @@ export class Default extends AdminController {
   }
 
   /** The domain that the rules name; 422 for rules that cannot be read. */
-  private readDomainName(yaml: string): string {
-    const { document, problems } = parseRuleDocument(yaml, 'body.yaml');
-    if (document === undefined) throw this.refuse(422, 'the rules have errors', problems);
-    return document.domain;
+  private async readDomainName(yaml: string): Promise<string> {
+    const { domain, problems } = await this.api.reading.readDomain(yaml, 'body.yaml');
+    if (domain === undefined) throw this.refuse(422, 'the rules have errors', problems);
+    return domain;
   }
 
   private async toWritten(domain: string, after: Revision) {

@@ -4,7 +4,6 @@ import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { comparing, type RuleChange } from '../../rule-change.ts';
 import { AdminController, allowRemoval } from '../admin-controller.ts';
 import { judgeChange, toFileText } from '../change.ts';
@@ -66,7 +65,7 @@ export class Default extends AdminController {
       const paths = files.map(({ path }) => path).join(', ');
       throw new HttpError(409, { detail: `the domain is in several files (${paths})` });
     }
-    const named = parseRuleDocument(yaml, file.path).document?.domain ?? domain;
+    const { domain: named = domain } = await api.reading.readDomain(yaml, file.path);
     if (named !== domain) {
       throw new HttpError(400, { detail: `the rules are for domain ${named}, not ${domain}` });
     }

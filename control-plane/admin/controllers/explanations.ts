@@ -49,7 +49,7 @@ export class Default extends AdminController {
     const { id, documents } =
       wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
     const nowMs = this.api.clock.wallMs();
-    const found = findRulesNow(documents, domain, nowMs);
+    const found = await runInSlices(findRulesNow(documents, domain, nowMs));
     if (found === undefined) {
       const known = documents.map((document) => document.domain);
       throw new HttpError(404, { detail: toUnknownDomainText(domain, known) });

@@ -1,11 +1,12 @@
 // `/finds`: rules, domains, workers and revisions by a part of their names, for a search box.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../xds/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { findRows, placedRules, type RuleRow, rowsOf } from '../rule-rows.ts';
+import { findRows, placingRules, type RuleRow, rowsOf } from '../rule-rows.ts';
 
 const findsJson = Type.Object(
   {
@@ -45,7 +46,8 @@ export class Default extends AdminController {
     const sought = text.toLowerCase();
     const isFound = (...names: (string | undefined)[]) =>
       names.some((name) => name?.toLowerCase().includes(sought));
-    const placed = placedRules(documentsAt(snapshots.documents, clock.wallMs()));
+    const current = documentsAt(snapshots.documents, clock.wallMs());
+    const placed = await runInSlices(placingRules(current));
     const rules: { readonly domain: string; readonly row: RuleRow }[] = [];
     for (const [domain, top] of placed) {
       if (rules.length === most) break;

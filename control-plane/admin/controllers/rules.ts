@@ -1,9 +1,10 @@
 // `/rules`: the rules in force, one row for each, as people look through them.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import { documentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
-import { findRows, placedRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
+import { findRows, placingRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
 import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
@@ -46,7 +47,8 @@ export class Default extends AdminController {
     const revision = this.api.snapshots.state().inForce?.revision.id;
     if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
     const { snapshots, clock } = this.api;
-    const placed = placedRules(documentsAt(snapshots.documents, clock.wallMs()));
+    const current = documentsAt(snapshots.documents, clock.wallMs());
+    const placed = await runInSlices(placingRules(current));
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
       const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));

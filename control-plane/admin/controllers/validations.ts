@@ -30,7 +30,7 @@ export class Default extends AdminController {
       ]);
     }
     const given = files ?? [{ path: 'body.yaml', text: yaml ?? '' }];
-    const { ok, problems } = await this.api.findProblems({ files: given, problems: [] });
+    const { ok, problems } = await this.api.reading.findProblems({ files: given, problems: [] });
     return { valid: ok, problems: problems.map(toProblemJson) };
   }
 }
