@@ -9,6 +9,7 @@ import { errorText } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { codeOf } from '../shared/rules-directory.ts';
 import { writeFileAtomically } from './store/atomic-file.ts';
+import { toOtherVersion } from './store/kept-version.ts';
 import { setAside } from './store/set-aside.ts';
 
 export interface KeptFile<Content> {
@@ -38,6 +39,8 @@ export interface KeptFileDeps<Schema extends TSchema> {
 }
 
 export const keepMs = 30_000;
+/** Of all these files. */
+export const keptFormat = 1 as const;
 const smallestShare = 0.001;
 
 /** Why a content is none. */
@@ -97,6 +100,11 @@ export function openKeptFile<Schema extends TSchema>(
     }
   }
 
+  function toReason(content: unknown): string {
+    const other = toOtherVersion(content, [keptFormat]);
+    return other === undefined ? `it is not ${deps.what}` : `it is of ${other}`;
+  }
+
   function keep(): Promise<void> {
     writing = writing.then(write);
     return writing;
@@ -114,7 +122,7 @@ export function openKeptFile<Schema extends TSchema>(
         return undefined;
       }
       if (!Value.Check(schema, content)) {
-        const reason = content instanceof Damage ? content.message : `it is not ${deps.what}`;
+        const reason = content instanceof Damage ? content.message : toReason(content);
         const where = await setAside(path);
         log.warning(`${path} cannot be read (${reason}): ${deps.without}; ${where}`);
         return undefined;

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import Type from 'typebox';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import { type KeptFile, openKeptFile } from '../kept-file.ts';
+import { type KeptFile, keptFormat, openKeptFile } from '../kept-file.ts';
 import { type Activity, maxEntries, maxTextLength } from './activity.ts';
 
 const text = Type.String({ maxLength: maxTextLength });
 const fileJson = Type.Object({
-  format: Type.Literal(1),
+  format: Type.Literal(keptFormat),
   /** The description of the store of the rules. */
   store: Type.String(),
   entries: Type.Array(
@@ -59,7 +59,7 @@ export function openKeptActivity({
         ...(before !== undefined && { before }),
         ...(after !== undefined && { after }),
       }));
-      return entries.length === 0 ? undefined : { format: 1 as const, store, entries };
+      return entries.length === 0 ? undefined : { format: keptFormat, store, entries };
     },
     log,
     clock,

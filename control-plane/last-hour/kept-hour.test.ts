@@ -112,7 +112,7 @@ test('a file that is damaged, too large or of something else is said, set aside 
   const cases: readonly (readonly [text: string, problem: RegExp])[] = [
     [good.slice(0, -20), /JSON/],
     ['{}', /it is not the last hour of charts/],
-    [good.replace('"format":1', '"format":2'), /it is not the last hour of charts/],
+    [good.replace('"format":1', '"format":2'), /it is of a newer version \(format 2\)/],
     [good.replace('10,0.333', '-10,0.333'), /it is not the last hour of charts/],
     [good.replace('/rules', '/others'), /it is about \/others/],
     [good.padEnd(1_000_001), /it is too large/],

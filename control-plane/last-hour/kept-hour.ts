@@ -5,13 +5,13 @@ import Type, { type Static } from 'typebox';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { TrafficHistory } from '../fleet/traffic-history.ts';
-import { openKeptFile } from '../kept-file.ts';
+import { keptFormat, openKeptFile } from '../kept-file.ts';
 import { type Marks, markKind, maxMarks, maxMarkTextLength } from './marks.ts';
 
 const maxSlots = 720;
 const count = Type.Number({ minimum: 0 });
 const fileJson = Type.Object({
-  format: Type.Literal(1),
+  format: Type.Literal(keptFormat),
   /** The description of the store of the rules. */
   store: Type.String(),
   /** The revision; null while none is. */
@@ -72,7 +72,13 @@ export function openKeptHour(deps: KeptHourDeps): KeptHour {
       ...(revision !== undefined && { revision }),
     }));
     if (slots.length + happened.length === 0) return undefined;
-    return { format: 1, store, inForce: deps.readInForce() ?? null, slots, marks: happened };
+    return {
+      format: keptFormat,
+      store,
+      inForce: deps.readInForce() ?? null,
+      slots,
+      marks: happened,
+    };
   }
 
   const file = openKeptFile({

@@ -17,17 +17,21 @@ const fileJson = Type.Object({
   /** The description of the revision's store. */
   store: Type.String(),
   text: Type.String(),
-  /** Identifies this control plane, the same over restarts. */
-  plane: Type.String({ maxLength: 64 }),
+  /** Identifies this control plane, the same over restarts; the version before the current one has none. */
+  plane: Type.Optional(Type.String({ maxLength: 64 })),
   /** Whether nothing beside the rules had it when it was written. */
-  isAlone: Type.Boolean(),
+  isAlone: Type.Optional(Type.Boolean()),
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 
 /** A text that cannot be read or written is logged: no call rejects. */
 export interface OwnText {
-  /** Undefined when there is none for this store. */
+  /** For people: where it is. */
+  readonly path: string;
+  /** Undefined when there is none for this store. The text may be of a version that this program does not read. */
   read(): Promise<KeptText | undefined>;
+  /** Renames the one that was read, and resolves with what a log line says of it. */
+  setAside(): Promise<string>;
   /** Returns at once. */
   keep(kept: KeptText): void;
   /** Resolves when nothing is being written any more. */
@@ -42,7 +46,7 @@ function parse(text: string): Static<typeof fileJson> {
   const content: unknown = JSON.parse(text);
   if (!Value.Check(fileJson, content)) throw new Error('it is not the record of a rollout');
   const parsed = parseRecord(content.text);
-  if (!parsed.ok) throw new Error(parsed.problem);
+  if (!parsed.ok && !parsed.ofOtherVersion) throw new Error(parsed.problem);
   return content;
 }
 
@@ -70,6 +74,8 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
   }
 
   return {
+    path,
+    setAside: () => setAside(path),
     async read() {
       let content: Static<typeof fileJson>;
       try {

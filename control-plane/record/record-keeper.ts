@@ -7,15 +7,17 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { toDigest } from '../snapshot/snapshot.ts';
-import type { SharedText } from '../store/shared-text.ts';
+import type { SharedText, VersionedText } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
 import {
   emptyRecord,
   fitRecord,
   mergeRecords,
+  type OtherVersion,
   openRolloutOf,
   parseRecord,
+  type RecordReading,
   type RolloutRecord,
   toRecordText,
   verdictOf,
@@ -130,6 +132,11 @@ interface FoundRecord {
   readonly isDamaged: boolean;
 }
 
+interface ForeignRecord extends OtherVersion {
+  /** For people. */
+  readonly problem: string;
+}
+
 const retryMs = 2_000;
 const maxAttempts = 3;
 
@@ -150,6 +157,11 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   let isForgetful = false;
   let ledSinceMs = 0;
   let isKnown = false;
+  /** The records that this program does not read, which must not be written over. */
+  const foreign: { shared: ForeignRecord | undefined; own: ForeignRecord | undefined } = {
+    shared: undefined,
+    own: undefined,
+  };
   /** The record as the process before knew it. */
   let before: RolloutRecord | undefined;
   let denials = 0;
@@ -178,6 +190,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   }
 
   function keepOwn(record: RolloutRecord): void {
+    if (foreign.own !== undefined) return;
     own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
   }
 
@@ -213,7 +226,9 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       setKnown(found.version, record);
       if (record !== theirs) await swap(record);
     } catch (error) {
-      if (alone === undefined) fail(`${shared.description} cannot be read (${errorText(error)})`);
+      const isForeign = foreign.shared !== undefined;
+      if (alone === undefined || isForeign)
+        fail(`${shared.description} cannot be read (${errorText(error)})`);
     }
   }
 
@@ -221,22 +236,36 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   async function readShared(): Promise<FoundRecord> {
     const found = await shared.read();
     const version = found?.version;
-    if (found === undefined || version === known.version) {
-      return { version, record: undefined, isDamaged: false };
+    if (found !== undefined && version !== known.version) {
+      const parsed = parseRecord(found.text);
+      foreign.shared = toForeign(parsed, 'remove it');
+      if (foreign.shared !== undefined) throw new AppError('store', foreign.shared.problem);
+      if (!parsed.ok) return readDamaged(found, parsed.problem);
+      await forgetForeignOwn();
+      return { version, record: parsed.record, isDamaged: false };
     }
-    const parsed = parseRecord(found.text);
-    if (parsed.ok) return { version, record: parsed.record, isDamaged: false };
-    if (parsed.isOfOtherVersion) {
-      throw new AppError('store', `${parsed.problem}: run the version that wrote it, or remove it`);
-    }
+    if (found === undefined) foreign.shared = undefined;
+    if (foreign.own !== undefined) throw new AppError('store', foreign.own.problem);
+    return { version, record: undefined, isDamaged: false };
+  }
+
+  /** What is beside the rules counts. */
+  async function forgetForeignOwn(): Promise<void> {
+    if (foreign.own === undefined) return;
+    const where = await own.setAside();
+    log.warning(`Rollout: ${own.path} is not read (${foreign.own.problem}); ${where}`);
+    foreign.own = undefined;
+  }
+
+  async function readDamaged(found: VersionedText, problem: string): Promise<FoundRecord> {
     const place = await shared.setAside(found.version).catch(() => undefined);
     const where = place === undefined ? 'cannot be moved away' : `is kept as ${place}`;
-    aside = `${shared.description} could not be read (${parsed.problem}) and ${where}`;
+    aside = `${shared.description} could not be read (${problem}) and ${where}`;
     log.error(
       `Rollout: ${aside}: what was taken back, held back or approved is known from the state directory alone`,
     );
     return {
-      version: place === undefined ? version : undefined,
+      version: place === undefined ? found.version : undefined,
       record: undefined,
       isDamaged: true,
     };
@@ -358,9 +387,13 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     const parsed = kept && parseRecord(kept.text);
     plane = kept?.plane ?? plane;
     isForgetful = !parsed?.ok;
+    foreign.own = parsed && toForeign(parsed, `remove ${own.path} and restart`);
     if (!parsed?.ok) return;
-    known = toKnown(undefined, parsed.record);
-    before = parsed.record;
+    const { leader } = parsed.record;
+    // One of the version before was alone with it: this control plane led.
+    const isOwn = kept?.plane === undefined;
+    before = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
+    known = toKnown(undefined, before);
     ledSinceMs = clock.wallMs();
     isKnown = true;
     if (kept?.isAlone) alone = 'when it was written last';
@@ -382,8 +415,12 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     get isKnown() {
       return isKnown;
     },
+    get otherVersion() {
+      const [problem] = [foreign.shared, foreign.own].flatMap((each) => each?.problem ?? []);
+      return problem && `What was taken back or held back is not known (${problem})`;
+    },
     get inForce() {
-      return known.record.inForce[0];
+      return foreign.shared?.inForce ?? foreign.own?.inForce ?? known.record.inForce[0];
     },
     wasInForce: (content) => known.record.inForce.some((each) => each.content === content),
     verdictOf: (revision, content) => verdictOf(known.record, revision, content),
@@ -422,7 +459,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       listener = given;
     },
     write(change) {
-      if (clock.monotonicMs() < restUntilMs) return Promise.resolve(false);
+      const isForeign = foreign.shared !== undefined || foreign.own !== undefined;
+      if (isForeign || clock.monotonicMs() < restUntilMs) return Promise.resolve(false);
       return enqueue(async () => {
         // Other control planes may write at the same time: a sign of life is in the way, but changes nothing.
         for (let again = 0; again < maxAttempts; again++) {
@@ -472,6 +510,13 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       return settled();
     },
   };
+}
+
+/** `or` says what makes the program go on without it. */
+function toForeign(reading: RecordReading, or: string): ForeignRecord | undefined {
+  if (reading.ok || reading.ofOtherVersion === undefined) return undefined;
+  const problem = `${reading.problem}: run the version that wrote it, or ${or}`;
+  return { ...reading.ofOtherVersion, problem };
 }
 
 /** Without the signs of life. */

@@ -4,6 +4,7 @@ import Type from 'typebox';
 import { Value } from 'typebox/value';
 import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
+import { toOtherVersion } from '../store/kept-version.ts';
 import { toShortId } from '../store/revision.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 import {
@@ -14,6 +15,7 @@ import {
   outcomeOnRecord,
   withOutcome,
 } from './outcomes.ts';
+import { formatBefore, fromRecordBefore, unknownContent } from './record-before.ts';
 
 const currentFormat = 3;
 const revisionId = Type.String({ maxLength: 128 });
@@ -279,6 +281,29 @@ export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): Rollou
   return { ...told, outcomes: mergeOutcomes(told.outcomes, ours.outcomes) };
 }
 
+/** Whether it names revisions without their contents, as the version before wrote them. */
+export function hasUnknownContent({ rollout, inForce, verdicts }: RolloutRecord): boolean {
+  return [rollout, ...inForce, ...verdicts].some((each) => each?.content === unknownContent);
+}
+
+/** The record with the contents of revisions that a record of the version before names without them. */
+export function withContents(
+  record: RolloutRecord,
+  known: readonly { readonly revision: string; readonly content: string }[],
+): RolloutRecord {
+  const complete = <Named extends (typeof known)[number]>(named: Named): Named => {
+    if (named.content !== unknownContent) return named;
+    const found = known.find(({ revision }) => revision === named.revision);
+    return found ? { ...named, content: found.content } : named;
+  };
+  return {
+    ...record,
+    rollout: record.rollout && complete(record.rollout),
+    inForce: record.inForce.map(complete),
+    verdicts: record.verdicts.map(complete),
+  };
+}
+
 /** The record with texts for people as short as it takes for all of it to be a shared text. */
 export function fitRecord(record: RolloutRecord): RolloutRecord {
   let fitted = record;
@@ -327,13 +352,28 @@ export function toRecordText(record: RolloutRecord): string {
 
 export type RecordReading =
   | { readonly ok: true; readonly record: RolloutRecord }
-  /** A sentence for people, and whether control planes of another version may understand it. */
-  | { readonly ok: false; readonly problem: string; readonly isOfOtherVersion: boolean };
+  | {
+      readonly ok: false;
+      /** A sentence for people. */
+      readonly problem: string;
+      /** Undefined where it is damaged. */
+      readonly ofOtherVersion: OtherVersion | undefined;
+    };
+
+/** What is understood of a record that control planes of another version understand. */
+export interface OtherVersion {
+  readonly inForce: RolloutRecord['inForce'][number] | undefined;
+}
+
+/** All that a record of any later version has in common with this one. */
+const inForceOfAnyVersion = Type.Object({
+  inForce: Type.Array(Type.Object({ revision: revisionId, content })),
+});
 
 /** Whoever reads a text has held it against `maxSharedTextBytes`. */
 export function parseRecord(text: string): RecordReading {
-  const refuse = (problem: string, isOfOtherVersion = false) =>
-    ({ ok: false, problem, isOfOtherVersion }) as const;
+  const refuse = (problem: string, ofOtherVersion?: OtherVersion) =>
+    ({ ok: false, problem, ofOtherVersion }) as const;
   let given: unknown;
   try {
     given = JSON.parse(text);
@@ -344,10 +384,10 @@ export function parseRecord(text: string): RecordReading {
     const { format: _, ...record } = given;
     return { ok: true, record };
   }
-  const { format } = Object(given) as { format?: unknown };
-  if (typeof format !== 'number' || format === currentFormat) {
-    return refuse('it is not a record of a rollout');
-  }
-  const age = format > currentFormat ? 'a newer' : 'an older';
-  return refuse(`it is of ${age} version (format ${format})`, true);
+  const record = fromRecordBefore(given);
+  if (record !== undefined) return { ok: true, record: { ...emptyRecord, ...record } };
+  const other = toOtherVersion(given, [formatBefore, currentFormat]);
+  if (other === undefined) return refuse('it is not a record of a rollout');
+  const inForce = Value.Check(inForceOfAnyVersion, given) ? given.inForce[0] : undefined;
+  return refuse(`it is of ${other}`, { inForce });
 }

@@ -1,5 +1,6 @@
 // Puts on record what another control plane, or this one after a restart, has to know of what happened without a
 // rollout: what everybody was given at once, and what was held back.
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
@@ -8,12 +9,14 @@ import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { inRepository } from '../store/revision.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
+  hasUnknownContent,
   heldBackOf,
   isJudged,
   noteOutcome,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
+  withContents,
   withInForce,
   withVerdict,
 } from './record.ts';
@@ -138,12 +141,27 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     return true;
   }
 
+  /** A record of the version before names revisions alone. True when it is being written. */
+  function noteContents({ inForce, trial, newest }: SnapshotState): boolean {
+    const known = [inForce, trial, newest].flatMap((each) =>
+      each?.content === undefined ? [] : [{ revision: each.revision.id, content: each.content }],
+    );
+    const change: ChangeRecord = (record) => {
+      const complete = withContents(record, known);
+      return isDeepStrictEqual(complete, record) ? undefined : complete;
+    };
+    if (!hasUnknownContent(keeper.record) || change(keeper.record) === undefined) return false;
+    void write(change);
+    return true;
+  }
+
   return {
     remember(mayWrite) {
       const { record } = keeper;
       const state = snapshots.state();
       seeInvalid(state, record);
       if (!mayWrite || keeper.trouble !== undefined) return;
+      if (noteContents(state)) return;
       const open = openRolloutOf(record);
       if (open !== undefined && (!rollsOut || open.revision === state.withdrawn?.revision)) {
         void deps.giveWay(open, state.newest?.revision.id ?? '');

@@ -150,6 +150,8 @@ export function createFollowing(deps: FollowingDeps): Following {
     const { inForce, trial, newest } = snapshots.state();
     if (wanted === undefined || keeper.trouble !== undefined) return;
     if ([inForce?.content, trial?.content].includes(wanted.content)) return;
+    // Written by another version, which names contents otherwise.
+    if (inForce?.revision.id === wanted.revision) return;
     // Its author wants it in place of what is on record, which follows.
     const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
     // Unless it is in steps, or was, which this control plane took for what it served already.

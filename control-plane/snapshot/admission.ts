@@ -24,6 +24,9 @@ import type { InForce, Said, Serving } from './served.ts';
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
   readonly isKnown: boolean;
+  /** Why no revision can be judged, for people: the record is of a version that this program does not read. Undefined
+   * otherwise. */
+  readonly otherVersion?: string | undefined;
   /** The revision that everybody had when this was written last; undefined where nothing is remembered. */
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether everybody had this content, lately. */

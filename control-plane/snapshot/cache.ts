@@ -95,13 +95,13 @@ export class SnapshotCache implements SnapshotProvider {
    * the log have them.
    */
   async start(): Promise<void> {
-    const { store, memory, options, building } = this.#deps;
+    const { store, memory, options, building, log } = this.#deps;
     const [{ revision, trouble }] = await Promise.all([
       readNewest(this.#deps),
       this.#unfinished.read(),
     ]);
     const build = async (each: Revision) => (await building.build(each)).outcome;
-    const kept = await readKept({ lastGood: this.#lastGood, store, memory, build });
+    const kept = await readKept({ lastGood: this.#lastGood, store, memory, build, log });
     if (kept?.outcome?.ok) {
       this.#servedBefore = { revision: kept.revision, built: kept.outcome.built };
     }
@@ -118,7 +118,9 @@ export class SnapshotCache implements SnapshotProvider {
     const examined = revision && this.#apply(revision);
     if (this.#served.now.inForce === undefined) await examined;
     const { inForce, trial } = this.#served.now;
-    if (inForce === undefined && trial === undefined) this.#restore(kept, trouble);
+    if (inForce === undefined && trial === undefined) {
+      this.#restore(kept, memory.otherVersion ?? trouble);
+    }
     this.#servedBefore = undefined;
     this.#stopWatching = store.watch(apply);
   }
@@ -263,7 +265,9 @@ export class SnapshotCache implements SnapshotProvider {
   /** Resolves when it has been examined, at once where it is small. */
   #apply(revision: Revision): Promise<void> | undefined {
     const { options, memory } = this.#deps;
-    this.#unexamined = options.rollsOut && !memory.isKnown ? revision : undefined;
+    const isUnread = options.rollsOut && !memory.isKnown;
+    const canJudge = memory.otherVersion === undefined && !isUnread;
+    this.#unexamined = canJudge ? undefined : revision;
     if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) {
       this.#examined = undefined;
       return undefined;

@@ -77,6 +77,7 @@ export interface KeptSources {
   readonly store: Pick<ConfigStore, 'readRevision'>;
   readonly memory: Pick<RevisionMemory, 'inForce'>;
   readonly build: (revision: Revision) => BuildOutcome | Promise<BuildOutcome>;
+  readonly log: Log;
 }
 
 /**
@@ -84,7 +85,7 @@ export interface KeptSources {
  * there is neither.
  */
 export async function readKept(sources: KeptSources): Promise<Kept | undefined> {
-  const { lastGood, store, memory, build } = sources;
+  const { lastGood, store, memory, build, log } = sources;
   const kept = await tryToRead(() => lastGood.read(), 'The last good revision cannot be restored');
   const { inForce } = memory;
   const content = kept?.outcome?.ok ? kept.outcome.built.content : undefined;
@@ -93,7 +94,9 @@ export async function readKept(sources: KeptSources): Promise<Kept | undefined> 
     () => store.readRevision(inForce.revision),
     'The revision in force before cannot be read',
   );
-  return found?.revision === undefined ? (kept ?? found) : found;
+  if (found?.revision === undefined) return kept ?? found;
+  if (kept?.trouble !== undefined) log.warning(`${kept.trouble}: the store's copy of it is used`);
+  return found;
 
   async function tryToRead(
     read: () => Promise<Revision | undefined>,

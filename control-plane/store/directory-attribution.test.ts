@@ -121,7 +121,6 @@ const id = 'a'.repeat(40);
 const damaged: readonly (readonly [what: string, text: string, problem: string])[] = [
   ['no JSON', '{"format":1,', 'it is damaged'],
   ['null', 'null', 'it is damaged'],
-  ['another format', '{"format":2,"revisions":[]}', 'it is damaged'],
   ['no list', '{"format":1,"revisions":{}}', 'it is damaged'],
   ['no revision', '{"format":1,"revisions":[null]}', 'it is damaged'],
   ['a wrong id', '{"format":1,"revisions":[{"id":"../x","atMs":1}]}', 'it is damaged'],
@@ -155,6 +154,19 @@ for (const [what, text, problem] of damaged) {
     t.is((await open().store.read()).message, message);
   });
 }
+
+test('a file of a newer version is said, and stays for the program that wrote it until the next change', async (t) => {
+  const { write, open, file } = prepare(t);
+  write('a.yaml', '1');
+  const text = '{"format":2,"revisions":[]}';
+  writeFileSync(file, text);
+  const { store, log } = open();
+  await store.read();
+  t.regex(log.lines.join('\n'), /it is of a newer version \(format 2\); the next change .* it$/);
+  t.is(readFileSync(file, 'utf8'), text);
+  const { message } = await change(store, '2', 'made');
+  t.is((await open().store.read()).message, message);
+});
 
 test('a link in its place is not followed, and replaced', async (t) => {
   const { write, open, file } = prepare(t);

@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { codeOf, unreadable } from '../../shared/rules-directory.ts';
+import { toOtherVersion } from './kept-version.ts';
 import { type RevisionInfo, type StoredFile, toInfoText } from './revision.ts';
 import { setAside } from './set-aside.ts';
 
@@ -96,8 +97,7 @@ async function readAttribution(path: string): Promise<FoundAttribution> {
       if (!(await handle.stat()).isFile()) return ignored('it is not a file');
       const bytes = await buffer(handle.createReadStream({ end: maxBytes, autoClose: false }));
       if (bytes.length > maxBytes) return ignored(tooLong);
-      const revisions = parseAttribution(bytes.toString());
-      return revisions ? { revisions, problem: undefined } : ignored(damaged);
+      return parseAttribution(bytes.toString());
     } finally {
       await handle.close();
     }
@@ -108,19 +108,21 @@ async function readAttribution(path: string): Promise<FoundAttribution> {
   }
 }
 
-/** Undefined when it is not as control planes write it. */
-export function parseAttribution(text: string): RevisionInfo[] | undefined {
+export function parseAttribution(text: string): FoundAttribution {
+  const ignored = (problem: string) => ({ revisions: [], problem });
   let content: { format?: unknown; revisions?: unknown } | null;
   try {
     content = JSON.parse(text);
   } catch {
-    return undefined;
+    return ignored(damaged);
   }
-  if (content?.format !== format || !Array.isArray(content.revisions)) return undefined;
+  const other = toOtherVersion(content, [format]);
+  if (other !== undefined) return ignored(`it is of ${other}`);
+  if (content?.format !== format || !Array.isArray(content.revisions)) return ignored(damaged);
   const revisions = content.revisions.map(parseRevision);
   return revisions.length <= maxRevisions && revisions.every((each) => each !== undefined)
-    ? revisions
-    : undefined;
+    ? { revisions, problem: undefined }
+    : ignored(damaged);
 }
 
 function parseRevision(value: unknown): RevisionInfo | undefined {

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/rules-directory.ts';
 import { writeFileAtomically } from './atomic-file.ts';
+import { toOtherVersion } from './kept-version.ts';
 import type { Revision } from './revision.ts';
 import { setAside } from './set-aside.ts';
 
@@ -33,7 +34,7 @@ export async function writeRevisionFile(
 }
 
 /** Undefined when there is none, or one of another store. Rejects with an AppError `store` that says
- * what is wrong with it: one that is damaged is set aside. */
+ * what is wrong with it: one that is damaged is set aside, one of another version stays for the program that wrote it. */
 export async function readRevisionFile(path: string, store: string): Promise<Revision | undefined> {
   let text: string;
   try {
@@ -48,6 +49,8 @@ export async function readRevisionFile(path: string, store: string): Promise<Rev
   } catch {
     content = null;
   }
+  const other = toOtherVersion(content, [format]);
+  if (other !== undefined) throw new AppError('store', `${path} is of ${other}`);
   const { revision } = content ?? {};
   if (content?.format !== format || !revision || content.sha256 !== toSum(revision)) {
     const where = await setAside(path);

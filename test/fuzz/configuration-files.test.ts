@@ -251,7 +251,7 @@ test.serial(
     let accepted = 0;
     await fuzz(t, 'attribution files', (random) => {
       const text = damageText(random, random.pick(attributions), words);
-      for (const { id, atMs, author, message } of parseAttribution(text) ?? []) {
+      for (const { id, atMs, author, message } of parseAttribution(text).revisions) {
         accepted++;
         new Date(atMs).toISOString();
         if (!/^[0-9a-f]{40}$/.test(id)) throw new Error(`the id ${id}`);

@@ -16,7 +16,12 @@ export interface SimulatedText extends SharedText {
 export function createMemoryText(): OwnText {
   let kept: KeptText | undefined;
   return {
+    path: 'the own record',
     read: async () => kept,
+    async setAside() {
+      kept = undefined;
+      return 'it is kept elsewhere';
+    },
     keep(given) {
       kept = given;
     },

@@ -1,0 +1,226 @@
+// What an earlier control plane left behind, in the middle of a rollout and after it, as files that two earlier versions
+// wrote (test/fixtures/kept, by the format of their record): this one goes on with them, and on the way back, where a
+// newer version has written, it keeps the rules in force.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createControlPlane } from '../../../control-plane/server.ts';
+import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { gitEnvironment } from '../../support/git-repository.ts';
+import { createRecordedLog } from '../../support/recorded-log.ts';
+import { connectStreamWorker } from '../../support/stream-worker.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
+
+type Files = Readonly<Record<string, string>>;
+/** `rules` of Git is a stream of `git fast-export`. */
+interface Kept {
+  readonly rules: Files | string;
+  readonly state: Files;
+}
+type Place = 'directory' | 'git';
+
+const places: readonly Place[] = ['directory', 'git'];
+const states = ['running', 'paused', 'aborted', 'held-back'] as const;
+const fixtures = join(import.meta.dirname, '..', '..', 'fixtures', 'kept');
+const newer = 99;
+
+function write(folder: string, files: Files): void {
+  mkdirSync(folder, { recursive: true });
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+}
+
+/** `change` is done to the text of the fixture. */
+function restore(t: ExecutionContext, path: string, change = (text: string) => text) {
+  const folder = createTemporaryFolder(t);
+  const [, place] = path.split('/');
+  const store = place === 'git' ? folder : join(folder, 'rules');
+  const text = readFileSync(join(fixtures, `${path}.json`), 'utf8').replaceAll('{{store}}', store);
+  const { rules, state }: Kept = JSON.parse(change(text));
+  write(join(folder, 'state'), state);
+  if (typeof rules !== 'string') write(store, rules);
+  else {
+    const remote = join(folder, 'remote.git');
+    const git = (args: readonly string[], input: string) =>
+      execFileSync('git', args, { cwd: folder, input, env: gitEnvironment, stdio: 'pipe' });
+    git(['init', '--quiet', '--bare', '--initial-branch=main', remote], '');
+    git(['-C', remote, 'fast-import', '--quiet'], rules);
+  }
+  const source: Record<string, string> =
+    place === 'git'
+      ? { RATELANE_GIT: `file://${join(folder, 'remote.git')}`, RATELANE_GIT_POLL: '1s' }
+      : { RATELANE_CONFIG_DIR: store };
+  return { folder, store, stateDirectory: join(folder, 'state'), source };
+}
+
+async function serve(
+  t: ExecutionContext,
+  { stateDirectory, source }: Pick<ReturnType<typeof restore>, 'stateDirectory' | 'source'>,
+  more: Readonly<Record<string, string>> = { RATELANE_ROLLOUT: 'canary=10%,hold=1h' },
+) {
+  const parsed = parseControlPlaneSettings({
+    ...source,
+    RATELANE_STATE_DIR: stateDirectory,
+    RATELANE_XDS_ADDRESS: '127.0.0.1:0',
+    RATELANE_ADMIN_ADDRESS: '127.0.0.1:0',
+    ...more,
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const log = createRecordedLog();
+  const plane = createControlPlane({
+    settings: parsed.settings,
+    ...{ log, auditLog: log, clock: systemClock },
+    environment: { PATH: process.env['PATH'], HOME: stateDirectory },
+  });
+  let isOver = false;
+  const stop = async () => {
+    if (!isOver) await plane.stop();
+    isOver = true;
+  };
+  t.teardown(stop);
+  const addresses = await plane.start(new AbortController().signal);
+  if (addresses === undefined) throw new Error('it has not started');
+  const address = addresses.xds.replace(/^.*\/\//, '');
+  const workers = ['a', 'b', 'c'].map((id) => connectStreamWorker(t, { address, id }));
+  return {
+    log,
+    stop,
+    async status() {
+      const answer = await fetch(`${addresses.admin}/status`);
+      return await answer.json();
+    },
+    having: (text: string) => workers.filter((worker) => worker.has(text)).length,
+    everTold: (text: string) =>
+      workers.filter(({ told }) => told.some((each) => each.includes(text))).length,
+  };
+}
+
+for (const format of [2, 3]) {
+  for (const place of places) {
+    test(`upgrade, record of format ${format}, ${place}: a rollout on its way goes on, with as many workers`, async (t) => {
+      const { having, status } = await serve(t, restore(t, `format-${format}/${place}/running`));
+      await eventually('one has the new revision', () => having('second') === 1);
+      t.is(having('first'), 2);
+      t.is((await status()).rollout.step, 1);
+    });
+
+    test(`upgrade, record of format ${format}, ${place}: a rollout that is paused stays paused, for the same reason`, async (t) => {
+      const { everTold, having, status } = await serve(
+        t,
+        restore(t, `format-${format}/${place}/paused`),
+      );
+      await eventually('all have what was in force', () => having('first') === 3);
+      await eventually(
+        'it is known to be paused',
+        async () => (await status()).rollout?.phase === 'paused',
+      );
+      t.regex((await status()).rollout.text, /not on a Friday/);
+      t.is(everTold('second'), 0);
+    });
+
+    test(`upgrade, record of format ${format}, ${place}: what was taken back stays taken back, and is so after another restart`, async (t) => {
+      const kept = restore(t, `format-${format}/${place}/aborted`);
+      for (const _ of [1, 2]) {
+        const { everTold, having, status, stop } = await serve(t, kept);
+        await eventually('all have what was in force', () => having('first') === 3);
+        t.is((await status()).verdict, 'taken_back');
+        t.regex((await status()).text, /wrong file/);
+        t.is(everTold('second'), 0);
+        await stop();
+      }
+    });
+
+    test(`upgrade, record of format ${format}, ${place}: what was held back stays held back`, async (t) => {
+      const { having, status } = await serve(t, restore(t, `format-${format}/${place}/held-back`));
+      await eventually('all have what was in force', () => having('first') === 3);
+      t.is((await status()).verdict, 'held_back');
+    });
+  }
+}
+
+for (const place of places) {
+  for (const state of states) {
+    test(`way back, ${place}, ${state}: with a record of a newer version all workers keep what is in force, and no step is taken`, async (t) => {
+      const kept = restore(t, `format-3/${place}/${state}`, toNewer);
+      const before = readRecords(kept.store, place);
+      const empty = { ...kept, stateDirectory: join(kept.folder, 'empty') };
+      const isEnough = { RATELANE_ROLLOUT: 'canary=10%,hold=1h' };
+      for (const [given, more] of [
+        [kept, isEnough],
+        [kept, {}],
+        [empty, isEnough],
+      ] as const) {
+        const { everTold, having, log, status, stop } = await serve(t, given, more);
+        await eventually('all have what was in force', () => having('first') === 3);
+        const { text, verdict, memory } = await status();
+        t.is(verdict, 'pending');
+        t.regex(text, /newer version \(format 99\).*stays in force$/);
+        t.regex(memory.problem, /format 99/);
+        t.true(log.lines.some((line) => line.includes('format 99')));
+        t.is(everTold('second'), 0);
+        await stop();
+        t.deepEqual(readRecords(kept.store, place), before);
+      }
+    });
+  }
+}
+
+/** A fixture whose records are of a newer version. */
+function toNewer(fixture: string): string {
+  const kept: Kept = JSON.parse(fixture.replaceAll(/(\\*"format\\*":)3/g, `$1${newer}`));
+  if (typeof kept.rules !== 'string') return JSON.stringify(kept);
+  // A stream of Git has the length before each text.
+  const rules = kept.rules.replaceAll(
+    /data \d+\n(\{"format":99.*)\n/g,
+    (_, record: string) => `data ${Buffer.byteLength(record)}\n${record}\n`,
+  );
+  return JSON.stringify({ ...kept, rules });
+}
+
+/** Beside the rules. */
+function readRecords(store: string, place: Place): unknown {
+  if (place === 'git') {
+    const args = ['-C', join(store, 'remote.git'), 'for-each-ref', 'refs/ratelane'];
+    return execFileSync('git', args, { encoding: 'utf8', env: gitEnvironment });
+  }
+  return readdirSync(store).filter((name) => name.startsWith('.ratelane-rollout'));
+}
+
+test('way back: a state directory of a newer version is not written over where nothing is beside the rules, until it is removed', async (t) => {
+  const kept = restore(t, 'format-3/directory/aborted', toNewer);
+  for (const name of readRecords(kept.store, 'directory') as string[])
+    rmSync(join(kept.store, name));
+  const own = join(kept.stateDirectory, 'rollout.json');
+  const before = readFileSync(own, 'utf8');
+  for (const more of [{}, { RATELANE_ROLLOUT: 'canary=10%,hold=1h' }]) {
+    const { everTold, having, status, stop } = await serve(t, kept, more);
+    await eventually('all have what was in force', () => having('first') === 3);
+    t.regex((await status()).text, /format 99.*remove .*rollout\.json and restart/);
+    t.is(everTold('second'), 0);
+    await stop();
+    t.is(readFileSync(own, 'utf8'), before);
+  }
+  rmSync(own);
+  const { having } = await serve(t, kept, {});
+  await eventually('all have the newest', () => having('second') === 3);
+});
+
+test('way back: charts, activity and the last good revision of a newer version are named in the log, and done without', async (t) => {
+  const kept = restore(t, 'format-3/directory/held-back');
+  const names = ['last-hour.json', 'activity.json', 'last-good.revision.json'];
+  for (const name of names) {
+    const path = join(kept.stateDirectory, name);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"format":1', `"format":${newer}`));
+  }
+  const { having, log } = await serve(t, kept, {});
+  await eventually('all have what was in force', () => having('first') === 3);
+  for (const name of names) {
+    const isNamed = (line: string) => line.includes(name) && line.includes('(format 99)');
+    t.true(log.lines.some(isNamed), `${name}: ${log.lines.join('\n')}`);
+  }
+});
