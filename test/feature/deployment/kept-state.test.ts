@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
 import { createControlPlane } from '../../../control-plane/server.ts';
 import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -92,7 +93,7 @@ async function serve(
     stop,
     async status() {
       const answer = await fetch(`${addresses.admin}/status`);
-      return await answer.json();
+      return (await answer.json()) as StatusJson;
     },
     having: (text: string) => workers.filter((worker) => worker.has(text)).length,
     everTold: (text: string) =>
@@ -106,7 +107,7 @@ for (const format of [2, 3]) {
       const { having, status } = await serve(t, restore(t, `format-${format}/${place}/running`));
       await eventually('one has the new revision', () => having('second') === 1);
       t.is(having('first'), 2);
-      t.is((await status()).rollout.step, 1);
+      t.is((await status()).rollout?.step, 1);
     });
 
     test(`upgrade, record of format ${format}, ${place}: a rollout that is paused stays paused, for the same reason`, async (t) => {
@@ -119,7 +120,7 @@ for (const format of [2, 3]) {
         'it is known to be paused',
         async () => (await status()).rollout?.phase === 'paused',
       );
-      t.regex((await status()).rollout.text, /not on a Friday/);
+      t.regex((await status()).rollout?.text ?? '', /not on a Friday/);
       t.is(everTold('second'), 0);
     });
 
@@ -160,7 +161,7 @@ for (const place of places) {
         const { text, verdict, memory } = await status();
         t.is(verdict, 'pending');
         t.regex(text, /newer version \(format 99\).*stays in force$/);
-        t.regex(memory.problem, /format 99/);
+        t.regex(memory.problem ?? '', /format 99/);
         t.true(log.lines.some((line) => line.includes('format 99')));
         t.is(everTold('second'), 0);
         await stop();
