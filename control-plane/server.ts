@@ -240,6 +240,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       audit,
       callerOf: authorizer.callerOf,
       scopeOf: authorizer.scopeOf,
+      mayGoOn: authorizer.mayGoOn,
       events,
       awaited: () => awaited,
       xdsPort: () => xdsPort,
@@ -381,9 +382,10 @@ function toAdsTls({ ca, cert, key }: TlsMaterial): AdsTls {
 function authorizeWorker(tokens: TokenFile, headers: IncomingHttpHeaders): Authorization {
   const token = readCredentials(headers.authorization, 'bearer');
   if (token === undefined) return { ok: false, reason: 'a bearer token is required' };
-  return tokens.find(token)?.scope === 'xds'
-    ? { ok: true }
-    : { ok: false, reason: 'the bearer token is not known here' };
+  const reasonAgainst = () =>
+    tokens.find(token)?.scope === 'xds' ? undefined : 'the bearer token is not known here';
+  const reason = reasonAgainst();
+  return reason === undefined ? { ok: true, reasonAgainst } : { ok: false, reason };
 }
 
 function toHostPort({ host, port }: HostPort): string {

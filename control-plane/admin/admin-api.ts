@@ -48,6 +48,8 @@ export interface AdminApi {
   callerOf(request: RoutedRequest): string;
   /** The rights of the caller. */
   scopeOf(request: RoutedRequest): Scope;
+  /** Whether an answer that goes on may go on. */
+  mayGoOn(request: RoutedRequest): boolean;
   readonly events: Events;
   /** The condition that the start still waits for; undefined once the workers are served. */
   awaited(): string | undefined;

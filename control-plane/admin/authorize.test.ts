@@ -175,3 +175,14 @@ test('a token in both files has the scope of the tokens file, unless it is one o
   t.is(await statusWith('ann write'), 200);
   t.is(await statusWith('fleet xds'), 403);
 });
+
+test('an answer that goes on ends with the right to it', (t) => {
+  let known = tokens;
+  const changing = { find: (token: string) => known?.find(token) };
+  const authorizer = createAuthorizer({ ...none, tokens: changing, isLoopback: false });
+  const listening = request('GET', '/events', { authorization: `Bearer ${reader}` });
+  t.true(authorizer.mayGoOn(listening));
+  known = undefined;
+  t.false(authorizer.mayGoOn(listening));
+  t.true(local.mayGoOn(request('GET', '/events', {})));
+});

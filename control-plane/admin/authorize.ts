@@ -22,6 +22,8 @@ export interface Authorizer {
   callerOf(request: RoutedRequest): string;
   /** `write` where no token is required and none was shown. */
   scopeOf(request: RoutedRequest): Scope;
+  /** Whether an answer that goes on may go on: the token of its request is known still. */
+  mayGoOn(request: RoutedRequest): boolean;
   /** Whether a request has a token that the guard accepts for some path; undefined where none is required. */
   readonly isAuthenticated: ((request: IncomingMessage) => boolean) | undefined;
 }
@@ -85,8 +87,11 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     const token = readCredentials(authorization, 'bearer');
     return token !== undefined && ownerOf(token) !== undefined;
   };
+  const mayGoOn = (request: RoutedRequest): boolean =>
+    (!needsToken && !callers.has(request)) || hasKnownToken(request.headers.get('authorization'));
   if (needsToken) {
     return {
+      mayGoOn,
       guard: tokenGuard,
       callerOf: (request) => callers.get(request)?.name ?? 'unknown',
       scopeOf: (request) => callers.get(request)?.scope ?? 'read',
@@ -94,6 +99,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
     };
   }
   return {
+    mayGoOn,
     guard: {
       authenticates: true,
       check(request) {

@@ -19,6 +19,7 @@ import { createRepeatedLog } from '../../shared/repeated-log.ts';
 import { createUnfinishedRequests } from '../../shared/unfinished-requests.ts';
 import type { DiscoveryProtos } from '../../shared/wire/discovery.ts';
 import type { SnapshotProvider } from '../snapshot/snapshot.ts';
+import { type Authorities, ClientCertificate, parseAuthorities } from './client-certificate.ts';
 import { Connection, type ConnectionDeps } from './connection.ts';
 import {
   DiscoveryStream,
@@ -32,6 +33,7 @@ import { type CallDeps, type OpenCall, refuseCall, StreamCall } from './grpc-cal
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { KeptNames } from './kept-names.ts';
 import { type AdsLimits, defaultLimits } from './limits.ts';
+import { OpenRights, type ReasonAgainst } from './open-rights.ts';
 import { createPatientClock } from './patient-clock.ts';
 import { createProtocols, type DiscoveryProtocol } from './protocol.ts';
 import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
@@ -39,11 +41,17 @@ import { type ConnectedWorkers, createWorkerRegistry } from './workers.ts';
 /** Events of many streams at once are logged this often. */
 const eventIntervalMs = 5_000;
 
+/** How long a call whose right is lost may take to read why. */
+const lostMs = 5_000;
+
 /** Connections that wait to be accepted; those beyond are tried again by their clients a second later. The kernel may
  * allow fewer (net.core.somaxconn). */
 const backlog = 10_000;
 
-export type Authorization = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+export type Authorization =
+  /** `reasonAgainst` is asked again while the call is open. */
+  | { readonly ok: true; readonly reasonAgainst?: ReasonAgainst }
+  | { readonly ok: false; readonly reason: string };
 
 export interface AdsServerDeps {
   readonly snapshots: SnapshotProvider;
@@ -91,6 +99,8 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   const protocols = createProtocols(deps.protos);
   const open = new OpenStreams();
   const connections = new Map<ServerHttp2Session, Connection>();
+  const certificates = new WeakMap<Connection, ClientCertificate>();
+  let authorities = toAuthorities(options.tls);
   const keptNames = new KeptNames(limits.maxKeptBytes);
   const streamDeps = { snapshots, workers, events, clock, metrics, limits, keptNames, open };
   const unfinishedRequests = createUnfinishedRequests({
@@ -136,12 +146,24 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     ],
     ...(deps.methods ?? []),
   ]);
+  const rights = new OpenRights<StreamCall>({
+    clock: deps.clock,
+    onLost(call, reason) {
+      metrics.dropped('unauthenticated');
+      const text = `xDS: a call of ${call.peerAddress} was ended: ${reason}`;
+      events.warning.report(text, 'unauthenticated');
+      call.finish(grpcStatus.unauthenticated, reason);
+      // One that does not read is not waited for.
+      clock.after(lostMs, () => call.abort());
+    },
+  });
   const callDeps: CallDeps = {
     maxMessageBytes: limits.maxRequestBytes,
     unfinishedRequests,
     clock,
-    onClose() {
+    onClose(call) {
       calls--;
+      rights.delete(call);
     },
   };
   const connectionDeps: ConnectionDeps = {
@@ -157,6 +179,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
   function onSession(session: ServerHttp2Session): void {
     const connection = new Connection(session, connectionDeps);
     connections.set(session, connection);
+    if (authorities !== undefined) certificates.set(connection, new ClientCertificate(session));
     const { socket } = session;
     session.once('localSettings', () => {
       connectionLimit.use(socket, connection);
@@ -181,16 +204,25 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
       warnRefused(connection, text, 'too_many_streams');
       refuse(grpcStatus.resourceExhausted, text);
     } else {
-      const allowed = authorize?.(headers) ?? { ok: true };
-      if (!allowed.ok) {
+      const allowed: Authorization = authorize?.(headers) ?? { ok: true };
+      const reason = allowed.ok ? reasonAgainst(connection) : allowed.reason;
+      if (!allowed.ok || reason !== undefined) {
+        const text = reason ?? '';
         metrics.dropped('unauthenticated');
-        warnRefused(connection, allowed.reason, 'unauthenticated');
-        refuse(grpcStatus.unauthenticated, allowed.reason);
+        warnRefused(connection, text, 'unauthenticated');
+        refuse(grpcStatus.unauthenticated, text);
         return;
       }
       calls++;
-      new StreamCall(stream, connection, callDeps, method);
+      const call = new StreamCall(stream, connection, callDeps, method);
+      rights.add(call, () => allowed.reasonAgainst?.() ?? reasonAgainst(connection));
     }
+  }
+
+  /** Of a client whose connection is older than what is in force now. */
+  function reasonAgainst(connection: Connection): string | undefined {
+    if (authorities === undefined) return undefined;
+    return certificates.get(connection)?.reasonAgainst(authorities, clock.wallMs());
   }
 
   function warnRefused({ peerAddress }: Connection, text: string, reason: DropReason): void {
@@ -209,6 +241,7 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     await closed;
     cancelTimer();
     open.stop();
+    rights.stop();
     events.info.flush();
     events.warning.flush();
   }
@@ -252,8 +285,15 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
         throw new AppError('internal', 'TLS and client certificates cannot be switched on or off');
       }
       server.setSecureContext(toTlsOptions(tls));
+      authorities = toAuthorities(tls);
     },
   };
+}
+
+/** Undefined where clients need no certificate. */
+function toAuthorities(tls: AdsTls | undefined): Authorities | undefined {
+  const pem = tls?.clientAuthorities;
+  return pem === undefined ? undefined : parseAuthorities(pem);
 }
 
 function isGrpc(contentType: string | undefined): boolean {

@@ -44,7 +44,7 @@ export interface CallDeps {
   readonly unfinishedRequests: UnfinishedRequests;
   readonly clock: Clock;
   /** After the handler knows it. */
-  readonly onClose: () => void;
+  readonly onClose: (call: StreamCall) => void;
 }
 
 const closeTimeoutMs = 5_000;
@@ -203,7 +203,7 @@ export class StreamCall implements GrpcCall {
   #close(): void {
     this.#stopReading();
     this.#uncount();
-    this.#deps.onClose();
+    this.#deps.onClose(this);
     this.#handler.onClose(this.#isBrokenOff);
   }
 }

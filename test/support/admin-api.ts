@@ -155,6 +155,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         audit,
         callerOf: authorizer.callerOf,
         scopeOf: authorizer.scopeOf,
+        mayGoOn: authorizer.mayGoOn,
         events,
         awaited: () => undefined,
         xdsPort: () => undefined,

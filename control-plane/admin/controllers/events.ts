@@ -15,6 +15,8 @@ export class Default extends AdminController {
 
   async *GET() {
     for await (const name of this.api.events.follow(this.request.signal)) {
+      // An event comes every five seconds, so a revoked token is not followed for longer.
+      if (!this.api.mayGoOn(this.request)) return;
       yield new ServerEvent('', { name });
     }
   }

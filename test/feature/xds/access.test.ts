@@ -13,6 +13,7 @@ import {
 } from '../../contract/grpc-transport-certificates.ts';
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const snapshot = snapshotOf({ shop: 'one' });
@@ -141,3 +142,60 @@ async function peerName(port: number, certificate: TestCertificate): Promise<str
   await eventually('an answer or the end', () => socket.destroyed);
   return name;
 }
+
+test('a stream whose token is revoked ends, is no worker any more, and others stay', async (t) => {
+  const clock = createManualClock(Date.now());
+  const known = new Set(['Bearer one', 'Bearer two']);
+  const reasonAgainst = (token: string) => (known.has(token) ? undefined : 'it is revoked');
+  const ads = await startAds({
+    ...{ snapshot, clock },
+    authorize: ({ authorization = '' }) => ({
+      ok: true,
+      reasonAgainst: () => reasonAgainst(authorization),
+    }),
+  });
+  const open = async (token: string, id: string) => {
+    const worker = callDiscovery(ads.port, sotw, {
+      metadata: { authorization: `Bearer ${token}` },
+    });
+    worker.send({ node: { id } });
+    await worker.next();
+    return worker;
+  };
+  const one = await open('one', 'worker-1');
+  const two = await open('two', 'worker-2');
+  known.delete('Bearer one');
+  clock.advance(10_000);
+  t.like(await one.status(), { code: 16, details: 'it is revoked' });
+  await eventually('it has left', () => ads.server.workers.list().length === 1);
+  t.is(ads.server.workers.list()[0]?.node.id, 'worker-2');
+  t.true(ads.log.lines.some((line) => /a call of \S+ was ended: it is revoked$/.test(line)));
+  for (const worker of [one, two]) worker.close();
+  await ads.stop();
+});
+
+test('a stream ends when its client certificate has expired, or its authority is taken out', async (t) => {
+  const clock = createManualClock(Date.now());
+  const authorities = authority + namelessCertificate.cert;
+  const ads = await startAds({ snapshot, clock, tls: toTls(serverCertificate, authorities) });
+  const open = async (certificate: TestCertificate) => {
+    const worker = callDiscovery(ads.port, sotw, { credentials: presenting(certificate) });
+    worker.send({ node });
+    await worker.next();
+    return worker;
+  };
+  const nameless = await open(namelessCertificate);
+  const known = await open(clientCertificate);
+  clock.advance(10_000);
+  ads.server.replaceTls(toTls(serverCertificate, authority));
+  clock.advance(10_000);
+  const gone = await nameless.status();
+  t.like(gone, { code: 16 });
+  t.regex(gone.details, /^no authority that is in force has signed the client certificate$/);
+  await eventually('one has left', () => ads.server.workers.list().length === 1);
+  clock.setWall(Date.UTC(2200, 0));
+  clock.advance(10_000);
+  t.like(await known.status(), { code: 16, details: 'the client certificate has expired' });
+  for (const worker of [nameless, known]) worker.close();
+  await ads.stop();
+});
