@@ -2,8 +2,8 @@
 // shared/rules parses them.
 import type { Stats } from 'node:fs';
 import { constants } from 'node:fs';
-import { lstat, open, opendir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, open, opendir, realpath, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
 import { errorText } from './errors.ts';
 import { compareFiles } from './rules/file-order.ts';
 import { type Problem, problemOf } from './rules/problem/problem.ts';
@@ -48,6 +48,9 @@ export interface ListOptions {
   /** A second directory and a prefix: files and directories there that begin with the prefix count as well. */
   readonly beside: { readonly directory: string; readonly prefix: string } | undefined;
   readonly ignoreDotFiles: boolean;
+  /** Whether a link that leads out of the directory is a problem: who may write there need not read what else is on this
+   * machine. */
+  readonly staysInside?: boolean;
   readonly bounds: Bounds;
 }
 
@@ -56,7 +59,8 @@ export interface ListOptions {
  * rejects: a file that cannot be read is a problem.
  */
 export async function listRulesFiles(options: ListOptions): Promise<Listing> {
-  const { directory, beside, ignoreDotFiles, bounds } = options;
+  const { directory, beside, ignoreDotFiles, staysInside = false, bounds } = options;
+  const root = staysInside ? await realpath(directory).catch(() => undefined) : undefined;
   const files: ListedFile[] = [];
   const directories: string[] = [];
   const problems: Problem[] = [];
@@ -106,6 +110,10 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
       problems.push(notRules(path));
     } else if (!target.isFile()) {
       addProblem('error', 'unreadable-file', path, 'it is neither a file nor a directory');
+    } else if (own.isSymbolicLink() && !(await isInside(root, path))) {
+      const message = 'it is a symbolic link that leads out of the directory, which is not followed';
+      addProblem('error', 'unreadable-file', path, message, 'put the file itself in its place');
+      identities.push(`${path}\0outside`);
     } else {
       const identity = identityOf(target);
       files.push({ path, sizeBytes: target.size, identity, changedMs: target.ctimeMs });
@@ -173,6 +181,14 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     missing,
     signature: identities.sort().join('\n'),
   };
+}
+
+/** Undefined: everything is. */
+async function isInside(root: string | undefined, path: string): Promise<boolean> {
+  if (root === undefined) return true;
+  const target = relative(root, await realpath(path).catch(() => '/'));
+  // What is hidden is not of the rules, such as the configuration of Git; `..` and a word is a mounted volume's content.
+  return target.split(sep).every((part) => part !== '..' && !/^\.(?!\.)/.test(part));
 }
 
 /** How many files are looked at, or read, at the same time. */

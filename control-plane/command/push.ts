@@ -41,7 +41,8 @@ type DirectoryResult =
 
 async function readDirectory(directory: string): Promise<DirectoryResult> {
   const bounds = defaultBounds;
-  const options = { directory, beside: undefined, ignoreDotFiles: true, bounds };
+  const inside = { ignoreDotFiles: true, staysInside: true };
+  const options = { directory, beside: undefined, ...inside, bounds };
   const listing = await listRulesFiles(options);
   if (listing.missing) return { ok: false, message: `error: there is no directory ${directory}` };
   const read = await readRulesFiles(listing.files, bounds);

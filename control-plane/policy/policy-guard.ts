@@ -8,7 +8,7 @@ import type { Limit } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../glob.ts';
 import { type ComparedRules, comparing, type RuleChange } from '../rule-change.ts';
-import type { RevisionInfo } from '../store/revision.ts';
+import { type RevisionInfo, valuesOf } from '../store/revision.ts';
 import { type Policy, policyFile } from './policy-file.ts';
 import { findingViolations, placeOf, policiesOf, type Violation } from './violations.ts';
 
@@ -30,7 +30,6 @@ export interface PolicyVerdict {
 
 /** The trailer in the message of a commit, or of a change. */
 const exceptionTrailer = 'Policy-Exception';
-const trailerPattern = /^Policy-Exception:[ \t]*(\S[^\r\n]*)$/im;
 const exceptionHint = `if it has to be, give the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
 
 export interface ChangeInfo extends Pick<RevisionInfo, 'author' | 'message'> {
@@ -76,7 +75,7 @@ export function* judgingByPolicy(
   const kept = violations.filter(isKept);
   const tolerated = kept.map(({ problem }) => problem);
   if (broken.length === 0) return { refused: [], tolerated, exception: undefined };
-  const [, exception] = trailerPattern.exec(message ?? '') ?? [];
+  const [exception] = valuesOf(message, exceptionTrailer);
   if (exception !== undefined) {
     const excused = toExcerpt(exception.trim(), 500);
     const warnings = broken.map((problem): Problem => ({ ...problem, severity: 'warning' }));

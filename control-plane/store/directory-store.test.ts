@@ -19,6 +19,8 @@ import { systemClock } from '../../shared/clock.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import { runInProcess } from '../../test/support/command-run.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder } from '../../test/support/rules-folder.ts';
 import { createDirectoryStore, type DirectoryStoreDeps } from './directory-store.ts';
@@ -376,4 +378,34 @@ test('what is damaged of a history is set aside, and the rest of it can still be
     (await first.store.history(5)).map((info) => info.id),
     [newest.id, second.id],
   );
+});
+
+test('a link out of the directory is told, and what it leads to is in no revision', async (t) => {
+  const folder = createRulesFolder(t);
+  const secret = 'ann write a-secret-token-0001';
+  folder.write('tokens', secret);
+  folder.write('rules/.git/config', secret);
+  folder.write('rules/a.yaml', '1');
+  folder.write('rules/below/b.yaml', '2');
+  symlinkSync('../tokens', join(folder.path, 'rules/link.yaml'));
+  symlinkSync(join(folder.path, 'tokens'), join(folder.path, 'rules/below/link.yaml'));
+  symlinkSync('.git/config', join(folder.path, 'rules/hidden.yaml'));
+  symlinkSync('link.yaml', join(folder.path, 'rules/second.yaml'));
+  symlinkSync('below/b.yaml', join(folder.path, 'rules/inside.yaml'));
+  const { store } = openStore(t, folder);
+  const revision = await store.read();
+  t.false(JSON.stringify(revision).includes('secret'));
+  t.deepEqual(
+    revision.files.map(({ path }) => path),
+    ['a.yaml', 'below/b.yaml', 'inside.yaml'],
+  );
+  t.deepEqual(
+    revision.problems.filter(isError).map(({ file }) => file),
+    ['below/link.yaml', 'hidden.yaml', 'link.yaml', 'second.yaml'],
+  );
+  for (const command of ['check', 'push']) {
+    const { out, err } = await runInProcess([command, join(folder.path, 'rules')]);
+    t.regex(out + err, /link\.yaml: error: it is a symbolic link that leads out of the directory/);
+    t.false((out + err).includes('secret'));
+  }
 });

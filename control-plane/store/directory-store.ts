@@ -94,7 +94,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   let ours: ReadonlySet<string> = new Set();
 
   const follower = createFileFollower({
-    files: { directory, beside: undefined, ignoreDotFiles: true, bounds },
+    files: { directory, beside: undefined, ignoreDotFiles: true, staysInside: true, bounds },
     directoriesToWatch,
     isNews: (path, name) => links.get(path)?.has(name) === true || (ours.has(path) && isNews(name)),
     onNews: () => void loop.trigger(),

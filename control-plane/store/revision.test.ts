@@ -27,8 +27,26 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
 
 const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
 
-test('a line of its own in the message says what the author means', (t) => {
-  t.true(says('clean up\n\nAllow-Removal: yes'));
+test('a trailer says what the author means, where git sees one', (t) => {
+  for (const message of [
+    'clean up\n\nAllow-Removal: yes',
+    'clean up\n\nsome words\n\nAllow-Removal: yes\n\n',
+    'x\n\nSome words of it\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
+    'x\n\nAllow-Removal:\n  yes',
+  ]) {
+    t.true(says(message), message);
+  }
+  for (const message of [
+    'Allow-Removal: yes',
+    'clean up\nAllow-Removal: yes',
+    'clean up\n\nAllow-Removal: yes\n\nand so on',
+    'clean up\n\nAllow-Removal: yes\nand so on',
+    'clean up (#7)\n\n* one\n\nAllow-Removal: yes\n\n* two\n\nCo-authored-by: a <a@b>',
+    'x\n\none\ntwo\nthree\nfour\nfive\nsix\nseven\nAllow-Removal: yes\nSigned-off-by: a <a@b>',
+    'x\n\nquoted:\n  Allow-Removal: yes',
+  ]) {
+    t.false(says(message), message);
+  }
   t.true(says('clean up\n\nSigned-off-by: a\nallow-removal:  YES \nOther: b'));
   t.false(says('what does Allow-Removal: yes do?'));
   t.false(says('Allow-Removal: no'));

@@ -60,7 +60,7 @@ export function toInfoText(text: string): string | undefined {
   return `${trimmed.slice(0, maxInfoLength - lastLines.length - 1)}…${lastLines}`.toWellFormed();
 }
 
-/** A line at the end of a commit's message, or of a change's: it travels with the revision. */
+/** A line of the last paragraph of a commit's message, or of a change's: it travels with the revision. */
 export interface Trailer {
   readonly name: string;
   readonly value: string;
@@ -79,14 +79,54 @@ export function saysTrailer(
   { message }: Pick<RevisionInfo, 'message'>,
   { name, value }: Trailer,
 ): boolean {
-  return new RegExp(`^${name}:[ \\t]*${value}[ \\t]*$`, 'im').test(message ?? '');
+  return valuesOf(message, name).some((each) => each.toLowerCase() === value.toLowerCase());
+}
+
+/** The values of the trailers of this name, none of them empty. */
+export function valuesOf(message: string | undefined, name: string): string[] {
+  return trailersOf(message ?? '')
+    .filter((each) => each.name.toLowerCase() === name.toLowerCase() && each.value !== '')
+    .map(({ value }) => value);
+}
+
+const trailerLine = /^([A-Za-z0-9-]+)[ \t]*:(.*)$/;
+/** By these lines git knows a last paragraph as trailers although there is other text in it. */
+const knownLine = /^(?:Signed-off-by: |\(cherry picked from commit )/;
+
+/** As `git interpret-trailers` finds them: in the last paragraph, which is not the first, where each line is one, or where
+ * git itself has written one and a quarter of the lines are. What stands anywhere else, such as the messages of the
+ * commits that a squash merge lists, says nothing. */
+function trailersOf(message: string): readonly Trailer[] {
+  const lines = message.trimEnd().split(/\r?\n/);
+  const blank = lines.findLastIndex((line) => line.trim() === '');
+  if (blank === -1) return [];
+  const found: { name: string; value: string }[] = [];
+  let others = 0;
+  let isTrailer = false;
+  for (const line of lines.slice(blank + 1)) {
+    const [, name, value = ''] = trailerLine.exec(line) ?? [];
+    const last = found.at(-1);
+    if (/^\s/.test(line)) {
+      // It goes on with the line before.
+      if (isTrailer && last !== undefined) last.value = `${last.value} ${line.trim()}`.trim();
+      else others++;
+    } else if (name !== undefined) {
+      found.push({ name, value: value.trim() });
+      isTrailer = true;
+    } else {
+      isTrailer = false;
+      if (!knownLine.test(line)) others++;
+    }
+  }
+  const isKnown = lines.slice(blank + 1).some((line) => knownLine.test(line));
+  return others === 0 || (isKnown && found.length * 3 >= others) ? found : [];
 }
 
 /** The message with that line. */
 export function withTrailer(message: string, trailer: Trailer): string {
   if (saysTrailer({ message }, trailer)) return message;
-  const isAfterTrailer = /\n\n[\w-]+: \S+$/.test(message);
-  return `${message}${isAfterTrailer ? '\n' : '\n\n'}${toLine(trailer)}`;
+  const isAfterTrailer = trailersOf(message).length > 0;
+  return `${message.trimEnd()}${isAfterTrailer ? '\n' : '\n\n'}${toLine(trailer)}`;
 }
 
 export function toLine({ name, value }: Trailer): string {

@@ -60,6 +60,7 @@ async function listDirectory(
     directory,
     beside: undefined,
     ignoreDotFiles: false,
+    staysInside: true,
     bounds: defaultBounds,
   });
   // The path may be the root of a working tree.
