@@ -173,7 +173,7 @@ export function toRolloutText(
   if (phase === 'taking_back') return `is taken back (${text}${toLeaderText(leader)})`;
   const where =
     newest.revision.id === rollout.revision
-      ? 'is rolled out'
+      ? 'is being rolled out'
       : `waits for the rollout of ${toShortId(rollout.revision)}`;
   const reach = `step ${step} of ${steps}, ${toReachText(workers, leader)}`;
   // A text about a person says so itself.

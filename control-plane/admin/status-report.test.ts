@@ -147,7 +147,7 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     stateOf(),
     [workerOf('a'), workerOf('b', { acked: old })],
     'pending',
-    'revision 111111111111 is in force on 1 of 2 workers, 1 have not answered',
+    'revision 111111111111 is in force on 1 of 2 workers, 1 has not answered (b)',
   ],
   [
     'one has refused, though it had accepted the same before',
@@ -208,7 +208,7 @@ test('workers that share a node id are named with what tells them apart', (t) =>
   ]);
   t.is(
     text,
-    'revision 111111111111 is refused by 1 of 4 workers and in force on 1, 2 have not answered; edge (instance 77777777) says: duplicate domain',
+    'revision 111111111111 is refused by 1 of 4 workers and in force on 1, 2 have not answered (edge (instance 3f2a91c0), alone); edge (instance 77777777) says: duplicate domain',
   );
   t.deepEqual(
     waitingFor.map(({ name, instance }) => [name, instance]),
@@ -258,7 +258,7 @@ test('a worker that wants nothing holds up nothing, whatever it had and refused 
     workerOf('b', { nacked: refusal, wantedVersion }),
   ];
   t.is(statusOf(stateOf(), workers).verdict, 'in_force');
-  const text = 'revision 111111111111 is in force on 2 of 3 workers, 1 have not answered';
+  const text = 'revision 111111111111 is in force on 2 of 3 workers, 1 has not answered (c)';
   t.is(statusOf(stateOf(), [...workers, workerOf('c', { acked: old })]).text, text);
   const { workers: counts } = statusOf(stateOf({ inForce: undefined }), workers);
   t.deepEqual(counts, { ...none, connected: 2, pending: 1, refused: 1 });
@@ -288,7 +288,7 @@ const onTrial = stateOf({ newest: { ...invalid, valid: true, problems: [] } });
 test('a rollout that has no effect is held back until somebody approves it', (t) => {
   t.like(statusOf(onTrial, [workerOf('a')], rollout), {
     verdict: 'held_back',
-    text: 'revision 222222222222 is rolled out (step 0 of 2, 0 of 0 workers have it, 1 other does not; no share can be made): revision 111111111111 stays in force',
+    text: 'revision 222222222222 is being rolled out (step 0 of 2, 0 of 0 workers have it, 1 other does not; no share can be made): revision 111111111111 stays in force',
   });
 });
 

@@ -345,7 +345,7 @@ function judge(
         : `is in force on ${counts.inForce} ${of}`;
     const parts = [
       having,
-      counts.pending > 0 ? `${counts.pending} have not answered` : '',
+      toSilentText(workers.filter(({ state }) => state === 'pending')),
       counts.onTrial > 0 ? `${counts.onTrial} have another one on trial` : '',
     ].filter((part) => part !== '');
     const verdict = counts.refused > 0 ? 'refused' : 'pending';
@@ -368,6 +368,17 @@ function toMemoryProblem({
     ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
     : 'only the state directory has what was taken back, held back or approved';
   return `${aside ?? `${place} takes no writes (${alone})`}: ${where}`;
+}
+
+const maxNamed = 3;
+
+/** Such as `2 have not answered (edge, other)`; '' for none. */
+function toSilentText(silent: readonly Pick<WorkerJson, 'name'>[]): string {
+  if (silent.length === 0) return '';
+  const names = silent.slice(0, maxNamed).map(({ name }) => name);
+  const more = silent.length - names.length;
+  const all = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ');
+  return `${silent.length} ${silent.length === 1 ? 'has' : 'have'} not answered (${all})`;
 }
 
 /** The text for a revision that all `connected` workers have. */

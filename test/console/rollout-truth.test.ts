@@ -65,7 +65,7 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   t.regex(text, /Limits 2 in 1 domain/);
   await shows(
     page.locator('.verdict'),
-    /pending\s+Revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not/,
+    /pending\s+Revision \w+ is being rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not/,
   );
   for (const worker of place.workers) await worker.decide('customer=bob');
   await shows(page, /p99, (at most|above) [\d.,]+ ms 99 % of decisions/);
@@ -78,7 +78,7 @@ browserTest('tile, rows and verdict say the same of a rollout, and of a dead wor
   await shows(page, /What is shown is as of \d\d:\d\d\..*1 of 2 in force, 1 on trial, 1 gone/);
   await shows(
     page.locator('.verdict'),
-    /no answer\s+As of \d\d:\d\d: revision \w+ is rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not\s+Details\s/,
+    /no answer\s+As of \d\d:\d\d: revision \w+ is being rolled out: step 1 of 2, 1 of 1 worker has it, 1 other does not\s+Details\s/,
   );
   violations.push(...(await look(page, 'trial-fleet-silent')));
   t.deepEqual(violations, []);

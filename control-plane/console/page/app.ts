@@ -78,7 +78,7 @@ function toHeadline({ verdict, newest, rollout, text }: StatusJson): string {
   if (revision !== newest?.id || phase === 'taking_back') return text;
   const pause = reason.startsWith('paused') ? reason : `paused: ${reason}`;
   const why = phase === 'paused' ? `; ${pause}` : '';
-  return `revision ${toShortId(revision)} is rolled out: step ${step} of ${steps}, ${reach}${why}`;
+  return `revision ${toShortId(revision)} is being rolled out: step ${step} of ${steps}, ${reach}${why}`;
 }
 
 /** The page that says more. */

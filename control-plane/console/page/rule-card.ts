@@ -35,7 +35,7 @@ export function RuleCard({ source, status }: RuleCardProps) {
       ${yaml === null ? html`<p class="quiet">Its text is not known any more.</p>` : html`<pre tabindex="0">${yaml.split('\n').map(toShown).join('\n')}</pre>`}
       ${
         trial !== null &&
-        html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is rolled out.</p>`
+        html`<p><${Badge} tone="wait">on trial<//> ${trial.texts.length === 0 ? 'What is on trial changes nothing for it' : html`<strong>${toShown(trial.texts.join('; '))}</strong>`}, in <${RevisionName} id=${trial.revision.id} />, which is being rolled out.</p>`
       }
       <${LastChange} source=${source} status=${status} />
     </section>
