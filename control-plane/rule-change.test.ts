@@ -44,3 +44,23 @@ test('a changed list says which of its limits begins to count anew', (t) => {
     'none -> 9 per day; begins to count anew: 5 per second and 9 per day',
   );
 });
+
+test('a limit of a list is compared with the one of the same window, and a list with other windows is another one', (t) => {
+  const of = (list: string) => rulesWith(`[{unit: second, requests_per_unit: 5}, ${list}]`);
+  const kinds = (was: string, is: string) =>
+    compareRules(of(was), of(is)).map(({ kind, text }) => `${kind}: ${text}`);
+  const hour = '{unit: hour, requests_per_unit: 100}';
+  const half = hour.replace('100', '50');
+  const day = '{unit: day, requests_per_unit: 500}';
+  t.deepEqual(kinds(hour, half), ['lowered: 100 per hour -> 50 per hour']);
+  t.deepEqual(kinds(`${hour}, ${day}`, `${day}, ${half}`), [
+    'lowered: 100 per hour -> 50 per hour',
+  ]);
+  t.deepEqual(kinds(`${hour}, ${day}`, `${half}`), [
+    'lowered: 100 per hour -> 50 per hour',
+    'list_changed: 100 per hour and 500 per day -> 50 per hour; begins to count anew: 50 per hour',
+  ]);
+  t.deepEqual(kinds(`${hour}, ${day}`, `${day}, ${hour}`), [
+    'list_changed: 100 per hour and 500 per day -> 500 per day and 100 per hour',
+  ]);
+});

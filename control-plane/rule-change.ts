@@ -27,7 +27,7 @@ export type RuleChangeKind =
   | 'algorithm_changed'
   /** How much a token bucket lets pass at once. */
   | 'burst_changed'
-  /** The limits of a list beyond the first. */
+  /** Limits of a list beyond the first that come, go or change places. */
   | 'list_changed'
   | 'blocked'
   | 'unblocked'
@@ -155,12 +155,7 @@ function compareMatches(
   if (step) add(step, describeStep(before, after));
   if (before === undefined || after === undefined) return changes;
   for (const kind of compareShapes(before, after)) add(kind, describeStep(before, after));
-  const lists = [was, is].map((match) => describeList(match));
-  if (lists[0] !== lists[1]) {
-    const anew = listRestarted(was, is);
-    const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
-    add('list_changed', `${lists.map((list) => list || 'none').join(' -> ')}${counts}`);
-  }
+  changes.push(...compareLists(was, is).map((change) => ({ ...group, domain, ...change })));
 
   for (const { name, property } of limitModes) {
     const has = after[property];
@@ -232,12 +227,42 @@ function listRestarted(was: Match | undefined, is: Match | undefined): string[] 
     .map(describeShape);
 }
 
-/** The limits beyond the first. */
-function describeList(match: Match | undefined): string {
-  return (match?.parts ?? [])
-    .slice(1)
-    .map(({ limit }) => describeShape(limit))
-    .join(' and ');
+/** Of the limits beyond the first: those of one window are compared as two limits are; else the list is another one. */
+function compareLists(
+  was: Match | undefined,
+  is: Match | undefined,
+): Pick<RuleChange, 'kind' | 'text' | 'before' | 'after'>[] {
+  const [before, after] = [furtherOf(was), furtherOf(is)];
+  const [had, has] = [before, after].map(describeList);
+  if (had === has) return [];
+  const left = [...after];
+  const changes: Pick<RuleChange, 'kind' | 'text' | 'before' | 'after'>[] = [];
+  let unpaired = 0;
+  for (const limit of before) {
+    const at = left.findIndex((each) => windowSecondsOf(each) === windowSecondsOf(limit));
+    const [other] = at === -1 ? [] : left.splice(at, 1);
+    if (other === undefined) {
+      unpaired++;
+      continue;
+    }
+    const step = compareLimits(limit, other);
+    const kinds = [...(step ? [step] : []), ...compareShapes(limit, other)];
+    const text = describeStep(limit, other);
+    changes.push(...kinds.map((kind) => ({ kind, text, before: limit, after: other })));
+  }
+  if (changes.length > 0 && unpaired + left.length === 0) return changes;
+  const anew = listRestarted(was, is);
+  const counts = anew.length === 0 ? '' : `; begins to count anew: ${anew.join(' and ')}`;
+  const text = `${had || 'none'} -> ${has || 'none'}${counts}`;
+  return [...changes, { kind: 'list_changed', text, before: was?.limit, after: is?.limit }];
+}
+
+function furtherOf(match: Match | undefined): readonly Limit[] {
+  return (match?.parts ?? []).slice(1).map(({ limit }) => limit);
+}
+
+function describeList(limits: readonly Limit[]): string {
+  return limits.map((limit) => describeShape(limit)).join(' and ');
 }
 
 function describeStep(before: Limit | undefined, after: Limit | undefined): string {

@@ -24,6 +24,7 @@ const inForce: NonNullable<SnapshotState['inForce']> = {
   mayRemove: false,
   domains: ['shop', 'mail'],
   limitCount: 3,
+  nodeGroups: [],
   groups: [],
   leftOut: [],
 };

@@ -43,7 +43,11 @@ function judge(folder: string, words: readonly string[]): Outcome {
   const { refused, tolerated, exception } = judgeByPolicy(
     words.includes('first') ? undefined : readGoverned(join(folder, 'before')),
     readGoverned(join(folder, 'after')),
-    { author: info.author, message: info.message, isUndo: words.includes('undo') },
+    {
+      author: info.author,
+      message: info.message && `x\n\n${info.message}`,
+      isUndo: words.includes('undo'),
+    },
   );
   const by = exception === undefined ? '' : `exception: ${exception}\n`;
   return { out: by + formatProblems(tolerated), err: formatProblems(refused) };

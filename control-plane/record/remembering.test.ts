@@ -21,6 +21,7 @@ const inForceOf = (id: string, isAtOnce: boolean): InForceState => ({
   mayRemove: false,
   domains: [],
   limitCount: 0,
+  nodeGroups: [],
   groups: [],
   leftOut: [],
 });

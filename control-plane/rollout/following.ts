@@ -70,7 +70,8 @@ export function createFollowing(deps: FollowingDeps): Following {
       ...trial,
       revision: trial.revision.id,
       plan,
-      pools: toPools(plan.steps, trial.groups),
+      // A revision does not choose its own steps: those of the groups in force count.
+      pools: toPools(plan.steps, snapshots.state().inForce?.nodeGroups ?? trial.groups),
       endedBefore: openRolloutOf(record) ? undefined : record.rollout?.id,
       offered: undefined,
       takenBack: undefined,

@@ -74,6 +74,7 @@ export interface InForceState {
   readonly limitCount: number;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly { readonly name: string; readonly domains: readonly string[] }[];
+  readonly nodeGroups: readonly NodeGroup[];
   /** Domains with fields that only Ratelane's workers get, and these fields. */
   readonly leftOut: readonly { readonly domain: string; readonly fields: readonly string[] }[];
 }
@@ -160,6 +161,7 @@ function toInForceState(
     domains: built.domains,
     limitCount: built.ruleSet.limitCount,
     groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),
+    nodeGroups: built.groups.map(({ group }) => group),
     leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),
   };
 }
