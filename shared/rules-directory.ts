@@ -111,7 +111,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     } else if (!target.isFile()) {
       addProblem('error', 'unreadable-file', path, 'it is neither a file nor a directory');
     } else if (own.isSymbolicLink() && !(await isInside(root, path))) {
-      const message = 'it is a symbolic link that leads out of the directory, which is not followed';
+      const message =
+        'it is a symbolic link that leads out of the directory, which is not followed';
       addProblem('error', 'unreadable-file', path, message, 'put the file itself in its place');
       identities.push(`${path}\0outside`);
     } else {

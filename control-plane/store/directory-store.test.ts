@@ -16,11 +16,11 @@ import {
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
-import { eventually } from '../../test/support/eventually.ts';
-import { isError } from '../../shared/rules/problem/problem.ts';
 import { runInProcess } from '../../test/support/command-run.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder, type RulesFolder } from '../../test/support/rules-folder.ts';
 import { createDirectoryStore, type DirectoryStoreDeps } from './directory-store.ts';
