@@ -88,7 +88,7 @@ test('bytes that are no message, or too many of them, end the link', async (t) =
 });
 
 test('large messages count as several', async (t) => {
-  const { open, endOf } = await setUp(t);
+  const { open, endOf } = await setUp(t, createManualClock());
   const version = 'v'.repeat(2 * 1024 * 1024);
   const large = toBytes({ report: { ...report, version } });
   t.is(await endOf(await open(hello, large, large)), '8 too many messages on this link');

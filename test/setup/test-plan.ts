@@ -66,7 +66,8 @@ const measuring = ['test/fuzz/bounds.test.ts', 'test/http2/attacks.test.ts'];
 
 /** Unit tests that keep a process of their own, with the reason. */
 const apart: Readonly<Record<string, string>> = {
-  'shared/router/xml/xml-app.test.ts': 'it watches which modules are loaded for the first time',
+  'control-plane/peers/peers.test.ts': 'it measures the heap of its process',
+  'control-plane/xds/workers.test.ts': 'it measures the heap of its process',
 };
 
 /**
