@@ -57,6 +57,33 @@ test('rules, domains, workers and revisions are found by a part of their names, 
   t.is((await ask('/finds?text=')).status, 400);
 });
 
+test('a value that nothing refuses is found by the rules that count each value', async (t) => {
+  const { ask } = await start(t, {
+    'd.yaml': `domain: d
+descriptors:
+  - { key: customer, rate_limit: { unit: hour, requests_per_unit: 5 } }
+  - { key: tenant }
+  - { key: path, value: /x, rate_limit: { unit: hour, requests_per_unit: 5 } }
+  - key: plan
+    value: free
+    descriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 6 } }]
+  - key: each
+    descriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 7 } }]
+`,
+  });
+  t.deepEqual((await ask('/finds?text=Ada')).body.values, [
+    { domain: 'd', entries: [{ key: 'customer', value: 'Ada' }], limits: ['5 per hour'] },
+    {
+      domain: 'd',
+      entries: [
+        { key: 'plan', value: 'free' },
+        { key: 'user', value: 'Ada' },
+      ],
+      limits: ['6 per hour'],
+    },
+  ]);
+});
+
 test('a search finds at most six of each kind', async (t) => {
   const files = Array.from({ length: 9 }, (_, index) => [
     `d${index}.yaml`,

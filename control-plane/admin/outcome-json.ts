@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
+import { toNumberText } from '../../shared/rules/limit-shape.ts';
 import type { ExplainedDescriptor } from '../explain/explained-request.ts';
 import type { CountersJson } from './counters-json.ts';
 
@@ -106,7 +107,9 @@ function toReach(
 }
 
 function toUseText({ used, limit, window }: Counter): string {
-  return limit === 0 ? 'the limit is 0' : `${used} of ${limit} ${toWindowText(window)}`;
+  return limit === 0
+    ? 'the limit is 0'
+    : `${toNumberText(used)} of ${toNumberText(limit)} ${toWindowText(window)}`;
 }
 
 /** `a minute`, `an hour`, or `in 5 minutes` for `5_minute`. */

@@ -4,7 +4,11 @@ import { runAtOnce } from '../../shared/in-slices.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { describeShape, windowSecondsOf } from '../../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeDocuments } from '../../shared/rules/lookup/placed-rule.ts';
-import type { RateLimitBlock, RuleDocument } from '../../shared/rules/rule-document.ts';
+import type {
+  RateLimitBlock,
+  RuleDescriptor,
+  RuleDocument,
+} from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 
@@ -97,7 +101,7 @@ function addRows(
   above: Pick<RuleRow, 'rule' | 'entries' | 'until' | 'owner'>,
 ): void {
   for (const { descriptor, document, composite, children } of rules) {
-    const { key, value, rateLimit, furtherLimits, metadata, position } = descriptor;
+    const { key, value, rateLimit, metadata, position } = descriptor;
     const rule = `${above.rule}.${composite}`;
     const owner = textOf(metadata?.['owner']) ?? textOf(metadata?.['team']) ?? above.owner;
     const entries = [...above.entries, { key, value }];
@@ -107,7 +111,7 @@ function addRows(
     rows.push({
       rule,
       entries,
-      limits: rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe),
+      limits: describeLimits(descriptor),
       perMinute:
         rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
       modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
@@ -119,6 +123,14 @@ function addRows(
     });
     addRows(rows, children, { rule, entries, until, owner });
   }
+}
+
+/** Empty for a rule without one. */
+export function describeLimits({
+  rateLimit,
+  furtherLimits,
+}: Pick<RuleDescriptor, 'rateLimit' | 'furtherLimits'>): string[] {
+  return rateLimit === undefined ? [] : [rateLimit, ...furtherLimits].map(describe);
 }
 
 function describe(block: RateLimitBlock): string {

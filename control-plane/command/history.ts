@@ -1,15 +1,18 @@
 // `history`: the last revisions of a control plane's store.
 
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
+import type { RuleChangesJson } from '../admin/controllers/sources.ts';
 import type { RevisionJson } from '../admin/revision-json.ts';
 import type { RevisionOutcomeJson } from '../admin/revision-outcome.ts';
+import type { toExplanationJson } from '../explain/explanation-json.ts';
 import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
-import type { AddCommand } from './command-frame.ts';
+import type { AddCommand, CommandFrame } from './command-frame.ts';
 
 interface HistoryOptions extends AdminOptions {
   readonly limit: string;
+  readonly rule?: string;
   readonly json?: boolean;
 }
 
@@ -24,17 +27,22 @@ export const addHistory: AddCommand = (program, frame) => {
   const { io } = frame;
   const command = program
     .command('history')
-    .summary('list the last revisions')
+    .summary('list the last revisions, or those that changed a rule')
     .description(
-      'Lists revisions of the store, the newest first, and what became of each: since when and until when it was in force, or by whom and why it was taken back or held back.',
+      'Lists revisions of the store, the newest first, and what became of each: since when and until when it was in force, or by whom and why it was taken back or held back. With --rule, the revisions that changed a rule, each with its value before and after.',
     );
   addAdminOptions(command)
-    .option('--limit <number>', 'how many, up to 1000', '20')
+    .option('--limit <number>', 'how many, up to 1000; of changes of a rule up to 100', '20')
+    .option(
+      '--rule <name>',
+      'the history of this rule: its name, such as shop.customer, or what a request asks, such as shop:customer=ada',
+    )
     .addHelpText(
       'after',
       '\nExit codes:\n  0  there was an answer\n  2  wrong usage, or the admin API gives no answer',
     )
     .action(async (options: HistoryOptions) => {
+      if (options.rule !== undefined) return tellRule(frame, options, options.rule);
       const path = `/revisions?limit=${encodeURIComponent(options.limit)}`;
       const answer = await askAdmin<{ readonly revisions: readonly ListedRevision[] }>(
         frame,
@@ -47,6 +55,79 @@ export const addHistory: AddCommand = (program, frame) => {
       else io.write(revisions.map(formatRevision).join(''));
     });
 };
+
+/** Reads on until there are as many as are wanted: one answer examines as many revisions as it has time for. */
+async function tellRule(
+  frame: CommandFrame,
+  options: HistoryOptions,
+  wanted: string,
+): Promise<void> {
+  const { io } = frame;
+  const rule = await findRuleName(frame, options, wanted);
+  if (rule === undefined) return;
+  const most = Number(options.limit);
+  const changes: RuleChangesJson['changes'] = [];
+  let before: string | null = null;
+  do {
+    const query: URLSearchParams = new URLSearchParams({
+      rule,
+      limit: Number.isInteger(most) ? `${Math.min(100, most - changes.length)}` : options.limit,
+      ...(before !== null && { before }),
+    });
+    const path = `/sources/changes?${query}`;
+    const answer = await askAdmin<RuleChangesJson>(frame, options, { method: 'GET', path });
+    if (answer === undefined) return;
+    changes.push(...answer.value.changes);
+    before = answer.value.next;
+  } while (before !== null && changes.length < most);
+  if (options.json) io.write(`${JSON.stringify({ rule, changes, next: before }, undefined, 2)}\n`);
+  else if (changes.length > 0) io.write(changes.map(formatChange).join(''));
+  else io.write(`no known revision has the rule ${escapeText(rule)}\n`);
+}
+
+/** The name of the rule that a request matches, where a request is given. */
+async function findRuleName(
+  frame: CommandFrame,
+  options: HistoryOptions,
+  wanted: string,
+): Promise<string | undefined> {
+  const [, domain, text] = /^([^:]+):(.+=.*)$/s.exec(wanted) ?? [];
+  if (domain === undefined || text === undefined) return wanted;
+  const entries = text.split(',').map((pair) => {
+    const [key = '', ...value] = pair.split('=');
+    return { key, value: value.join('=') };
+  });
+  const answer = await askAdmin<ReturnType<typeof toExplanationJson>>(frame, options, {
+    method: 'POST',
+    path: '/explanations',
+    body: { domain, descriptors: [entries] },
+  });
+  if (answer === undefined) return undefined;
+  const [first] = answer.value.descriptors;
+  if (first?.match == null) {
+    frame.fail(`no rule matches ${escapeText(wanted)}`);
+    return undefined;
+  }
+  const levels = first.levels.flatMap(({ candidates }) =>
+    candidates.filter(({ chosen }) => chosen),
+  );
+  return [domain, ...levels.map(({ composite }) => composite)].join('.');
+}
+
+/** As blame has it: the revision, when, who, what changed, and why. */
+function formatChange(change: RuleChangesJson['changes'][number]): string {
+  const { revision, before, to, texts, restores, outcome } = change;
+  const { id, at, author, message } = revision;
+  const what = before === null ? `${to ?? 'no rule'} (the oldest known)` : texts.join('; ');
+  const back =
+    restores === null ? '' : restores === id ? ', as before' : `, as in ${toShortId(restores)}`;
+  const ended =
+    outcome === null || served.has(outcome.kind) ? '' : `  [${outcome.kind.replaceAll('_', ' ')}]`;
+  const words = [author ?? 'author not known', message?.split('\n')[0]].filter(Boolean).join(': ');
+  return `${toShortId(id)}  ${at}  ${escapeText(`${what}${back}`)}${ended}\n              ${escapeText(words)}\n`;
+}
+
+const served: ReadonlySet<string> = new Set(['in_force', 'was_in_force']);
 
 /** One line, and one for the reason where there is one. */
 function formatRevision(revision: ListedRevision): string {

@@ -107,6 +107,31 @@ browserTest('a page that is asked for while the console starts is shown', async 
   t.pass();
 });
 
+browserTest(
+  'a value that nothing refuses leads to its counter, a rule has its history, and ? lists the keys',
+  async (t) => {
+    const place = await startPlace(t, { 'd.yaml': sampleRules });
+    place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 70000'));
+    const { page } = await visit(t, place, 'rules?domain=d');
+    await shows(page, /70,000 per year/);
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').getByRole('heading', { name: 'Keys' }).waitFor();
+    const violations = await look(page, 'keys');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await page.getByRole('dialog').getByRole('searchbox').fill('zoe');
+    await page.getByRole('link', { name: /Counter ?customer=zoe in d, 70,000 per year/ }).click();
+    await shows(page, /customer=zoe .*by the rule d\.customer/);
+    await page.goto(consoleUrl(place.plane, 'rule?rule=d.customer'));
+    await shows(
+      page,
+      /History .*70,000 per year 3 per year -> 70,000 per year .*The oldest known value/,
+    );
+    violations.push(...(await look(page, 'rule-history')));
+    t.deepEqual(violations, []);
+  },
+);
+
 browserTest('a change is seen without a reload', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules });
   const { page } = await visit(t, place, 'rules?domain=d');
@@ -135,6 +160,9 @@ browserTest('on a phone every page is reached without scrolling sideways', async
     }
     t.true(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
   }
+  await page.setViewportSize({ width: 390, height: 844 });
+  const { y = 999 } = (await page.getByRole('main').boundingBox()) ?? {};
+  t.true(y <= 120, `the page begins at ${y}`);
   await page.setViewportSize({ width: 360, height: 800 });
   await page.goto(consoleUrl(place.plane, 'rules?domain=d'));
   await shows(page, /checkout_by 20 per year/);

@@ -19,6 +19,16 @@ const findsJson = Type.Object(
         file: Type.String(),
       }),
     ),
+    values: Type.Optional(
+      Type.Array(
+        Type.Object({
+          domain: Type.String(),
+          entries: Type.Array(Type.Object({ key: Type.String(), value: Type.String() })),
+          limits: Type.Array(Type.String()),
+        }),
+        { description: 'Requests with the text as the value of a rule that counts each value' },
+      ),
+    ),
     workers: Type.Array(Type.String({ description: 'Names as `GET /workers` has them' })),
     revisions: Type.Array(revisionJson),
   },
@@ -54,6 +64,20 @@ export class Default extends AdminController {
       const found = findRows(rowsOf(domain, top), text).slice(0, most - rules.length);
       rules.push(...found.map((row) => ({ domain, row })));
     }
+    const values: NonNullable<FindsJson['values']> = [];
+    for (const [domain, top] of placed) {
+      if (values.length === most) break;
+      const open = rowsOf(domain, top)
+        .filter(countsEachValue)
+        .slice(0, most - values.length);
+      values.push(
+        ...open.map(({ entries, limits }) => ({
+          domain,
+          entries: entries.map(({ key, value }) => ({ key, value: value || text })),
+          limits: [...limits],
+        })),
+      );
+    }
     const listed = workers.list();
     const shared = findSharedIds(listed);
     const history = await this.fromStore(store.history(searchedRevisions));
@@ -65,6 +89,7 @@ export class Default extends AdminController {
         limits,
         file,
       })),
+      values,
       workers: listed
         .map((worker) => ({ name: toWorkerName(worker, shared.has(worker.node.id)), worker }))
         .filter(({ name, worker }) => isFound(name, worker.address))
@@ -76,4 +101,15 @@ export class Default extends AdminController {
         .map(toRevisionJson),
     };
   }
+}
+
+/** And needs no other value to be asked for. */
+function countsEachValue({ entries, limits }: RuleRow): boolean {
+  const above = entries.slice(0, -1);
+  return (
+    limits.length > 0 &&
+    limits[0] !== 'unlimited' &&
+    entries.at(-1)?.value === '' &&
+    above.every(({ value }) => value !== '' && !value.includes('*'))
+  );
 }

@@ -7,6 +7,7 @@ import { ask, keepToken, readToken } from './api.ts';
 import { ChangePage } from './change-page.ts';
 import { FleetPage } from './fleet-page.ts';
 import { toClock, toSentence, toShortId, toShown } from './format.ts';
+import { KeysButton } from './keys.ts';
 import { LimitedPage } from './limited-page.ts';
 import { type LiveState, listenToState, startLive, stopLive } from './live.ts';
 import { Login } from './login.ts';
@@ -174,6 +175,7 @@ function Frame({ session, leave }: FrameProps) {
         <div class="foot">
           <${LiveMark} live=${trouble?.status === 0 ? 'away' : live} />
           <${ThemeSwitch} />
+          <${KeysButton} />
           ${
             session.name !== 'local' &&
             html`<div class="who"><span>${toShown(session.name)}, may ${session.scope}</span>
@@ -197,7 +199,7 @@ function Frame({ session, leave }: FrameProps) {
         </div>
         <main id="main" tabindex="-1">
           ${value !== undefined && trouble?.status === 0 && html`<${OtherPlanes} status=${value} />`}
-          ${value !== undefined && html`<div role="status"><${Notices} notices=${value.notices} /></div>`}
+          ${value !== undefined && html`<div class="notices" role="status"><${Notices} notices=${value.notices} /></div>`}
           ${
             current === undefined
               ? html`<${NoSuchPage} name=${page} />`

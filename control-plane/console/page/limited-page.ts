@@ -78,7 +78,7 @@ export function LimitedPage({ params }: PageProps) {
                   <td><${DomainName} domain=${each.domain} /></td>
                   <td class="rule">${each.rule !== '' && html`<${RuleName} rule=${each.rule} />`}</td>
                   <td class="number">${toRateCell(each.perSecond)}</td>
-                  <td>${trendOf(each)}</td>
+                  <td class="when">${trendOf(each)}</td>
                   <td class="number" title="At least and at most: a worker keeps 1,000 values">${rangeOf(each)}</td>
                   <td class="actions">
                     <button type="button" aria-expanded=${isOpen} onClick=${() => replaceRoute('limited', withParams(params, { counter: isOpen ? '' : id }))}>Counter</button>

@@ -54,13 +54,18 @@ function LastChange({ source: { changed, domain, rule }, status }: RuleCardProps
     return html`<p class="quiet">As far back as is known, it was never changed.</p>
       <div class="buttons left">${change}</div>`;
   }
-  const { revision, before, texts, later } = changed;
+  const { revision, before, texts, later, restores = null, isNew = false } = changed;
   const { author, message, at } = revision;
-  return html`<p>Changed last <span title=${toTime(at)}>${toAgo(at)}</span> by <strong>${author === null ? 'somebody who is not known' : toShown(author)}</strong>${' '}
-      in <${RevisionName} id=${revision.id} />${message !== null && html`<br /><q>${toShown(message.split('\n')[0] ?? '')}</q>`}</p>
+  // Undoing it would bring back what was undone, or remove the rule.
+  const canUndo = restores === null && !isNew;
+  return html`<p>${restores !== null ? 'Restored' : isNew ? 'Added' : 'Changed last'} <span title=${toTime(at)}>${toAgo(at)}</span> by <strong>${author === null ? 'an unknown author' : toShown(author)}</strong>${' '}
+      in <${RevisionName} id=${revision.id} />${restores !== null && (restores === revision.id ? ', to what it was before' : html`, to what it was in <${RevisionName} id=${restores} />`)}${message !== null && html`<br /><q>${toShown(message.split('\n')[0] ?? '')}</q>`}</p>
     <ul class="plain">${texts.map((text) => html`<li>${toSentence(text)}</li>`)}</ul>
-    <div class="buttons left">${change}<button type="button" class="dangerous" disabled=${refusal !== undefined || status.value === undefined} title=${refusal ?? ''}
-      onClick=${() => setUndoing(true)}>Undo that change…</button></div>
+    <div class="buttons left">${change}${
+      canUndo &&
+      html`<button type="button" class="dangerous" disabled=${refusal !== undefined || status.value === undefined} title=${refusal ?? ''}
+      onClick=${() => setUndoing(true)}>Undo that change…</button>`
+    }</div>
     ${
       isUndoing &&
       status.value &&

@@ -8,6 +8,7 @@ import { Empty, Page, ReadingState } from './parts.ts';
 import { useResource } from './resource.ts';
 import { hrefOf } from './route.ts';
 import { RuleCard, useRuleSource } from './rule-card.ts';
+import { RuleHistory } from './rule-history.ts';
 import { type Column, Table } from './table.ts';
 
 export function RulePage({ params, status }: PageProps) {
@@ -18,7 +19,8 @@ export function RulePage({ params, status }: PageProps) {
   return html`<${Page} title=${toShown(name)} about="A rule: what it says, what it did, and whom it limits.">
     ${
       trouble?.status === 404
-        ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Look at what changed</a></p><//>`
+        ? html`<${Empty} title="No such rule is in force."><p><a href=${hrefOf('revisions')}>Look at what changed</a></p><//>
+          ${wanted !== '' && html`<h2>History</h2><${RuleHistory} key=${wanted} rule=${wanted} />`}`
         : html`<${ReadingState} of=${source} />`
     }
     ${
@@ -26,6 +28,8 @@ export function RulePage({ params, status }: PageProps) {
       trouble?.status !== 404 &&
       html`<p>In the domain <${DomainName} domain=${value.domain} />. <a href=${hrefOf('try', { domain: value.domain, descriptor: toLines(value.rule.entries) })}>Try a request</a></p>
         <${RuleCard} source=${value} status=${status} />
+        <h2>History</h2>
+        <${RuleHistory} key=${name} rule=${name} />
         <h2>Whom it limits now</h2>
         <${Limited} domain=${value.domain} rule=${value.rule.rule} />`
     }

@@ -129,7 +129,6 @@ function toColumns(rates: ReadonlyMap<string, RuleSeries>): readonly Column<Rule
     { name: 'Limit', value: ({ limits, modes }) => [...limits, ...modes].join(', ') },
     { name: 'Hits', isNumber: true, value: rate('hits') },
     { name: 'Over limit', isNumber: true, value: rate('overLimit') },
-    { name: 'Use' },
     { name: 'Last minute' },
     {
       name: 'Owner and source',
@@ -147,6 +146,13 @@ interface RowContext {
   readonly isSorted: boolean;
 }
 
+/** The rate, and below it the algorithm in parentheses. */
+function toLimit(limit: string) {
+  const at = limit.indexOf(' (');
+  const [rate, details] = at < 0 ? [limit, ''] : [limit.slice(0, at), limit.slice(at + 1)];
+  return html`<div><span class="rate">${toShown(rate)}</span>${details !== '' && html` <span class="quiet">${toShown(details)}</span>`}</div>`;
+}
+
 /** Without the ones above it only its whole name says which rule it is. */
 function toRow(domain: string, rule: RuleRow, { revision, reports, series, isSorted }: RowContext) {
   const rate = (perSecond: number) => (reports ? toRateCell(perSecond) : '–');
@@ -159,13 +165,13 @@ function toRow(domain: string, rule: RuleRow, { revision, reports, series, isSor
   const level = levels[Math.min(entries.length, levels.length) - 1];
   return html`<tr key=${`${rule.rule} ${file} ${line}`}>
     <td class=${`rule ${isSorted ? '' : level}`}><a href=${hrefOf('rule', { rule: rule.rule })}><code>${isSorted ? toPairs(entries) : toPairs(last === undefined ? [] : [last])}</code></a></td>
-    <td>${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map((limit) => html`<div>${toShown(limit)}</div>`)}
+    <td class="limit">${limits.length === 0 ? html`<span class="quiet">no limit</span>` : limits.map(toLimit)}
       ${modes.map((mode) => html`<${Badge} tone="plain">${mode.replaceAll('_', ' ')}<//> `)}
       ${until !== null && html`<${Badge} tone="wait">until ${toTime(until)}<//>`}</td>
     <td class="number">${rate(hits)}</td>
     <td class=${over > 0 && !isShadow ? 'number loud' : 'number'}>${rate(over)}</td>
-    <td>${reports && limits.length > 0 && html`<${UseBar} hits=${hits} near=${near} over=${over} isShadow=${isShadow} />`}</td>
-    <td>${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} isShadow=${isShadow} />`}</td>
+    <td>${reports && limits.length > 0 && html`<${UseBar} hits=${hits} near=${near} over=${over} isShadow=${isShadow} />`}
+      ${series && html`<${Sparkline} values=${series.hits} over=${series.overLimit} isShadow=${isShadow} />`}</td>
     <td>${owner !== null && html`<div>${toShown(owner)}</div>`}<div class="source"><${Source} file=${file} line=${line} revision=${revision} /></div></td>
     <td><a class="go" href=${hrefOf('try', { domain, descriptor: toLines(entries) })} aria-label=${`Try a request for ${toPairs(entries)}`}>Try</a></td>
   </tr>`;

@@ -36,7 +36,8 @@ export function SearchButton() {
       window.removeEventListener('hashchange', close);
     };
   }, []);
-  return html`<button type="button" class="search" aria-keyshortcuts="/ Control+K" onClick=${() => setOpen(true)}>Why was this refused? <kbd aria-hidden="true">/</kbd></button>
+  return html`<button type="button" class="search" aria-keyshortcuts="/ Control+K"
+      onClick=${() => setOpen(true)}><span class="wide">Why was this refused? <kbd aria-hidden="true">/</kbd></span><span class="narrow">Find</span></button>
     ${isOpen && html`<${SearchDialog} onClose=${() => setOpen(false)} />`}`;
 }
 
@@ -95,7 +96,7 @@ function SearchDialog({ onClose }: { onClose(): void }) {
       )}</ul>
       <p class="quiet" role="status">${
         text.trim() === ''
-          ? 'What is limited now is found by its value; a descriptor is pasted as key=value, key=value.'
+          ? 'A value is found with its counters, limited or not; a descriptor is pasted as key=value, key=value.'
           : finds.length === 0
             ? isReading
               ? 'Reading…'
@@ -115,7 +116,7 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
   const value = encodeURIComponent((first?.value || sought).slice(0, 200));
   const top = useResource<TopJson>(sought === '' ? undefined : `top?limit=6&search=${value}`);
   if (sought === '') return { finds: [], isReading: false };
-  const { domains = [], rules = [], workers = [], revisions = [] } = named.value ?? {};
+  const { domains = [], rules = [], values = [], workers = [], revisions = [] } = named.value ?? {};
   const finds: Find[] = [];
   if (pasted !== undefined) {
     const places =
@@ -167,6 +168,15 @@ function useFinds(text: string): { readonly finds: readonly Find[]; readonly isR
         text: toShortId(id),
         detail: toShown([message?.split('\n')[0], author, toAgo(at)].filter(Boolean).join(', ')),
       })),
+      // A value that nothing refuses now has counters all the same.
+      ...values
+        .map(({ domain, entries, limits }) => ({
+          kind: 'Counter',
+          href: hrefOf('why', { domain, descriptor: toLines(entries) }),
+          text: toPairs(entries),
+          detail: toShown(`in ${domain}, ${limits.join(', ')}`),
+        }))
+        .filter(({ href }) => finds.every((find) => find.href !== href)),
     );
   }
   const isReading = [named, top].some((each) => !each.isOwn && each.trouble === undefined);

@@ -50,6 +50,19 @@ test('history says since when and until when each revision was in force, what wa
   t.is(newest?.[1], second?.[2], 'one is in force until the next one is');
   t.is(second?.[1], first?.[2]);
 
+  const ofRule = (await plane.run('history', '--rule', 'first:k=v')).stdout.replaceAll(
+    /[0-9a-f]{12} {2}\S+ {2}/g,
+    '',
+  );
+  t.regex(
+    ofRule,
+    /^2 per year -> 3 per year\n {14}local: .*\n1 per year -> 2 per year\n {14}.*\n1 per year \(the oldest known\)\n {14}.*begin\n$/,
+  );
+  t.is(
+    (await plane.run('history', '--rule', 'first.k', '--limit', '1')).stdout.split('\n').length,
+    3,
+  );
+
   t.is(await plane.end('SIGTERM'), 0);
   await plane.start();
   t.is((await plane.run('history')).stdout, stdout);

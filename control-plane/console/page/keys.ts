@@ -1,0 +1,36 @@
+// The keys that the pages know, as `?` lists them.
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Dialog } from './confirm.ts';
+
+const keys = [
+  [['/', 'Ctrl K'], 'Find a value, rule, domain, worker or revision'],
+  [['↑', '↓'], 'Move through what was found'],
+  [['Enter'], 'Open the first, or the one in focus'],
+  [['?'], 'List the keys'],
+  [['Esc'], 'Close a dialog'],
+] as const;
+
+export function KeysButton() {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = ({ key, target }: KeyboardEvent) => {
+      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select');
+      if (key === '?' && !isTyping && document.querySelector('dialog[open]') === null)
+        setOpen(true);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+  const close = () => setOpen(false);
+  return html`<button type="button" class="link" aria-keyshortcuts="?" onClick=${() => setOpen(true)}>Keys <kbd aria-hidden="true">?</kbd></button>
+    ${
+      isOpen &&
+      html`<${Dialog} onCancel=${close}><h2 id="dialog-title">Keys</h2>
+        <dl class="keys">${keys.map(
+          ([names, text]) =>
+            html`<dt>${names.map((name) => html`<kbd>${name}</kbd> `)}</dt><dd>${text}</dd>`,
+        )}</dl>
+        <div class="buttons"><button type="button" autofocus onClick=${close}>Close</button></div><//>`
+    }`;
+}
