@@ -85,6 +85,22 @@ test('an outage is marked from its begin to its end, and is in the activity and 
   t.true(log.lines.join('\n').includes('Fleet: Store unreachable: all requests are allowed'));
 });
 
+test('an outage that one look has seen is marked when it is over', (t) => {
+  const { clock, marks, fleet } = setUp();
+  fleet.links = [link('a', { sinceMs: startMs + 1_000 })];
+  clock.advance(lookMs);
+  fleet.links = [link('a', {})];
+  clock.advance(lookMs);
+  const found = marks.read().filter(({ kind }) => kind === 'outage' || kind === 'recovered');
+  t.deepEqual(
+    found.map(({ atMs, text }) => [atMs - startMs, text]),
+    [
+      [1_000, 'Store unreachable: all requests are allowed, nothing is counted'],
+      [2 * lookMs, 'Store unreachable: over, after 11s'],
+    ],
+  );
+});
+
 test('workers that come or go within a minute are one mark, and those that broke off are told apart', (t) => {
   const { clock, marks, fleet, names } = setUp();
   fleet.links = names(0, 2);

@@ -77,13 +77,18 @@ export function step(
     conditions.set(key, { notice, sinceMs, isNoted, unseen: 0 });
   }
   for (const [key, known] of before.conditions) {
-    if (conditions.has(key) || !known.isNoted) continue;
-    if (known.unseen === 0) {
+    if (conditions.has(key)) continue;
+    const { title, effect, kind } = known.notice;
+    if (!known.isNoted) {
+      // Others may be of a worker that starts.
+      if (!kind.startsWith('store_')) continue;
+      events.push({ kind: 'outage', atMs: known.sinceMs, text: `${title}: ${effect}` });
+    } else if (known.unseen === 0) {
       conditions.set(key, { ...known, unseen: 1 });
       continue;
     }
     const lasted = formatDuration(Math.max(1, Math.round((atMs - known.sinceMs) / 1000)) * 1000);
-    events.push({ kind: 'recovered', atMs, text: `${known.notice.title}: over, after ${lasted}` });
+    events.push({ kind: 'recovered', atMs, text: `${title}: over, after ${lasted}` });
   }
   const left = [...before.workers].filter(([id]) => !workers.has(id));
   const namesOf = (all: readonly (readonly [string, string])[]) => all.map(([, name]) => name);

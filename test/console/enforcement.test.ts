@@ -35,6 +35,11 @@ browserTest(
       /Store unreachable since \d\d:\d\d: all requests are allowed, nothing is counted/;
     await shows(page, sentence);
     t.regex(await page.locator('.verdict').innerText(), /not enforced/);
+    await eventually('it is in the activity', async () =>
+      (await place.plane.fetch('/activity')).body.deeds.some(({ what }: { what: string }) =>
+        what.startsWith('Store unreachable: all requests are allowed'),
+      ),
+    );
     const { stderr } = await place.plane.run('status');
     t.is(sentence.exec(stderr)?.[0], sentence.exec(await readPage(page))?.[0]);
     const violations = await look(page, 'store-away');

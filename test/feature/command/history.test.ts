@@ -56,7 +56,7 @@ test('history says since when and until when each revision was in force, what wa
   );
   t.regex(
     ofRule,
-    /^2 per year -> 3 per year\n {14}local: .*\n1 per year -> 2 per year\n {14}.*\n1 per year \(the oldest known\)\n {14}.*begin\n$/,
+    /^2 per year -> 3 per year\n {14}local: .*\n1 per year -> 2 per year\n {14}.*\nno rule -> 1 per year\n {14}.*\n$/,
   );
   t.is(
     (await plane.run('history', '--rule', 'first.k', '--limit', '1')).stdout.split('\n').length,
