@@ -22,7 +22,7 @@ Variables of the environment change where they listen:
 
 All settings of the worker work as well: npm run -s worker -- --help
 Each program by itself: npm run -s worker, npm run -s control-plane -- serve --help
-With Redis and Envoy: compose/README.md
+With Redis and Envoy: worker/docs/operating.md
 `;
 const [option] = process.argv.slice(2);
 if (option !== undefined) {

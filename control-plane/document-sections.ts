@@ -13,7 +13,11 @@ const inDocs = (name: string) => new URL(`./docs/${name}`, import.meta.url);
 
 export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
   return [
-    { document: inDocs('settings.md'), mark: 'settings', text: toMarkdown(controlPlaneTable) },
+    {
+      document: new URL('../worker/docs/settings.md', import.meta.url),
+      mark: 'control-plane-settings',
+      text: toMarkdown(controlPlaneTable),
+    },
     { document: inDocs('commands.md'), mark: 'commands', text: await toCommandTable() },
     { document: inDocs('admin-api.md'), mark: 'routes', text: await toRouteTable() },
     { document: inDocs('operating.md'), mark: 'metrics', text: await toMetricsTable() },

@@ -118,7 +118,7 @@ test('a start that does not heed the signal cannot keep the process alive', asyn
   t.regex(log, /level=warning msg="Not everything was closed within 100ms/);
 });
 
-// Proof of differences.md: SIGTERM always ends the process, in bounded time; a second signal at once
+// Proof of migrating.md: SIGTERM always ends the process, in bounded time; a second signal at once
 test('a stop that never ends is cut short, with exit code 0', async (t) => {
   const { child, says, ended } = run(
     t,

@@ -32,7 +32,7 @@ test('a message of plain characters is not quoted', (t) => {
   t.true(lines[0]?.endsWith(' level=info msg=tls/server.pem_1-a@b^c+d\n'));
 });
 
-// Proof of differences.md: The fields of a JSON log line come in any order
+// Proof of migrating.md: The fields of a JSON log line come in any order
 test('a JSON line has exactly three fields', (t) => {
   const { lines, log } = linesOf('info', 'json');
   log.info('say "hi"');

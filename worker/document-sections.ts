@@ -20,7 +20,7 @@ export const workerSections: readonly GeneratedSection[] = [
     ),
   },
   {
-    document: new URL('./docs/failures.md', import.meta.url),
+    document: new URL('./docs/operating.md', import.meta.url),
     mark: 'errors',
     text: toTable(
       ['Error', 'Meaning', 'gRPC', '`/json`', 'Admin API', 'What to do'],

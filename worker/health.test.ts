@@ -2,7 +2,7 @@ import test from 'ava';
 import { createRecordedLog } from '../test/support/recorded-log.ts';
 import { createHealth } from './health.ts';
 
-// Proof of differences.md: The store's health component is healthy when first seen
+// Proof of migrating.md: The store's health component is healthy when first seen
 test('a worker starts healthy when no configuration is required', (t) => {
   const health = createHealth({ requireConfig: false });
   t.true(health.healthy);

@@ -40,7 +40,7 @@ function answerOf(environment: Environment): Outcome {
   return { out: [...changed, ...files, ...warnings].join('\n') };
 }
 
-// Proof of differences.md: `GRPC_MAX_CONNECTION_AGE` unset is no limit
+// Proof of migrating.md: `GRPC_MAX_CONNECTION_AGE` unset is no limit
 testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) => {
   if (words[0] === 'defaults') return { out: toLines(settingsOf({})).join('\n') };
   if (words[0] === 'names') {

@@ -5,7 +5,7 @@ const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 const name = 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 const service = 'envoy.service.ratelimit.v3.RateLimitService';
 
-// Proof of differences.md: Spans have the stable RPC attributes, and never `rpc.grpc.status_code`;
+// Proof of migrating.md: Spans have the stable RPC attributes, and never `rpc.grpc.status_code`;
 // `OTEL_SEMCONV_STABILITY_OPT_IN` brings back the older ones
 test('by default a call is described with the stable attributes alone', (t) => {
   const description = createRpcSpanDescription(path, toRpcConventions([]));

@@ -33,7 +33,7 @@ const kinds: Readonly<Record<string, Setting<unknown>>> = {
   }),
 };
 
-// Proof of differences.md: A duration is at most 480h
+// Proof of migrating.md: A duration is at most 480h
 testScenarios(test, new URL('kinds.txt', import.meta.url), ([kind = '', ...texts]) => {
   const setting = kinds[kind];
   if (setting === undefined) throw new Error(`no such kind: ${kind}`);

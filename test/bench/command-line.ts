@@ -24,7 +24,7 @@ export const usage = `Usage: npm run bench -- [flags]
 
 Measures what a decision costs, beside a @grpc/grpc-js server that gives a constant answer.
 Without flags: everything but the long run, half an hour, written to test/bench/results/.
-test/bench/README.md tells how to read it.
+CONTRIBUTING.md tells how to read it.
 
   --scenario NAME     only this one, and only the grid; may be repeated:
                       ${scenarios.map(({ name }) => name).join('\n                      ')}

@@ -159,7 +159,7 @@ export function checkConnections(check: Check): void {
     t.false(await isServed(address));
   });
 
-  // Proof of differences.md: Client certificates must come from `GRPC_CLIENT_TLS_CACERT`
+  // Proof of migrating.md: Client certificates must come from `GRPC_CLIENT_TLS_CACERT`
   check('with a client authority, only callers with its certificates are served', async (t) => {
     const { address, connect } = await start(t, undefined, {
       tls: { ...serverCertificate, clientCa: authority },

@@ -127,7 +127,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `a worker answers ${maxOpen} at once`,
     `| unfinished xDS requests | ${mib(xds.maxUnfinishedBytes)} on all streams together, ${time(xds.requestMs)} each;`,
   ],
-  'worker/docs/failures.md': [
+  'worker/docs/operating.md': [
     `for ${time(patienceMs)} (or \`KVSTORE_TIMEOUT\`, if less) in the other modes`,
     `at once and then every ${time(sayIntervalMs)} with their number`,
     `answered late has not failed for ${time(quietMs)}`,
@@ -144,33 +144,26 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| Live counters in process | ${count(maxCounters)} |`,
     `| Rules files | ${count(defaultBounds.files)} files of ${mib(defaultBounds.fileBytes)} |`,
     `| Answers of the pull endpoint being written | ${pull.maxAnswers} at once, ${time(pull.answerLimitMs)} each |`,
-  ],
-  'worker/docs/operating.md': [
+    `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
+    `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
+    `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,
+    `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu} and ${memoryOf(chart.controlPlane.resources)}.`,
     `there are at most ${maxUnfinishedHandshakes}, for ${time(handshakeLimitMs)} each.`,
     `\`GRPC_MAX_CONNECTIONS\` is ${count(maxPlainConnections)}, or ${count(maxTlsConnections)} with TLS`,
     `| those of the control plane's ports | the same, read every ${time(controlPlane.tlsIntervalMs)} |`,
     `| client certificates for memcached | replace the files, which are read every ${time(memcached.tlsIntervalMs)};`,
   ],
-  'worker/docs/processes.md': [
-    `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
-  ],
-  'worker/docs/behaviour.md': [
+  'docs/behaviour.md': [
     `Of the servers of the store ${maxStoreServers} are told apart.`,
     `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
   ],
   'worker/docs/statistics.md': [`Beyond ${maxStoreServers} servers further ones are \`others\``],
-  'worker/docs/recording.md': [
+  'shared/rules/README.md': [`is at most ${mostDaysAhead} days ahead`],
+  'control-plane/docs/commands.md': [
     `kept in a buffer of ${mib(maxBufferedBytes)}, and written ${1000 / flushIntervalMs} times a second`,
     `a line of more than ${maxLineLength} characters`,
     `\`RECORD_DECISIONS_RATE\` (${workerTable.recording.settings.rate.default})`,
   ],
-  'control-plane/docs/production.md': [
-    `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
-    `${memoryOf(chart.worker.resources)} is enough for all that a worker lets in`,
-    `| ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,
-    `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu} and ${memoryOf(chart.controlPlane.resources)} |`,
-  ],
-  'shared/rules/README.md': [`is at most ${mostDaysAhead} days ahead`],
   'control-plane/docs/admin-api.md': [
     `A token has at least ${shortestToken} characters`,
     `Of a text above ${count(2 * maxEndLength)} characters the middle is left out`,
@@ -178,11 +171,9 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `are asked, for at most ${peersMs.reset / 1000} seconds. Of those that count together`,
     `At most the newest ${mib(recordings.mostBytes)} of recordings are read, for at most ${recordings.mostMs / 1000} seconds`,
   ],
-  'control-plane/docs/console.md': [
+  'control-plane/docs/operating.md': [
     `in the last ${source.mostRevisions} revisions, for ${source.mostMs / 1000} seconds at most`,
     `at most the newest ${mib(recordings.mostBytes)} are decided again`,
-  ],
-  'control-plane/docs/operating.md': [
     `who made the last ${attribution.maxRevisions} changes through the admin API`,
     `Their clocks may differ by ${spoken(attribution.clockToleranceMs)}.`,
     `is taken over after ${spoken(staleLockMs)}, and`,
@@ -225,20 +216,7 @@ test('as many hits may wait as decisions, for either kind of store', (t) => {
 });
 
 test('what pages call a second is one', (t) => {
-  t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, worker/docs/behaviour.md');
+  t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, docs/behaviour.md');
   t.is(directoryTiming.poll, 1000, 'control-plane/docs/operating.md: each second (directory)');
   t.is(gitTiming.poll, 5000, 'control-plane/docs/operating.md: every five (Git)');
-});
-
-test('sizes of the production page are those that were measured', async (t) => {
-  const [, sizes = ''] = (await read('control-plane/docs/production.md')).split('\n## Sizes\n');
-  const [ofWorkers, ofMemory, , ofRedis] = sizes.match(/^\| (?!What).*\|$/gm) ?? [];
-  const figures =
-    `${ofWorkers} ${ofMemory} ${ofRedis}`.match(/\d+(?:,\d+| (?:MB|kB|bytes))+/g) ?? [];
-  t.is(figures.length, 8);
-  const measured = await read('worker/docs/operating.md');
-  t.deepEqual(
-    figures.filter((figure) => !measured.includes(figure)),
-    [],
-  );
 });

@@ -24,8 +24,8 @@ function toKeySection(
 export const generatedSections: readonly GeneratedSection[] = [
   ruleKeySection,
   adviceSection,
-  toKeySection('rehearsal/rule-tests/README.md', 'test-keys', testKeys),
-  toKeySection('docs/policies.md', 'policy-keys', policyKeys),
+  toKeySection('docs/commands.md', 'test-keys', testKeys),
+  toKeySection('docs/commands.md', 'policy-keys', policyKeys),
   ...workerSections,
   ...(await createControlPlaneSections()),
 ];

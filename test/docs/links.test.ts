@@ -36,7 +36,7 @@ function linksOf(markdown: string): string[] {
 
 test('there are documents to look at', (t) => {
   t.true(documents.includes('README.md'));
-  t.true(documents.includes('worker/README.md'));
+  t.true(documents.includes('worker/docs/operating.md'));
 });
 
 for (const document of documents) {

@@ -1,7 +1,7 @@
-// Pages can be scanned: each opens with who it is for, the two that everybody begins with are short, and
+// Pages can be found and scanned: they are few, each opens with who it is for, the front page is short, and
 // what proves a sentence stands here, not in the tables of those who run the programs.
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import test from 'ava';
 import { controlPlaneTable } from '../../control-plane/settings/table.ts';
 import { toRows } from '../../shared/settings/setting.ts';
@@ -22,17 +22,29 @@ for (const page of pages) {
   });
 }
 
-for (const page of ['worker/README.md', 'control-plane/README.md']) {
-  test(`${page} is read in a few minutes`, (t) => {
-    const words = read(page).split(/\s+/).length;
-    t.true(words < 1000, `${words} words`);
-  });
-}
+test('the front page is read in a few minutes', (t) => {
+  const words = read('README.md').split(/\s+/).length;
+  t.true(words < 1500, `${words} words`);
+});
+
+test('the documents are few, and each is at most two links from the front page', (t) => {
+  const linksOf = (page: string) =>
+    [...read(page).matchAll(/\]\(([^()\s#:]+\.md)[^()\s]*\)/g)].map(([, link = '']) =>
+      join(dirname(page), link),
+    );
+  const first = linksOf('README.md');
+  const reached = new Set(['README.md', ...first, ...first.flatMap(linksOf)]);
+  const all = listFiles('*.md');
+  t.deepEqual(
+    all.filter((page) => !reached.has(page)),
+    [],
+  );
+  const words = all.reduce((sum, page) => sum + read(page).split(/\s+/).length, 0);
+  t.true(all.length <= 30 && words <= 70_000, `${all.length} files, ${words} words`);
+});
 
 test('tables of those who run the programs name no tests', (t) => {
-  for (const page of pages.filter((path) =>
-    /^(?:worker|control-plane)\/(?:README|docs\/)/.test(path),
-  )) {
+  for (const page of pages.filter((path) => /^(?:worker|control-plane)\/docs\//.test(path))) {
     const rows = read(page).split('\n');
     t.deepEqual(
       rows.filter((line) => line.startsWith('|') && /\.test\.ts|Proven by/.test(line)),

@@ -1,4 +1,4 @@
-// Every command of the page "In production" does what it says: all are run in order, as a reader would paste them.
+// Every command of the sections on production and upgrades does what it says: all are run in order, as a reader would paste them.
 // kubectl and helm are stand-ins (test/support/chart-stand-ins.ts): the Secrets and the values of the page reach the
 // programs by the chart, and the commands in pods reach the programs.
 import { spawn } from 'node:child_process';
@@ -21,8 +21,9 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 const commandMs = 90_000;
-const page = readFileSync(join(project, 'control-plane/docs/production.md'), 'utf8');
-const blocks = findFencedBlocks(page);
+const page = readFileSync(join(project, 'worker/docs/operating.md'), 'utf8');
+const [, section = ''] = page.split(/<!-- production:(?:begin|end) -->/);
+const blocks = findFencedBlocks(section);
 const commands = blocks
   .filter(({ language }) => language === 'sh')
   .flatMap(({ text }) => text.replaceAll('\\\n', ' ').trim().split('\n'));

@@ -26,13 +26,13 @@ function readColumn(text: string, column: number): string[] {
 
 /** The page, the column, and between which marks its table stands. */
 const tables = [
-  ['worker/docs/differences.md', 0, ''],
+  ['worker/docs/migrating.md', 0, 'differences:'],
   ['control-plane/docs/operating.md', 0, 'rollout:'],
   ['SECURITY.md', 1, 'rights:'],
 ] as const;
 for (const [page, column, mark] of tables) {
   const text = readFileSync(join(root, page), 'utf8');
-  const section = mark === '' ? text : text.split(new RegExp(`<!-- ${mark}(?:begin|end) -->`))[1];
+  const [, section] = text.split(new RegExp(`<!-- ${mark}(?:begin|end) -->`));
   const cells = readColumn(section ?? '', column);
   const own = proofs.filter((proof) => proof.page === basename(page));
 

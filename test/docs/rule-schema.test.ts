@@ -132,7 +132,8 @@ for (const [what, text] of Object.entries(nodeGroups)) {
 }
 
 test('the policy of the page is one', (t) => {
-  const [, text = ''] = /```yaml\n(.*?)```/s.exec(read('control-plane/docs/policies.md')) ?? [];
+  const [, text = ''] =
+    /^## Policies$.*?```yaml\n(.*?)```/ms.exec(read('control-plane/docs/commands.md')) ?? [];
   const { policy, problems } = parsePolicy(text);
   t.deepEqual(problems, []);
   t.is(policy.policies.length, 1);

@@ -16,7 +16,9 @@ const isValid = new Ajv({ allErrors: true, strictTypes: false }).compile(
 );
 const toData = (text: string) => JSON.parse(JSON.stringify(parse(text)));
 
-const blocks = findFencedBlocks(read('control-plane/rehearsal/rule-tests/README.md'));
+const [, guide = ''] =
+  /^## Testing rules$(.*?)^## /ms.exec(read('control-plane/docs/commands.md')) ?? [];
+const blocks = findFencedBlocks(guide);
 const examples = blocks.filter(({ language }) => language === 'yaml');
 
 for (const example of examples) {

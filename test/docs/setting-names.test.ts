@@ -32,6 +32,9 @@ const known = new Set([
     'INVALID_ARGUMENT',
     'RESOURCE_EXHAUSTED',
     'DEADLINE_EXCEEDED',
+    'REFUSED_STREAM',
+    'ENHANCE_YOUR_CALM',
+    'FRAME_SIZE_ERROR',
   ],
 ]);
 

@@ -1,7 +1,7 @@
 // The guides by need, executed as they stand: their calls through a real Envoy, and the tests of their rules.
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
@@ -16,13 +16,22 @@ import {
   toEnvoyConfig,
   toListener,
 } from '../support/envoy-config.ts';
+import { eventually } from '../support/eventually.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { freePort } from '../support/free-port.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
-const folder = join(import.meta.dirname, '../../worker/docs/guides');
-const guides = readdirSync(folder).filter((name) => name.endsWith('.md'));
+const read = (page: string) =>
+  readFileSync(join(import.meta.dirname, '../../worker/docs', page), 'utf8');
+/** The sections of the page that have rules, and that on token budgets. */
+const guides = new Map(
+  [...read('envoy.md').split('\n## ').slice(1), read('ai-gateways.md')].flatMap((section) => {
+    const title = section.split('\n')[0]?.replace(/^# /, '') ?? '';
+    return section.includes('\n```yaml test\n') ? [[title, section]] : [];
+  }),
+);
+const aiGateways = 'AI gateways';
 
 /** The block `yaml envoy` of a guide: what is to be in the configuration. */
 interface EnvoyPart {
@@ -35,7 +44,7 @@ interface EnvoyPart {
 }
 
 function readGuide(name: string): (language: string) => string {
-  const blocks = findFencedBlocks(readFileSync(join(folder, name), 'utf8'));
+  const blocks = findFencedBlocks(guides.get(name) ?? '');
   return (language) => {
     const [found, ...others] = blocks.filter((block) => block.language === language);
     if (found === undefined || others.length > 0) {
@@ -55,7 +64,12 @@ async function startProxy(
   t.teardown(upstream.stop);
   const grpcPort = await freePort();
   const worker = await startWorker(t, {
-    env: { BACKEND_TYPE: 'memory', GRPC_PORT: `${grpcPort}` },
+    env: {
+      BACKEND_TYPE: 'memory',
+      GRPC_PORT: `${grpcPort}`,
+      LIMIT_RATELIMIT_ENABLED: 'true',
+      RESPONSE_DYNAMIC_METADATA: 'true',
+    },
     rules,
     clock: { ...systemClock, wallMs: () => Date.UTC(2026, 0, 1) },
   });
@@ -86,30 +100,41 @@ async function call(url: string, headers: readonly string[]): Promise<number> {
   return answer.status;
 }
 
-for (const name of guides) {
+async function makeCalls(t: ExecutionContext, proxy: string, calls: string): Promise<void> {
+  for (const line of calls.trim().split('\n')) {
+    const [request = '', statuses = ''] = line.split(' -> ');
+    const [path = '', ...headers] = request.split(' ');
+    for (const status of statuses.split(' ')) {
+      t.is(await call(`${proxy}${path}`, headers), Number(status), line);
+    }
+  }
+}
+
+// What the page on AI gateways says of calls needs a model behind the proxy, and has a test of its own.
+for (const name of [...guides.keys()].filter((each) => each !== aiGateways)) {
   test(`${name}: calls through Envoy are answered as it says`, async (t) => {
     const blockOf = readGuide(name);
-    const proxy = await startProxy(t, blockOf('yaml'), parse(blockOf('yaml envoy')) as EnvoyPart);
-    for (const line of blockOf('calls').trim().split('\n')) {
-      const [request = '', statuses = ''] = line.split(' -> ');
-      const [path = '', ...headers] = request.split(' ');
-      for (const status of statuses.split(' ')) {
-        t.is(await call(`${proxy}${path}`, headers), Number(status), line);
-      }
-    }
+    const log = join(createTemporaryFolder(t), 'access.log');
+    const part = parse(blockOf('yaml envoy').replace('/dev/stdout', log)) as EnvoyPart;
+    await makeCalls(t, await startProxy(t, blockOf('yaml'), part), blockOf('calls'));
+    if (part.manager?.['access_log'] === undefined) return;
+    // Which Envoy writes every ten seconds.
+    const refusals = async () => /^429 .*$/m.exec(await readFile(log, 'utf8'))?.[0];
+    await eventually('the line of the refusal', async () => (await refusals()) !== undefined);
+    t.is(await refusals(), blockOf('log').trim());
   });
 }
 
-// What token-budgets.md says of calls needs a model behind the proxy, and has a test of its own.
-for (const name of [...guides, '../token-budgets.md']) {
-  test(`${name}: the test of its rules passes, and reaches every limit`, async (t) => {
+const ruleTests = [...guides.keys()].map((name) => [name, 'yaml'] as const);
+for (const [name, language] of [...ruleTests, [aiGateways, 'yaml models'] as const]) {
+  test(`${name}: the test of its rules (${language}) passes, and reaches every limit`, async (t) => {
     const blockOf = readGuide(name);
     const root = createTemporaryFolder(t);
     for (const part of ['rules', 'tests']) await mkdir(join(root, part));
-    await writeFile(join(root, 'rules', 'rules.yaml'), blockOf('yaml'));
+    await writeFile(join(root, 'rules', 'rules.yaml'), blockOf(language));
     await writeFile(
       join(root, 'tests', 'rules_test.yaml'),
-      `rules: ../rules/rules.yaml\n${blockOf('yaml test')}`,
+      `rules: ../rules/rules.yaml\n${blockOf(`${language} test`)}`,
     );
     const checked = await runInProcess(['check', '--strict', join(root, 'rules')]);
     t.is(checked.code, 0, checked.out);

@@ -64,7 +64,7 @@ const mistakes = [
   },
 ];
 
-// Proof of differences.md: A first load that fails is no initial configuration: the gRPC and HTTP ports open
+// Proof of migrating.md: A first load that fails is no initial configuration: the gRPC and HTTP ports open
 // after the first good one (unless `FORCE_START_WITHOUT_INITIAL_CONFIG`)
 test('rules with a mistake are told with file, line, column and a hint, and open no port until they are mended', async (t) => {
   const [{ text: first = '' } = {}, ...later] = mistakes;
@@ -106,7 +106,7 @@ test('rules with a mistake are told with file, line, column and a hint, and open
   t.is(await worker.page('/rlconfig'), config);
 });
 
-// Proof of differences.md: A port in use ends the start
+// Proof of migrating.md: A port in use ends the start
 test('a port in use ends the start, and the settings for another one are named', async (t) => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
@@ -118,7 +118,7 @@ test('a port in use ends the start, and the settings for another one are named',
   ]);
 });
 
-// Proof of differences.md: The debug port opens first and says what is awaited
+// Proof of migrating.md: The debug port opens first and says what is awaited
 test('a store that is not there is told with the setting that names it, and the worker can be stopped', async (t) => {
   const port = await freePort();
   const worker = await spawnWorkerProcess(t, {
@@ -149,7 +149,7 @@ test('a store that dies later is told with what decisions follow meanwhile', asy
   );
 });
 
-// Proof of differences.md: Settings out of range, contradicting or misspelled are told, all at once
+// Proof of migrating.md: Settings out of range, contradicting or misspelled are told, all at once
 test('wrong settings are told together', async (t) => {
   t.deepEqual(
     await failToStart(t, { ...memory, STATS_FLUSH_INTERVAL: '5', KVSTORE_TIMEOUT: 'fast' }),
@@ -162,7 +162,7 @@ test('wrong settings are told together', async (t) => {
   );
 });
 
-// Proof of differences.md: A store must be named; `BACKEND_TYPE=memory` counts in process
+// Proof of migrating.md: A store must be named; `BACKEND_TYPE=memory` counts in process
 test('where no store is named at all, each way out is told', async (t) => {
   const [text = ''] = await failToStart(t, {});
   for (const name of [/KVSTORE_URL/, /REDIS_URL/, /BACKEND_TYPE=memory/]) t.regex(text, name);

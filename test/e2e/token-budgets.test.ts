@@ -12,7 +12,7 @@ import { freePort } from '../support/free-port.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../worker/docs/token-budgets.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../worker/docs/ai-gateways.md'), 'utf8');
 const blocks = findFencedBlocks(page);
 
 function blockOf(language: string): string {

@@ -10,7 +10,7 @@ function toLines(words: readonly string[]): string[] {
 
 const defaults = new Set(toLines([]));
 
-// Proof of differences.md: Values in the client's `-descriptors` may have equals signs
+// Proof of migrating.md: Values in the client's `-descriptors` may have equals signs
 testScenarios(test, new URL('arguments.txt', import.meta.url), (words) => {
   if (words[0] === 'defaults') return { out: [...defaults].join('\n') };
   const parsed = parseClientArguments(words);

@@ -154,11 +154,11 @@ function testFile(name: string): void {
   testScenarios(test, file, async (words, { folder }) => ({ out: await run(words, folder) }));
 }
 
-// Proof of differences.md: Hits that do not fit into a counter (2^63-1) are over the limit
-// Proof of differences.md: A limit in the request with an unknown unit fails the call
+// Proof of migrating.md: Hits that do not fit into a counter (2^63-1) are over the limit
+// Proof of migrating.md: A limit in the request with an unknown unit fails the call
 testFile('limits');
 
-// Proof of differences.md: `unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`
+// Proof of migrating.md: `unit_multiplier`, `algorithm`, `burst`, `count_over_limit`, `rate_limits`
 testFile('limiters');
 testFile('local-cache');
 testFile('client-fields');

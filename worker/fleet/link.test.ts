@@ -172,7 +172,7 @@ test('the end does not wait for a server that reads nothing', async (t) => {
   t.is(clock.pending, 0);
 });
 
-// Proof of differences.md: A second stream, `ratelane.fleet.v1.Fleet/Link`, is opened to the same server; one
+// Proof of migrating.md: A second stream, `ratelane.fleet.v1.Fleet/Link`, is opened to the same server; one
 // that does not know it is asked again every ten minutes (`CONFIG_FLEET_LINK=false` asks none)
 test('a server without the service is named once at info, and asked again ten minutes later', (t) => {
   const { clock, log, streams } = setUp();

@@ -63,7 +63,7 @@ test('the root and unknown paths list what there is', async (t) => {
   }
 });
 
-// Proof of differences.md: `/stats` shows every counter and gauge; `/settings` and `/status` exist
+// Proof of migrating.md: `/stats` shows every counter and gauge; `/settings` and `/status` exist
 test('rules, statistics, settings, status and what found no rule are shown as they are then', async (t) => {
   let rules: string[] | undefined;
   const stats = new Map([['a.b', 1]]);
@@ -98,7 +98,7 @@ test('a provider that throws is an Internal Server Error, and the port lives on'
   t.is((await read(`${url}/rlconfig`)).status, 200);
 });
 
-// Proof of differences.md: Profiles are V8's, in pprof's format; there is no execution trace
+// Proof of migrating.md: Profiles are V8's, in pprof's format; there is no execution trace
 test('there is no trace, and a sentence says which profile to take instead', async (t) => {
   const { url } = await start(t);
   const answer = await read(`${url}/debug/pprof/trace`);

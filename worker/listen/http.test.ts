@@ -220,7 +220,7 @@ test('the same failure many times is one line a second with a count', async (t) 
   );
 });
 
-// Proof of differences.md: Requests are at most 512 KiB, bodies of `/json` too
+// Proof of migrating.md: Requests are at most 512 KiB, bodies of `/json` too
 test('a body that is too large is refused without being read to its end', async (t) => {
   const { url, log, address } = await start(t);
   const refused = await send(`${url}/json`, 'POST', ' '.repeat(maxRequestBytes + 1)).catch(

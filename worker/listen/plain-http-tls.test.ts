@@ -73,7 +73,7 @@ function get(port: number, path: string, agent: Agent) {
   });
 }
 
-// Proof of differences.md: The HTTP and the debug port may serve over TLS
+// Proof of migrating.md: The HTTP and the debug port may serve over TLS
 test('decisions and debug pages are served over TLS', async (t) => {
   const { port, files } = await start(t);
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });

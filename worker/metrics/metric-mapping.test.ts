@@ -32,7 +32,7 @@ test('statistics of rules have their domain and first two keys as labels', (t) =
   }
 });
 
-// Proof of differences.md: Pulled over-limit hits of deeper rules are counted once
+// Proof of migrating.md: Pulled over-limit hits of deeper rules are counted once
 test('a metric without a default rule is not mapped', (t) => {
   const map = createMetricMapper(base);
   for (const name of [

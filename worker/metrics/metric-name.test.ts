@@ -13,7 +13,7 @@ test('the dots of an IPv4 address become underscores', (t) => {
   t.is(sanitizeMetricName('192.168.1.1 and 10.0.0.1'), '192_168_1_1 and 10_0_0_1');
 });
 
-// Proof of differences.md: Control characters in metric names become `_`
+// Proof of migrating.md: Control characters in metric names become `_`
 test('no text can end a line or a name on the wire', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (name) => {

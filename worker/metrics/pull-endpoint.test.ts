@@ -66,7 +66,7 @@ function mappingOf(yaml: string): Mapping {
   return mapping;
 }
 
-// Proof of differences.md: The pull endpoint shows this worker's metrics
+// Proof of migrating.md: The pull endpoint shows this worker's metrics
 test('every kind of metric, in the text form', async (t) => {
   const { registry, pull } = await setUp(t);
   registry.ruleStats('d.k_v', true).totalHits.add(3);
@@ -132,7 +132,7 @@ test('single limits of a list have the labels of their rule and one of their own
   ]);
 });
 
-// Proof of differences.md: Pulled counters are live
+// Proof of migrating.md: Pulled counters are live
 test('counters are there as soon as they have counted, and live', async (t) => {
   const { registry, samples } = await setUp(t);
   const { totalHits } = registry.ruleStats('d.k', true);
@@ -157,7 +157,7 @@ test('levels below the second key are added up', async (t) => {
   ]);
 });
 
-// Proof of differences.md: Pulled metrics have `EXTRA_TAGS` as labels
+// Proof of migrating.md: Pulled metrics have `EXTRA_TAGS` as labels
 test('extra tags are labels of every metric', async (t) => {
   const { registry, samples, pull } = await setUp(t, {
     extraTags: { zone: 'b', 'my-env': 'prod.1', '': 'x' },
@@ -192,7 +192,7 @@ test('values in labels and names cannot leave their place', async (t) => {
   t.true(text.includes('\n_1__x____ 1\n'));
 });
 
-// Proof of differences.md: OpenMetrics is there to be asked for; a counter keeps its name, its type is unknown
+// Proof of migrating.md: OpenMetrics is there to be asked for; a counter keeps its name, its type is unknown
 test('OpenMetrics is for who asks for it, and names stay', async (t) => {
   const { registry, pull } = await setUp(t);
   registry.counter('a.total').add(1);
@@ -241,7 +241,7 @@ test('gauges are set before they are pulled', async (t) => {
   t.deepEqual(await samples('pulls'), ['pulls 2']);
 });
 
-// Proof of differences.md: A pull port that cannot be opened ends the start
+// Proof of migrating.md: A pull port that cannot be opened ends the start
 test('a port that cannot be opened is told with its setting', async (t) => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');

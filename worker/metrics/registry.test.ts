@@ -75,7 +75,7 @@ test('a rule’s counter exists once it is asked for, and stays the same', (t) =
   t.is(metrics.counters.length, before + 1);
 });
 
-// Proof of differences.md: Metric names made from requests are bounded; what does not fit shares one name
+// Proof of migrating.md: Metric names made from requests are bounded; what does not fit shares one name
 test('runtime names beyond the bound share one folded name, which is said once', (t) => {
   const { metrics, log } = setUp(2);
   metrics.ruleStats('d.k_1', false).totalHits.add(1);

@@ -166,7 +166,7 @@ test('timers leave each second, counters only at the flush', async (t) => {
   });
 });
 
-// Proof of differences.md: Counts survive an outage of the metrics receiver
+// Proof of migrating.md: Counts survive an outage of the metrics receiver
 test('an outage of the receiver loses no counts', async (t) => {
   const receiver = await startReceiver(t);
   const { port } = receiver;
@@ -221,7 +221,7 @@ test('the last counts are sent at the stop', async (t) => {
   t.is(clock.pending, 0);
 });
 
-// Proof of differences.md: Metric outputs are independent; the last resort is standard output
+// Proof of migrating.md: Metric outputs are independent; the last resort is standard output
 test('without another output, JSON lines go to the given output', async (t) => {
   const written: string[] = [];
   const lines = createLineOutput(

@@ -71,7 +71,7 @@ test('groups: the whole match, those not in the pattern, and those without a par
   t.is(format.counter('xacx', 1), 'ac.[].$9.$:1|c|#t:$2,u:\n');
 });
 
-// Proof of differences.md: Commas and control characters in tag values become `_`
+// Proof of migrating.md: Commas and control characters in tag values become `_`
 test('no part of a name can add a tag, a line or a field', (t) => {
   const format = createTaggedFormat({
     rewrites: [{ pattern: /^(.*)$/s, metricName: '$1', tags: { rule: '$1' } }],

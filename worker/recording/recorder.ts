@@ -1,5 +1,5 @@
 // Chooses which decisions are recorded, and writes their lines. A descriptor is in the sample or not, always
-// and on each worker, so that a replay has all requests that went to its counter (worker/docs/recording.md).
+// and on each worker, so that a replay has all requests that went to its counter (control-plane/docs/commands.md).
 // Lines are written some twenty at a time: one between a hundred decisions without a line takes ten times as long, as
 // the processor's caches have the code of those. Hundreds at a time would keep their decisions so long that the
 // garbage collector takes them for old, and lets megabytes of them gather.

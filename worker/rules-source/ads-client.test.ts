@@ -91,7 +91,7 @@ test('a refusal has the version accepted last, the nonce of what is refused, and
   t.deepEqual(give(accepted), [sends('4', 'd')]);
 });
 
-// Proof of differences.md: A new stream begins without a nonce
+// Proof of migrating.md: A new stream begins without a nonce
 test('a new stream begins with the version accepted last and without a nonce', (t) => {
   const { give } = createRun();
   give(start, opened, response('v1', 'a'), accepted, ended);
@@ -99,7 +99,7 @@ test('a new stream begins with the version accepted last and without a nonce', (
   t.deepEqual(give(opened), [sends('v1', '')]);
 });
 
-// Proof of differences.md: A new stream claims no version that is a bare number, which a restarted server gives
+// Proof of migrating.md: A new stream claims no version that is a bare number, which a restarted server gives
 // out again
 test('a new stream claims no version that is a number: a restarted server counts anew', (t) => {
   const { give } = createRun();

@@ -107,7 +107,7 @@ test('a resource that comes again unchanged is in force again', (t) => {
   t.is(again.inForce.get('a'), inForce.get('a'));
 });
 
-// Proof of differences.md: A bad resource of a management server keeps its last good version, and the others of
+// Proof of migrating.md: A bad resource of a management server keeps its last good version, and the others of
 // its response take effect; the response is refused all the same
 test('a bad resource keeps its last good version while the others take effect', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
@@ -163,7 +163,7 @@ test('the host before the name of the type does not matter', (t) => {
   t.is(shown(take([{ type_url: `example.com/x/${bare}`, value }])), 'a: da=1');
 });
 
-// Proof of differences.md: What is missing beside a bad resource that was never good, or cannot be read, stays:
+// Proof of migrating.md: What is missing beside a bad resource that was never good, or cannot be read, stays:
 // it may have been renamed
 test('a resource that is missing beside one that cannot be identified is not taken to be gone', (t) => {
   const { inForce } = take([resource('a', 'da', 1), resource('b', 'db', 1)]);

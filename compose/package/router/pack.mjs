@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createManifest } from './manifest.mjs';
 
 const here = import.meta.dirname;
@@ -21,10 +21,7 @@ try {
   writeFileSync(join(folder, 'dist', 'package.json'), JSON.stringify({ version, type }));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   for (const name of ['README.md', 'docs']) {
-    cpSync(join(root, 'shared', 'router', name), join(folder, name), {
-      recursive: true,
-      filter: isForUsers,
-    });
+    cpSync(join(root, 'shared', 'router', name), join(folder, name), { recursive: true });
   }
   const manifest = JSON.stringify(createManifest(sources), undefined, 2);
   writeFileSync(join(folder, 'package.json'), `${manifest}\n`);
@@ -52,11 +49,6 @@ function dropUnusedTypes(router) {
     const file = join(dist, name);
     if (name.endsWith('.d.ts') && !used.has(file)) rmSync(file);
   }
-}
-
-/** Two pages are about the sources and their tests, which are in the repository alone. */
-function isForUsers(path) {
-  return !['behaviour.md', 'points.md'].includes(basename(path));
 }
 
 function run(command, args, cwd = root) {

@@ -1,4 +1,4 @@
-// Reads files of recorded decisions (worker/docs/recording.md): of any size, in bounded memory, and told apart
+// Reads files of recorded decisions (control-plane/docs/commands.md): of any size, in bounded memory, and told apart
 // from whatever else they hold.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';

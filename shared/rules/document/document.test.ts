@@ -34,9 +34,9 @@ function withDescriptor(...lines: string[]): string {
 }
 
 for (const { file, yaml, expected } of readFixtures('bad')) {
-  // Proof of differences.md: `share_threshold` is only for values that end in `*`
-  // Proof of differences.md: A missing `requests_per_unit` in YAML is an error; over xDS it is 0
-  // Proof of differences.md: All problems of all files are told at once, each with file, line and column
+  // Proof of migrating.md: `share_threshold` is only for values that end in `*`
+  // Proof of migrating.md: A missing `requests_per_unit` in YAML is an error; over xDS it is 0
+  // Proof of migrating.md: All problems of all files are told at once, each with file, line and column
   test(`bad/${file} is refused with the whole text that stands beside it`, (t) => {
     const { document, problems } = parseRuleDocument(yaml, file);
     t.is(`${formatProblems(problems)}\n`, expected);
@@ -128,7 +128,7 @@ test('an invalid unit is accepted on an unlimited rule, as is a number', (t) => 
   );
 });
 
-// Proof of differences.md: In a mapping an explicit key has precedence over `<<`, wherever that stands
+// Proof of migrating.md: In a mapping an explicit key has precedence over `<<`, wherever that stands
 test('an explicit key has precedence over a merged one, wherever it stands', (t) => {
   const yaml = withDescriptor(
     'rate_limit: &base {unit: hour, requests_per_unit: 5}',

@@ -57,7 +57,7 @@ test('a match whose metric key needs nothing of the request is one shared object
   });
 });
 
-// Proof of differences.md: Metadata of a rule is kept when its metric key depends on the request
+// Proof of migrating.md: Metadata of a rule is kept when its metric key depends on the request
 test('flags and metadata of a descriptor are part of its limit', (t) => {
   const match = matcherOf(`
   - key: k

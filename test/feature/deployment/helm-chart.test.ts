@@ -22,7 +22,7 @@ import {
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const project = join(import.meta.dirname, '..', '..', '..');
-/** After SIGTERM, as worker/docs/failures.md says. */
+/** After SIGTERM, as worker/docs/operating.md says. */
 const workerStopSeconds = 15;
 const testChart = testWith(test, 'chart-check');
 

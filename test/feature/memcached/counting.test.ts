@@ -47,7 +47,7 @@ test('a counter lives for its window and the jitter', async (t) => {
 });
 
 for (const windowSeconds of [month - 100, month, month + 1, 31_536_000]) {
-  // Proof of differences.md: Counters of a month and more live that long in a memory cache
+  // Proof of migrating.md: Counters of a month and more live that long in a memory cache
   test(`a counter lives for ${windowSeconds} s, on either side of 30 days`, async (t) => {
     const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
     const key = `lives_${windowSeconds}_`;
@@ -59,7 +59,7 @@ for (const windowSeconds of [month - 100, month, month + 1, 31_536_000]) {
   });
 }
 
-// Proof of differences.md: A counter in a memory cache lives for a second more than its window and the jitter
+// Proof of migrating.md: A counter in a memory cache lives for a second more than its window and the jitter
 test('a counter outlives its window by a second, since the server does not count parts of one', async (t) => {
   const { memcached, store } = await setUp(t, { jitterMaxSeconds: 0 });
   const lifetimes: number[] = [];
@@ -116,7 +116,7 @@ test('the hits of other workers count', async (t) => {
   t.deepEqual((await count(store, { key: 'both_0' })).after, [4]);
 });
 
-// Proof of differences.md: A worker sees its own hits in a memory cache at once, and one after the other
+// Proof of migrating.md: A worker sees its own hits in a memory cache at once, and one after the other
 test('one worker sees its own hits, although they are added in the background', async (t) => {
   const { store } = await setUp(t);
   for (let hits = 1; hits <= 200; hits++) {
@@ -227,7 +227,7 @@ test('calls are counted by their outcome', async (t) => {
   });
 });
 
-// Proof of differences.md: `MEMSTORE_MAX_IDLE_CONNS` bounds the connections to a node
+// Proof of migrating.md: `MEMSTORE_MAX_IDLE_CONNS` bounds the connections to a node
 test('no more connections are opened than are to be kept', async (t) => {
   const memcached = await startMemcachedServer(t);
   const readTotal = async () => (await memcached.stats()).get('total_connections') ?? 0;

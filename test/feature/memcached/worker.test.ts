@@ -50,7 +50,7 @@ async function ask(worker: WorkerProcess, ...users: readonly string[]): Promise<
   return answer.status;
 }
 
-// Proof of differences.md: With a memory cache the worker is healthy
+// Proof of migrating.md: With a memory cache the worker is healthy
 test.serial(
   'a worker without its memory cache is healthy and lets everything through',
   async (t) => {
@@ -75,7 +75,7 @@ test.serial('a year is counted, and over the limit means over the limit', async 
   t.deepEqual(statuses, [200, 200, 200, 429, 429]);
 });
 
-// Proof of differences.md: A key that a memory cache does not take fails its call, naming the descriptor
+// Proof of migrating.md: A key that a memory cache does not take fails its call, naming the descriptor
 test.serial(
   'a key that is too long fails its call, naming the descriptor, and no other',
   async (t) => {
@@ -124,7 +124,7 @@ test.serial('calls to the memory cache are pushed with their codes in their name
   t.is(statsd.totals.get('ratelimit.memcache.multiget.__code=error|c'), undefined);
 });
 
-// Proof of differences.md: Hits under way to a memory cache are added before the process ends
+// Proof of migrating.md: Hits under way to a memory cache are added before the process ends
 test.serial('hits that were answered are counted although the worker is told to end', async (t) => {
   t.timeout(240_000);
   const memcached = await startMemcachedServer(t);

@@ -85,7 +85,7 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
 }
 
 for (const protocol of ['http', 'grpc'] as const) {
-  // Proof of differences.md: The lengths of `Redis Pipeline Execution` are the counters of its decision, whose
+  // Proof of migrating.md: The lengths of `Redis Pipeline Execution` are the counters of its decision, whose
   // round trip others share
   test.serial(
     `TRACING_EXPORTER_PROTOCOL=${protocol}: a decision over gRPC is a server span with the decision and the store's call below it, of TRACING_SERVICE_NAME in TRACING_SERVICE_NAMESPACE`,

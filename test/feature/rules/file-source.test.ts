@@ -39,7 +39,7 @@ test('all YAML files below the folder are loaded, sorted by path', async (t) => 
   t.is(metrics.snapshot().get('runtime.load_failures'), 0);
 });
 
-// Proof of differences.md: `RUNTIME_SUBDIRECTORY` may be unset
+// Proof of migrating.md: `RUNTIME_SUBDIRECTORY` may be unset
 test('the folder is root, subdirectory and app directory, of which some may be empty', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('one/two/a.yaml', ruleText('a', 1));
@@ -108,7 +108,7 @@ test('an unchanged folder is not loaded again, however often it is looked at', a
   t.true(loads.every((result) => result.ok));
 });
 
-// Proof of differences.md: Changes in subfolders and files renamed away are noticed, and a ConfigMap's swap is
+// Proof of migrating.md: Changes in subfolders and files renamed away are noticed, and a ConfigMap's swap is
 // one load
 test('the swap of a ConfigMap is one good load, and its folders are not loaded twice', async (t) => {
   const folder = createRulesFolder(t);
@@ -178,7 +178,7 @@ test('a file that is still being written is not told as bad', async (t) => {
   t.true(loads.every((result) => result.ok));
 });
 
-// Proof of differences.md: Files are `*.yaml` and `*.yml`; any other file is named once in a warning
+// Proof of migrating.md: Files are `*.yaml` and `*.yml`; any other file is named once in a warning
 test('other files are named once in a warning and are not read', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('config/a.yaml', ruleText('a', 1));
@@ -243,7 +243,7 @@ test('a change of a link’s target elsewhere is found by looking from time to t
   await becomes('a=2');
 });
 
-// Proof of differences.md: A file that cannot be read keeps the rules that were there
+// Proof of migrating.md: A file that cannot be read keeps the rules that were there
 test('a file that cannot be read keeps the rules that were there', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('config/a.yaml', ruleText('a', 1));
@@ -281,7 +281,7 @@ test('an empty folder is a good load without rules, and says so', async (t) => {
   await becomes('a=1');
 });
 
-// Proof of differences.md: A folder that has no rules file any more keeps the rules that were there; the
+// Proof of migrating.md: A folder that has no rules file any more keeps the rules that were there; the
 // configuration's component of health is unhealthy then
 test('a folder that becomes empty keeps the rules that were there, and says so once', async (t) => {
   const folder = createRulesFolder(t);
@@ -407,7 +407,7 @@ test('a folder that does not exist ends the start and is named', async (t) => {
   t.regex(other?.message ?? '', /config: it is not a directory; /);
 });
 
-// Proof of differences.md: A folder of rules that is gone keeps the rules that were there
+// Proof of migrating.md: A folder of rules that is gone keeps the rules that were there
 test('a folder that is removed keeps its last rules, and coming back it is loaded', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('config/a.yaml', ruleText('a', 1));

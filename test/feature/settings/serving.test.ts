@@ -97,7 +97,7 @@ test('GRPC_MAX_CONNECTIONS: for one more, the one that is used least is closed, 
   t.true(worker.log.lines.some((line) => line.includes('GRPC_MAX_CONNECTIONS')));
 });
 
-// Proof of differences.md: A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES`
+// Proof of migrating.md: A request has at most `REQUEST_MAX_DESCRIPTORS` descriptors and `REQUEST_MAX_ENTRIES`
 // entries
 test('REQUEST_MAX_DESCRIPTORS, REQUEST_MAX_ENTRIES: a request that asks about more is refused with the numbers', async (t) => {
   const { decide, started } = await startWorker(t, {

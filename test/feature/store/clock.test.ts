@@ -29,7 +29,7 @@ async function check(
   t.regex(store.log.lines.join(), /warning key-value store .*: this clock is .* ms ahead of/);
 }
 
-// Proof of differences.md: This clock is compared with the store's
+// Proof of migrating.md: This clock is compared with the store's
 test.serial('one server', async (t) => {
   const redis = await startRedisServer(t);
   await check(t, redis.url, 'single');

@@ -25,7 +25,7 @@ async function count(store: RecordedRedisStore, keys: readonly string[], refund 
   );
 }
 
-// Proof of differences.md: A decision on a cluster is one batch for each node
+// Proof of migrating.md: A decision on a cluster is one batch for each node
 test.serial('a request over several nodes is counted on each', async (t) => {
   const cluster = await startRedisCluster(t);
   const store = await openRedisStore(t, cluster.url.split(',')[0] ?? '', {

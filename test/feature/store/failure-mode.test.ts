@@ -103,7 +103,7 @@ async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mo
 }
 
 for (const mode of modes) {
-  // Proof of differences.md: With `KVSTORE_FAILURE_MODE` a decision has an answer when the store fails, and a
+  // Proof of migrating.md: With `KVSTORE_FAILURE_MODE` a decision has an answer when the store fails, and a
   // worker starts without it
   test.serial(
     `KVSTORE_FAILURE_MODE=${mode}: a worker started without its Redis serves at once`,

@@ -24,7 +24,7 @@ interface Outage {
   readonly backMs: number;
 }
 
-// Proof of differences.md: While the store is known to be away a decision fails at once
+// Proof of migrating.md: While the store is known to be away a decision fails at once
 test.serial('a killed and restarted server: errors while it is away, OK soon after', async (t) => {
   const redis = await startRedisServer(t);
   const store = await openRedisStore(t, redis.url, { timeoutMs });
@@ -49,7 +49,7 @@ test.serial('a killed and restarted server: errors while it is away, OK soon aft
   t.is(store.log.lines.filter((line) => line.includes('answers again')).length, 1);
 });
 
-// Proof of differences.md: A decision never takes longer than `KVSTORE_TIMEOUT` or the caller's own deadline
+// Proof of migrating.md: A decision never takes longer than `KVSTORE_TIMEOUT` or the caller's own deadline
 test.serial(
   'a stopped and continued server: errors while it is silent, OK soon after',
   async (t) => {

@@ -35,7 +35,7 @@ async function openStalled(
   return { redis, proxy, store, busy };
 }
 
-// Proof of differences.md: `KVSTORE_POOL_ON_EMPTY_BEHAVIOR` takes CREATE, the default, and ERROR
+// Proof of migrating.md: `KVSTORE_POOL_ON_EMPTY_BEHAVIOR` takes CREATE, the default, and ERROR
 test.serial('ERROR: a decision fails when it has waited, and those in flight stay', async (t) => {
   const { redis, proxy, store, busy } = await openStalled(t, 'error');
   const { error, tookMs } = await start(store, 'pool_');

@@ -115,7 +115,7 @@ test('refunds go on while the server forgets its scripts', async (t) => {
   t.is(await redis.command('GET', 'flushed_'), '800');
 });
 
-// Proof of differences.md: `EXPIRE` is sent when a counter is new
+// Proof of migrating.md: `EXPIRE` is sent when a counter is new
 test('the expiry is sent once for a counter, and again when the counter is new', async (t) => {
   const redis = await startRedisServer(t);
   const store = await openRedisStore(t, redis.url, { jitterMaxSeconds: 0 });

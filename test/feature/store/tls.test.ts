@@ -116,7 +116,7 @@ for (const [what, setup, reason] of refused) {
   });
 }
 
-// Proof of differences.md: TLS files of the store are read again at each connection
+// Proof of migrating.md: TLS files of the store are read again at each connection
 test.serial(
   'TLS: a renewed client certificate is presented from the next connection on',
   async (t) => {

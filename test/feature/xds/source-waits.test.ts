@@ -65,7 +65,7 @@ test('rules that are accepted make the waits begin anew', async (t) => {
   await assertWait(t, { clock, run, waitMs: 1_000 });
 });
 
-// Proof of differences.md: `CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to
+// Proof of migrating.md: `CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to
 // connect that failed
 test('attempts that get no connection wait the interval for connecting each time', async (t) => {
   const clock = createManualClock();

@@ -56,7 +56,7 @@ test('CONFIG_TYPE: it opens its ports with the first rules, follows each change,
   t.is(await decide(worker, 'shop'), 'OK');
 });
 
-// Proof of differences.md: SIGTERM ends the wait for the first rules
+// Proof of migrating.md: SIGTERM ends the wait for the first rules
 test('it ends at once when it is told to while it waits for rules', async (t) => {
   const worker = await spawnWorkerProcess(t, { env: environment(`127.0.0.1:${await freePort()}`) });
   await eventually('the trouble is said', () => /Could not reach the man/.test(worker.output()));

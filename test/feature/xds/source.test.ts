@@ -105,7 +105,7 @@ test('an empty set is accepted and leaves no rules', async (t) => {
   t.is(metric('ratelimit.service.config_load_error'), 0);
 });
 
-// Proof of differences.md: `value_to_metric` and `share_threshold` arrive over xDS, from a control plane that
+// Proof of migrating.md: `value_to_metric` and `share_threshold` arrive over xDS, from a control plane that
 // knows them
 test('fields that the public message lacks arrive', async (t) => {
   const { stream, rules } = await setUp(t);
@@ -164,7 +164,7 @@ test('a bad first response is no first load, and a good one after it is', async 
   t.is(rules.current?.limitCount, 1);
 });
 
-// Proof of differences.md: A refusal has the code INVALID_ARGUMENT, names every problem, and counts in
+// Proof of migrating.md: A refusal has the code INVALID_ARGUMENT, names every problem, and counts in
 // `config_load_error` also when a resource cannot be read
 test('what is of another type, or no message at all, is refused and counted as a failed load', async (t) => {
   const { stream, metric } = await setUp(t);
@@ -191,7 +191,7 @@ test('two resources of one domain are refused, and accepted when domains are mer
   t.is((await merging.stream.request(1)).versionInfo, '1');
 });
 
-// Proof of differences.md: A server that sends again what was refused is answered after a second, and the log
+// Proof of migrating.md: A server that sends again what was refused is answered after a second, and the log
 // has it once
 test('a server that sends again what was refused does not flood the log, nor is it flooded', async (t) => {
   const clock = createManualClock();

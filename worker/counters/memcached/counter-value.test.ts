@@ -16,7 +16,7 @@ const texts: [string, CounterValue][] = [
   ['123456789012345678901', undefined],
 ];
 for (const [text, value] of texts) {
-  // Proof of differences.md: Counters in a memory cache are read up to 2^64-1
+  // Proof of migrating.md: Counters in a memory cache are read up to 2^64-1
   test(`${JSON.stringify(text)} is ${value ?? 'no counter'}`, (t) => {
     t.is(parseCounterValue(text), value);
   });

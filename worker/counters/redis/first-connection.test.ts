@@ -59,7 +59,7 @@ test('a wait is a whole number of milliseconds', async (t) => {
   t.deepEqual(await collectWaits(3, () => 1 / 3), ['1', '1.333', '2']);
 });
 
-// Proof of differences.md: `KVSTORE_STARTUP_MAX_INTERVAL` is 1.5s unless it is set, so that a worker serves soon
+// Proof of migrating.md: `KVSTORE_STARTUP_MAX_INTERVAL` is 1.5s unless it is set, so that a worker serves soon
 // after its store is there
 test('without settings of its own a start notices within 1.5 s that the store is there', async (t) => {
   const result = parseWorkerSettings({ KVSTORE_URL: 'h:1' });

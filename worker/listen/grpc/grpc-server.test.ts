@@ -288,7 +288,7 @@ test('decisions are counted, and callers are only expected where one is connecte
   t.is(server.asked, 1);
 });
 
-// Proof of differences.md: The health of the empty service name is that of `ratelimit`
+// Proof of migrating.md: The health of the empty service name is that of `ratelimit`
 test('health is the same for the service and for the empty name', async (t) => {
   const { address, health } = await start(t);
   const client = connect(t, protos.healthService, address.port);
@@ -376,7 +376,7 @@ test('a watcher that leaves is forgotten', async (t) => {
   t.true(await waitUntil(() => listeners === 0, 60_000));
 });
 
-// Proof of differences.md: gRPC reflection is served
+// Proof of migrating.md: gRPC reflection is served
 test('reflection lists the services and describes what they take', async (t) => {
   const { address } = await start(t);
   const client = connect(t, protos.reflectionService, address.port);
