@@ -10,6 +10,8 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
+import { findDottedDomain } from './dotted-domains.ts';
+import { findFreedValues } from './freed-values.ts';
 import { findUnboundedMetrics } from './unbounded-metrics.ts';
 import { findUnreachableRules } from './unreachable-rules.ts';
 import { findWorkerOnlyFields } from './worker-only-fields.ts';
@@ -21,9 +23,10 @@ export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.n
   // A rule that ends may repeat one that does not.
   const lasting = placeRules(documentsAt(documents, Number.POSITIVE_INFINITY));
   for (const [domain, rules] of placeRules(documents)) {
-    for (const find of [findUnreachableRules, findUnboundedMetrics]) {
+    for (const find of [findUnreachableRules, findFreedValues, findUnboundedMetrics]) {
       reporter.addAll(find(lasting.get(domain) ?? []));
     }
+    reporter.addAll(findDottedDomain(rules));
     reporter.addAll(findWorkerOnlyFields(rules));
     reporter.addAll(findEndedRules(rules, nowMs));
   }

@@ -1,9 +1,12 @@
 // `check`: reads rules and reports everything that is wrong with them.
 
+import { toCountText } from '../../shared/count-text.ts';
 import { findStoppingRules } from '../../shared/rules/lookup/stopping-rules.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, isWarning, type Problem } from '../../shared/rules/problem/problem.ts';
+import type { ProblemRule } from '../../shared/rules/problem/problem-rule.ts';
 import type { RulesFile } from '../../shared/rules-file.ts';
+import { refuseMisplacedKeys } from '../advice/misplaced-keys.ts';
 import { findUnsafeKeys } from '../advice/unsafe-keys.ts';
 import { findEnvoyProblems } from '../envoy/envoy-problems.ts';
 import { countsAllAlgorithms, takesShortKeysOnly } from '../rehearsal/counting-backend.ts';
@@ -116,7 +119,8 @@ async function checkDirectory(
 ): Promise<void> {
   const merge = options.merge_domain_configs ?? options.mergeDomains ?? false;
   const { input, lines } = await readConfigDirectory(directory);
-  const rules = withFindings(loadRules(input, merge), [], input.files, options);
+  // The reference says nothing of misplaced keys.
+  const rules = withFindings(loadRules(input, merge), [], input.files, options, (all) => all);
   const isFormatGiven = options.json || options.format !== undefined;
   io.write(
     isFormatGiven ? format(rules, options, io) : formatAsReference(rules, lines, io.isTerminal),
@@ -151,11 +155,25 @@ function withFindings(
   added: readonly Problem[],
   files: readonly RulesFile[],
   { allow = new Set() }: CheckOptions,
+  refuse: (problems: readonly Problem[]) => readonly Problem[] = refuseMisplacedKeys,
 ): LoadedRules {
-  const ruleSet = added.some(isError) ? undefined : rules.ruleSet;
   const { problems, idle } = applyAllowances([...rules.problems, ...added], files);
+  const isWanted = (problem: Problem) => isError(problem) || !allow.has(problem.rule);
+  const wanted = reportOnce('worker-only-field', problems.filter(isWanted).sort(comparePlaces));
+  const told = refuse(wanted);
+  const ruleSet = told.some(isError) ? undefined : rules.ruleSet;
   // With errors not all checks have run.
-  const told = ruleSet === undefined ? problems : [...problems, ...idle];
-  const wanted = told.filter((problem) => isError(problem) || !allow.has(problem.rule));
-  return { ...rules, ruleSet, problems: wanted.sort(comparePlaces) };
+  const rest = rules.ruleSet === undefined || added.some(isError) ? [] : idle.filter(isWanted);
+  return { ...rules, ruleSet, problems: [...told, ...rest].sort(comparePlaces) };
+}
+
+/** What is true of all workers is reported once a run: the first of the kind, and how many files have it too. */
+function reportOnce(kind: ProblemRule, problems: readonly Problem[]): readonly Problem[] {
+  const [first, ...others] = problems.filter(({ rule }) => rule === kind);
+  const files = new Set(others.map(({ file }) => file));
+  files.delete(first?.file ?? '');
+  if (first === undefined || others.length === 0) return problems;
+  const message = `${first.message}; the same holds for ${toCountText(files.size, 'more file')}`;
+  const rest = problems.filter(({ rule }) => rule !== kind);
+  return [...rest, { ...first, message: files.size === 0 ? first.message : message }];
 }

@@ -6,6 +6,7 @@
 // statistics NAME: COUNT N, ..., metadata JSON) and `problems`, the text that `check` prints.
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
+import { refuseMisplacedKeys } from '../../control-plane/advice/misplaced-keys.ts';
 import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
@@ -54,13 +55,13 @@ function problemsOf(example: Example): readonly Problem[] {
   const parsed = [...filesOf(example)].map(([name, text]) => parseRuleDocument(text, name));
   const documents = parsed.flatMap(({ document }) => (document === undefined ? [] : [document]));
   const own = parsed.flatMap(({ problems }) => problems);
-  if (documents.length < parsed.length) return own;
+  if (documents.length < parsed.length) return refuseMisplacedKeys(own);
   const built = buildRuleSet(documents, options);
   const later = built.ok ? built.warnings : built.problems;
   const files = [...filesOf(example)].map(([path, text]) => ({ path, text }));
   const all = [...own, ...later, ...adviseOnRules(documents)];
   const { problems, idle } = applyAllowances(all, files);
-  return [...problems, ...idle];
+  return refuseMisplacedKeys([...problems, ...idle]);
 }
 
 /** A request of one or more descriptors, and what is said of each. */

@@ -13,10 +13,12 @@ import {
 import { describeRepairedWord, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { RateLimitBlock, Replacement } from '../rule-document.ts';
 import { leastListed, maxCount, mostListed } from '../rule-keys.ts';
-import { type Unit, unitFromNumber, units } from '../unit.ts';
+import { type Unit, units } from '../unit.ts';
+import { describeForeignComment } from '../yaml/foreign-syntax.ts';
 import { listOf, type MapReader } from '../yaml/map-reader.ts';
 import type { TreeMap, TreeNode } from '../yaml/yaml-node.ts';
 import type { JoinedLimit } from './joined-items.ts';
+import { describeRate, describeUnit, sampleRate, toFields, toRate, toUnit } from './rate-text.ts';
 import { checkKeys, type KeyFindings, readList, readText } from './rule-fields.ts';
 
 export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLimitBlock {
@@ -24,7 +26,7 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   const unlimited = fields.flag('unlimited');
   const unitText = readText(fields, 'unit');
   const unit = units.find((known) => known === unitText?.toLowerCase());
-  const count = fields.count('requests_per_unit', maxCount);
+  const count = fields.count('requests_per_unit', maxCount, 0, describeRate);
   const shape = readShape(fields, unit, findings);
   if (unlimited === true && unit !== undefined) {
     const message = 'should not specify rate limit unit when unlimited';
@@ -32,8 +34,12 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   }
   if (unlimited === true) refuseIdleKeys(fields, shapeKeys, 'when unlimited', 'remove it');
   if (unlimited === false) {
+    // A rate such as 100/minute in one of the two says both: one mistake.
+    const isRate = (name: string) => toRate(sourceOf(fields.node, name)) !== undefined;
     const isExplained = (name: string) =>
-      findings.explainsAbsence(name) || findings.explainsAbsence('unlimited');
+      findings.explainsAbsence(name) ||
+      findings.explainsAbsence('unlimited') ||
+      isRate(name === 'unit' ? 'requests_per_unit' : 'unit');
     if (isBare(fields, descriptor) && !isExplained('unit')) {
       const hint = 'write such as {unit: minute, requests_per_unit: 3}';
       fields.error('invalid-unit', 'unit', "invalid rate limit unit ''", hint);
@@ -98,10 +104,8 @@ export function describeLimit(node: TreeNode): string {
   const [only] = listed;
   if (listed.length > 1) return "for several limits write 'rate_limits'";
   if (only !== undefined) return `write it as a mapping: ${toFlowMap(only)}`;
-  const source = 'source' in node ? node.source : '';
-  const [, count = '3', unit = 'minute'] =
-    /^(\d{1,9}) ?(?:\/|per) ?([a-z]+?)s?$/i.exec(source) ?? [];
-  return `write it as a mapping: {unit: ${unit}, requests_per_unit: ${count}}`;
+  const rate = toRate('source' in node ? node.source : '') ?? sampleRate;
+  return `write it as a mapping: {${toFields(rate)}}`;
 }
 
 function describeLimitList(node: TreeNode): string | undefined {
@@ -244,41 +248,9 @@ function reportUnit(text: string, fields: MapReader, descriptor: MapReader): voi
   const guess = toUnit(plain) ?? fields.reporter.nearestWord(plain, units);
   const repaired = describeRepairedWord(text, guess);
   const near = guess ? `${didYouMean(guess)} ${allowed}` : allowed;
-  const hint = describeUnit(text) ?? repaired ?? near;
+  const hint = describeForeignComment(text) ?? describeUnit(text) ?? repaired ?? near;
   const message = `invalid rate limit unit '${toExcerpt(text)}'`;
   fields.error('invalid-unit', 'unit', message, strayHint('unit', descriptor) ?? hint);
-}
-
-const unitAbbreviations: ReadonlyMap<string, Unit> = new Map([
-  ['s', 'second'],
-  ['sec', 'second'],
-  ['m', 'minute'],
-  ['min', 'minute'],
-  ['h', 'hour'],
-  ['hr', 'hour'],
-  ['d', 'day'],
-  ['daily', 'day'],
-  ['w', 'week'],
-  ['wk', 'week'],
-  ['mo', 'month'],
-  ['y', 'year'],
-  ['yr', 'year'],
-]);
-
-/** The unit that a word such as `hr` or `Minutes` is for. */
-function toUnit(word: string): Unit | undefined {
-  const plain = word.toLowerCase().replace(/(?<=..)s$/, '');
-  return units.find((known) => known === plain) ?? unitAbbreviations.get(plain);
-}
-
-/** The hint for a number of units, such as `5 minutes`, or a unit's number in messages. */
-function describeUnit(text: string): string | undefined {
-  const numbered = /^\d$/.test(text) ? unitFromNumber(Number(text)) : undefined;
-  if (numbered !== undefined) return `write '${numbered}', whose number in messages is ${text}`;
-  const [, count, word = ''] = /^(\d{1,9}) ?([a-z]{1,9})$/i.exec(text) ?? [];
-  const unit = toUnit(word);
-  if (count === undefined || unit === undefined) return undefined;
-  return count === '1' ? `write '${unit}'` : `write unit: ${unit} and unit_multiplier: ${count}`;
 }
 
 function checkCount(

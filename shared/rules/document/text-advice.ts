@@ -2,8 +2,10 @@
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { ProblemRule } from '../problem/problem-rule.ts';
+import { describeForeignComment, findForeignComment } from '../yaml/foreign-syntax.ts';
 import type { MapReader } from '../yaml/map-reader.ts';
 import { findPlaceholder, renderHint } from '../yaml/template.ts';
+import { describeItems, findOddShape, toItems } from './value-shape.ts';
 
 const outerSpace = /^[ \t\r\n]|[ \t\r\n]$/;
 /** Signs of a regular expression that hardly any path, address or name has. `v1.*` is a wildcard. */
@@ -37,6 +39,13 @@ export function adviseOnText(
   } else if (findPlaceholder(text) !== undefined) {
     const shown = toExcerpt(findPlaceholder(text) ?? '');
     warn('odd-text', `a placeholder of a template in it: '${shown}' is not filled in`, renderHint);
+  } else if (findForeignComment(text) !== undefined) {
+    const sign = findForeignComment(text)?.sign;
+    warn(
+      'odd-text',
+      `'${sign}' in it, which begins no comment`,
+      describeForeignComment(text) ?? '',
+    );
   } else if (name === 'value' && expressionSign.test(text)) {
     const hint = describeWildcard(text);
     warn(
@@ -44,10 +53,28 @@ export function adviseOnText(
       `signs of a regular expression, but only '*' is special: all others are literal`,
       hint,
     );
+  } else if (name === 'value') {
+    const odd = findOddShape(text);
+    if (odd !== undefined) warn('odd-value', odd.message, odd.hint);
+  } else if (toItems(text) !== undefined) {
+    const items = toItems(text) ?? [];
+    const where =
+      name === 'domain'
+        ? 'write a document for each'
+        : 'write one rule for each, or below each other for requests that have all';
+    const hint = `${where}: ${describeItems(items)}`;
+    warn('odd-text', 'the form of a list, but it is one literal text', hint);
+  } else if (name === 'domain' && text.includes('*')) {
+    const hint = 'write the domain as Envoy sends it';
+    warn('odd-text', "a '*', which is literal here: a request names its domain whole", hint);
   }
 }
 
 const addressRange = /^[0-9a-f:.]{2,45}\/(\d{1,3})$/i;
+/** Keys that people give to the address of a caller. */
+const addressKey = /(?:^|[_-])(?:ip|addr|address|forwarded[_-]for)$/i;
+
+const withPort = /^(?:\[([\da-f:.]{2,45})\]|((?:\d{1,3}\.){3}\d{1,3})(?=:))(?::\d{1,5})?$/i;
 
 /** Warns of values that match something else than they say, and of the key they stand beside. */
 export function adviseOnValue(fields: MapReader, key: string, value: string): void {
@@ -64,11 +91,16 @@ export function adviseOnValue(fields: MapReader, key: string, value: string): vo
     fields.advise('empty-value', 'value', 'value is an empty text, so any value matches', hint);
   }
   const [range, length] = addressRange.exec(value) ?? [];
-  if (key === 'remote_address' && range !== undefined) {
+  if (range !== undefined && addressKey.test(key) && !/mask/i.test(key)) {
     const version = value.includes(':') ? 'v6' : 'v4';
-    const message = `a remote_address is one address, so the range '${range}' matches none`;
+    const shown = key === 'remote_address' ? 'a remote_address' : `the ${toExcerpt(key)}`;
+    const message = `${shown} is one address, so the range '${range}' matches none`;
     const hint = `write 'masked_remote_address', and let Envoy send that with ${version}_prefix_mask_len: ${length}`;
     fields.advise('address-range', 'value', message, hint);
+  } else if (key === 'remote_address' && withPort.test(value)) {
+    const message = `Envoy sends a remote_address without brackets and port, so '${toExcerpt(value)}' matches none`;
+    const meant = toExcerpt(value.replace(withPort, '$1$2'));
+    fields.advise('address-range', 'value', message, `write '${meant}'`);
   }
 }
 

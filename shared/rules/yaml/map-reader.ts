@@ -6,6 +6,7 @@ import { toExcerpt } from '../../text-excerpt.ts';
 import { describeRepairedWord, withoutOddCharacters } from '../problem/odd-character.ts';
 import type { ProblemRule } from '../problem/problem-rule.ts';
 import type { Reporter } from '../problem/reporter.ts';
+import { describeForeignComment } from './foreign-syntax.ts';
 import { findPlaceholder, renderHint } from './template.ts';
 import { type TreeMap, type TreeNode, toNoun } from './yaml-node.ts';
 
@@ -72,8 +73,14 @@ export class MapReader {
     return this.refuse(node, name, 'true or false', hint);
   }
 
-  /** A whole number from `min` to `max`; undefined when absent or null, too. */
-  count(name: string, max: number, min = 0): number | undefined {
+  /** A whole number from `min` to `max`; undefined when absent or null, too. `describe` gives the hint for a text that is
+   * none. */
+  count(
+    name: string,
+    max: number,
+    min = 0,
+    describe?: (text: string) => string | undefined,
+  ): number | undefined {
     const node = this.find(name);
     if (node === undefined) return undefined;
     const number = node.kind === 'int' ? Number(node.value) : Number.NaN;
@@ -82,10 +89,12 @@ export class MapReader {
       return number;
     }
     let hint: string | undefined;
-    const meant = 'source' in node ? toMeantNumber(node.source) : Number.NaN;
+    const source = 'source' in node ? node.source : undefined;
+    const meant = source === undefined ? Number.NaN : toMeantNumber(source);
     if (isQuoted(node, /^[0-9]+$/)) hint = `write it without quotes: ${toExcerpt(node.source)}`;
     else if (number < min && min > 0) hint = 'leave it out for the default';
     else if (meant >= min && meant <= max) hint = `write it in digits: ${meant}`;
+    else if (source !== undefined) hint = describe?.(source);
     return this.refuse(node, name, `a whole number from ${min} to ${max}`, hint);
   }
 
@@ -265,7 +274,9 @@ export function reportKind(
 
 function describeOddity(text: string): string | undefined {
   const isTemplate = findPlaceholder(text) !== undefined;
-  return isTemplate ? renderHint : describeRepairedWord(text, undefined);
+  return isTemplate
+    ? renderHint
+    : (describeForeignComment(text) ?? describeRepairedWord(text, undefined));
 }
 
 /** The whole number that a text such as `10k`, `10,000` or `1e4` is meant for; NaN when there is none. */

@@ -12,6 +12,7 @@ import {
 import { toExcerpt } from '../../text-excerpt.ts';
 import { findOddCharacter } from '../problem/odd-character.ts';
 import type { Reporter } from '../problem/reporter.ts';
+import { conflictHint, describeForeignLine, findConflictMark } from './foreign-syntax.ts';
 import { describeWrongColumn } from './key-column.ts';
 
 export const maxTextLength = 4 * 1024 * 1024;
@@ -134,6 +135,12 @@ function composeDocument(
       if (first && error.pos[0] < first.pos[0]) first = error;
     }
     if (!first) return document?.contents ?? null;
+    const conflict = findConflictMark(source);
+    if (conflict !== undefined) {
+      const message = 'not valid YAML: a mark of a merge conflict';
+      reporter.error('yaml-syntax', conflict, '', message, conflictHint);
+      return undefined;
+    }
     // One slip makes several syntax errors, so only the first is reported.
     const text = toExcerpt(first.message, 120);
     const message = `not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}`;
@@ -174,6 +181,8 @@ function describeLine(text: string, offset: number): string | undefined {
   if (odd?.replacement === ' ') {
     return `column ${odd.index + 1} is ${odd.description}: write an ordinary space`;
   }
+  const foreign = describeForeignLine(line);
+  if (foreign !== undefined) return foreign;
   const [, key, value] = /^ *(?:- +)*([A-Za-z_]+):([^\s:/].*)$/.exec(line) ?? [];
   return key !== undefined && value !== undefined
     ? `write a space after the colon: '${key}: ${toExcerpt(value)}'`
