@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 async function runPlanted(
   t: { teardown(task: () => void): void },
   planted: Readonly<Record<string, string>>,
-  options: { ci?: boolean; killAfterText?: string } = {},
+  options: { ci?: boolean; killAfterText?: string; path?: string } = {},
 ): Promise<{ code: number | null; lines: string[] }> {
   const folder = createTemporaryFolder(t);
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -33,7 +33,7 @@ async function runPlanted(
   const { AVA_PATH: _, NODE_CHANNEL_FD: __, ...env } = process.env;
   const child = spawn(process.execPath, ['test/setup/run-tests.ts', 'worker'], {
     cwd: folder,
-    env: { ...env, CI: String(options.ci === true) },
+    env: { ...env, PATH: options.path ?? env['PATH'], CI: String(options.ci === true) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let output = '';
@@ -117,6 +117,20 @@ test('a test that does not run fails the run where CI=true, and is only named el
   const laptop = await runPlanted(t, planted);
   t.is(laptop.lines.at(-1), '1 passed, 0 failed', laptop.lines.join('\n'));
   t.true(laptop.lines.some((line) => /^NOT RUN: .*later/.test(line)));
+});
+
+test('a file whose server is absent is named and skipped, and all others run; where CI=true that fails', async (t) => {
+  const planted = {
+    'one.test.ts':
+      "import { startRedisServer } from '../test/support/redis-server.ts';\ntest('asks', startRedisServer);",
+    'two.test.ts': "test('works', (t) => t.pass());",
+  };
+  const laptop = await runPlanted(t, planted, { path: '' });
+  const text = laptop.lines.join('\n');
+  t.is(laptop.lines.at(-1), '1 passed, 0 failed', text);
+  t.true(laptop.lines.includes('NOT RUN: worker/one.test.ts: there is no redis-server'), text);
+  const ci = await runPlanted(t, planted, { path: '', ci: true });
+  t.regex(ci.lines.at(-1) ?? '', /^1 passed, [1-9]\d* failed$/);
 });
 
 test('a test that is marked as failing fails the run where CI=true', async (t) => {
