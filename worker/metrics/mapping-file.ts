@@ -10,7 +10,7 @@ import { parseYamlTree } from '../../shared/rules/yaml/yaml-tree.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { observerKeys, readDefaultObserver, readObserver } from './mapping-observer.ts';
 import { defaultHelp, type Mapping, type MappingRule } from './metric-mapping.ts';
-import { compilePattern } from './regular-expression.ts';
+import { compilePattern, type Pattern } from './regular-expression.ts';
 
 export interface ParsedMapping {
   /** Undefined when `problems` has an error. */
@@ -138,7 +138,7 @@ function readRule(fields: MapReader, defaults: Defaults): MappingRule | undefine
   return match === undefined || fields.reporter.hasErrors ? undefined : { match, ...rule };
 }
 
-function readMatch(fields: MapReader, defaults: Defaults): readonly string[] | RegExp | undefined {
+function readMatch(fields: MapReader, defaults: Defaults): readonly string[] | Pattern | undefined {
   const text = fields.text('match') ?? '';
   const type = fields.word('match_type', ['glob', 'regex']) ?? defaults.matchType;
   if (text === '') {

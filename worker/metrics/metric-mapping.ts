@@ -1,6 +1,8 @@
 // Maps pushed names to pulled metrics by rules, in the manner of statsd-exporter (behaviour:
 // pull-mapping). default-mapping.ts and mapping-file.ts supply the rules.
 
+import type { Found, Pattern } from './regular-expression.ts';
+
 export type MetricKind = 'counter' | 'gauge' | 'observer';
 
 /** How the observations of a timer are shown. */
@@ -16,7 +18,7 @@ export type ObserverOptions =
 
 export interface MappingRule {
   /** A glob's parts between dots, each `*` or a text; or a pattern that matches anywhere. */
-  readonly match: readonly string[] | RegExp;
+  readonly match: readonly string[] | Pattern;
   /** Undefined for every kind. */
   readonly metricKind: MetricKind | undefined;
   readonly action: 'map' | 'drop';
@@ -87,14 +89,14 @@ export function createMetricMapper({ rules, mostSpecificGlob }: Mapping): Metric
 }
 
 type GlobRule = MappingRule & { readonly match: readonly string[] };
-type PatternRule = MappingRule & { readonly match: RegExp };
+type PatternRule = MappingRule & { readonly match: Pattern };
 
 function hasGlob(rule: MappingRule): rule is GlobRule {
-  return !(rule.match instanceof RegExp);
+  return Array.isArray(rule.match);
 }
 
 function hasPattern(rule: MappingRule): rule is PatternRule {
-  return rule.match instanceof RegExp;
+  return !Array.isArray(rule.match);
 }
 
 /** The part that each `*` stands for; undefined where the name does not match. */
@@ -127,7 +129,7 @@ function fillCaptures(template: string, captures: readonly string[]): string {
 }
 
 /** Groups have numbers or names, and missing ones are empty; `$$` is a `$`. */
-function fillGroups(template: string, match: RegExpExecArray): string {
+function fillGroups(template: string, match: Found): string {
   return template.replace(/\$\$|\$\{(\w*)\}|\$(\w+)/g, (text, braced, plain) => {
     if (text === '$$') return '$';
     const group: string = braced ?? plain;

@@ -5,12 +5,13 @@ import { sanitizeMetricName } from '../../shared/rules/lookup/metric-key.ts';
 import type { Tags } from '../metrics.ts';
 import type { LineFormat } from './line-sink.ts';
 import { toTagEntries, untaggedName } from './metric-name.ts';
+import type { Found, Pattern } from './regular-expression.ts';
 import { toDecimal } from './statsd-format.ts';
 
 /** Renames metrics whose name matches, and adds tags. */
 export interface NameRewrite {
   /** Matches anywhere in the name. */
-  readonly pattern: RegExp;
+  readonly pattern: Pattern;
   /** `$1` stands for a group, `$0` for the whole match. */
   readonly metricName: string;
   /** Values with `$1` as in `metricName`. */
@@ -88,7 +89,7 @@ function toTagText(tags: readonly string[]): string {
 }
 
 /** A group that is not in the pattern stays text, one that took no part is empty. */
-function fillGroups(template: string, match: RegExpExecArray): string {
+function fillGroups(template: string, match: Found): string {
   return template.replace(/\$(\d+)/g, (text, digits: string) =>
     Number(digits) < match.length ? (match[Number(digits)] ?? '') : text,
   );

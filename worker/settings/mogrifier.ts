@@ -4,12 +4,12 @@ import { map, text } from '../../shared/settings/kind.ts';
 import { readSetting } from '../../shared/settings/parse-settings.ts';
 import type { Environment, SettingNames } from '../../shared/settings/setting.ts';
 import { showGiven } from '../../shared/settings/shown-value.ts';
-import { compilePattern } from '../metrics/regular-expression.ts';
+import { compilePattern, type Pattern } from '../metrics/regular-expression.ts';
 
 export interface Mogrifier {
   readonly name: string;
   /** Matches anywhere in a metric's name. */
-  readonly pattern: RegExp;
+  readonly pattern: Pattern;
   /** The new name; `$1` stands for the first group, `$0` for the whole match. */
   readonly metricName: string;
   /** Values with `$1` as in `metricName`. */
