@@ -491,6 +491,26 @@ test('no more than 64 callers listen to the events, and whoever goes makes room'
   for (const { going } of listeners) going.abort();
 });
 
+test('one token has sixteen listeners to the events at most, and leaves room for others', async (t) => {
+  const tokens = 'ann read token-of-ann-0123456789\nbob read token-of-bob-0123456789\n';
+  const { port } = await run(t, { 'a.yaml': ruleText('a', 1) }, tokens);
+  const listen = async (name: string) => {
+    const going = new AbortController();
+    t.teardown(() => going.abort());
+    const headers = { authorization: `Bearer token-of-${name}-0123456789` };
+    const { signal } = going;
+    return { going, answer: await fetch(`http://127.0.0.1:${port}/events`, { signal, headers }) };
+  };
+  const [first, ...others] = await Promise.all(Array.from({ length: 16 }, () => listen('ann')));
+  t.true(others.every(({ answer }) => answer.status === 200));
+  const { answer } = await listen('ann');
+  t.is(answer.status, 429);
+  t.regex(await answer.text(), /16 listeners of ann are open/);
+  t.is((await listen('bob')).answer.status, 200);
+  first?.going.abort();
+  await eventually('there is room', async () => (await listen('ann')).answer.status === 200);
+});
+
 test('the description has what a change may be refused with, and one schema for each answer', async (t) => {
   const { body } = await (await run(t, {})).ask('GET', '/openapi.json');
   const { put, get } = body.paths['/domains/{domain}'];

@@ -43,6 +43,8 @@ const readOnly: ReadonlySet<string> = new Set([
 ]);
 
 const realm = 'ratelane';
+/** The caller where no token is required and none was shown. */
+export const nobody = 'local';
 
 export interface AuthorizerDeps {
   /** The tokens of people and pipelines; undefined without a file of them. */
@@ -107,7 +109,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         return (isPeer ? tokenGuard : localGuard).check(request);
       },
     },
-    callerOf: (request) => callers.get(request)?.name ?? 'local',
+    callerOf: (request) => callers.get(request)?.name ?? nobody,
     scopeOf: (request) => callers.get(request)?.scope ?? 'write',
     isAuthenticated: undefined,
   };

@@ -1,5 +1,6 @@
 // Tells callers of `/events` when there is something new to read. Nothing runs while nobody listens.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { HttpError } from '../../shared/router/index.ts';
 import { countEnded } from '../../shared/rules/rule-end.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
@@ -13,10 +14,13 @@ import { countWorkers } from './status-report.ts';
 export type AdminEvent = 'revisions' | 'state' | 'figures';
 
 export interface Events {
-  /** Tells each change once, however slowly it is taken, and the first two at once. Ends with the signal. */
-  follow(signal: AbortSignal): AsyncGenerator<AdminEvent, void>;
+  /** Tells each change once, however slowly it is taken, and the first two at once. Ends with the signal. Rejects with an
+   * HttpError 429 where this caller has its share of listeners; undefined: nobody is told from the others. */
+  follow(signal: AbortSignal, caller?: string): AsyncGenerator<AdminEvent, void>;
 }
 
+/** Listeners of one token: it must leave room for those of others. */
+export const maxOfCaller = 16;
 const lookMs = 500;
 const figuresMs = 5_000;
 
@@ -28,6 +32,8 @@ export interface EventSources {
 
 export function createEvents(sources: EventSources, clock: Clock): Events {
   const listeners = new Set<(event: AdminEvent) => void>();
+  /** How many listeners each has. */
+  const callers = new Map<string, number>();
   let stopLooking: (() => void) | undefined;
   let known = { revisions: '', state: '' };
   let figuresSentMs = 0;
@@ -64,8 +70,19 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
     stopLooking = undefined;
   }
 
+  function goAway(caller: string): void {
+    const left = (callers.get(caller) ?? 1) - 1;
+    if (left > 0) callers.set(caller, left);
+    else callers.delete(caller);
+  }
+
   return {
-    async *follow(signal) {
+    async *follow(signal, caller) {
+      const others = caller === undefined ? 0 : (callers.get(caller) ?? 0);
+      if (others >= maxOfCaller) {
+        const detail = `${maxOfCaller} listeners of ${caller} are open; ask again from time to time`;
+        throw new HttpError(429, { detail, headers: { 'retry-after': '10' } });
+      }
       const waiting = new Set<AdminEvent>(['revisions', 'state']);
       let wake = () => {};
       const listener = (event: AdminEvent) => {
@@ -75,6 +92,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
       const onAbort = () => wake();
       signal.addEventListener('abort', onAbort);
       join(listener);
+      if (caller !== undefined) callers.set(caller, others + 1);
       try {
         while (!signal.aborted) {
           const [event] = waiting;
@@ -89,6 +107,7 @@ export function createEvents(sources: EventSources, clock: Clock): Events {
         }
       } finally {
         leave(listener);
+        if (caller !== undefined) goAway(caller);
         signal.removeEventListener('abort', onAbort);
       }
     },

@@ -22,7 +22,7 @@ export interface Examination {
 
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;
 
-/** Parts of an examination. They reject with an HttpError 503 where too many are being examined. */
+/** Parts of an examination. They reject with an HttpError 429 where too many are being examined. */
 export type Reading = Pick<Building, 'findProblems' | 'readDomain'>;
 
 export function createReading(building: Reading): Reading {
@@ -32,7 +32,7 @@ export function createReading(building: Reading): Reading {
   };
 }
 
-/** Remembers the last revisions by identity. Rejects with an HttpError 503 where too many are being examined. */
+/** Remembers the last revisions by identity. Rejects with an HttpError 429 where too many are being examined. */
 export function createExamine(building: Pick<Building, 'build'>): Examine {
   const known = new WeakMap<object, Promise<Examination>>();
   return (revision) => {
@@ -64,7 +64,7 @@ async function unlessBusy<Result>(work: Result | Promise<Result>): Promise<Resul
     return await work;
   } catch (error) {
     if (!(error instanceof TooBusy)) throw error;
-    throw new HttpError(503, {
+    throw new HttpError(429, {
       detail: 'other large configurations are being examined; try again',
       headers: { 'retry-after': '10' },
     });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
 import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
-import { createGit, type GitError } from './git-command.ts';
+import { createGit, type GitError, mostProcesses } from './git-command.ts';
 
 /** Runs a script in the place of git. */
 function createScript(t: ExecutionContext, lines: string, variables = {}) {
@@ -43,6 +43,22 @@ test('an answer is whole, also when this process was busy while it came', async 
   await new Promise((resolve) => setImmediate(resolve));
   execFileSync('sleep', ['1.5']);
   t.is((await run).length, 60_000);
+});
+
+test('however many commands are asked for, eight processes run at once, and each has its turn', async (t) => {
+  const { git, folder } = createScript(
+    t,
+    'mkdir "$GIT_DIR/run.$$"; ls -d "$GIT_DIR"/run.* | wc -l >> "$GIT_DIR/counts"; sleep 0.05; rmdir "$GIT_DIR/run.$$"; echo done',
+  );
+  const stopped = new AbortController();
+  const all = Array.from({ length: 40 }, () => git.run(['x'], { timeoutMs: 60_000 }));
+  const late = git.run(['x'], { timeoutMs: 60_000, signal: stopped.signal });
+  stopped.abort(new Error('not any more'));
+  await t.throwsAsync(late, { message: 'not any more' });
+  t.true((await Promise.all(all)).every((answer) => answer.toString() === 'done\n'));
+  const counts = readFileSync(join(folder, 'counts'), 'utf8').trim().split('\n').map(Number);
+  t.is(counts.length, 40);
+  t.true(Math.max(...counts) <= mostProcesses, counts.join());
 });
 
 test('a process that keeps standard error open does not hold up the answer', async (t) => {

@@ -66,6 +66,8 @@ export interface GitDeps {
 /** For a fetch: a large repository over a slow line takes minutes. */
 export const fetchTimeoutMs = 300_000;
 
+/** At once, of one repository: whoever may read asks for some with each call. */
+export const mostProcesses = 8;
 const maxErrorBytes = 64 * 1024;
 const defaultMaxBytes = 1024 * 1024;
 const shownErrorLength = 600;
@@ -119,8 +121,11 @@ export function createGit({ repository, address, environment, readCredentials }:
     return redact(text.replaceAll(/(:\/\/)[^/@\s]+@/g, '$1*****@'), secrets);
   }
 
+  const places = new Places(mostProcesses);
+
   return {
     async run(args, options) {
+      await using _place = await places.take(options.signal);
       const credentials = options.isRemote ? await readCredentials() : undefined;
       const own = credentials ? toSecrets(credentials) : [];
       if (credentials) latest = own;
@@ -319,6 +324,49 @@ async function runProcess(
   clearTimeout(drainTimer);
   signal?.removeEventListener('abort', abort);
   return { code, stdout: Buffer.concat(stdout), stderr, reason, cause };
+}
+
+/** So many at once; the others wait for their turn. */
+class Places {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Rejects with the signal's reason. Disposing of a place gives it to the next. */
+  async take(signal: AbortSignal | undefined): Promise<AsyncDisposable> {
+    signal?.throwIfAborted();
+    if (this.#free > 0) this.#free--;
+    else await this.#wait(signal);
+    return { [Symbol.asyncDispose]: async () => this.#leave() };
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const abort = () => {
+      this.#waiting.delete(resolve);
+      reject(signal?.reason);
+    };
+    this.#waiting.add(resolve);
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      await promise;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  #leave(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#free++;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
+  }
 }
 
 function killGroup(child: ChildProcess): void {

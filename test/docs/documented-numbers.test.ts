@@ -54,6 +54,7 @@ import * as debug from '../../worker/listen/debug.ts';
 import * as http from '../../worker/listen/http.ts';
 import { headersLimitMs, requestLimitMs } from '../../worker/listen/plain-http-server.ts';
 import * as workerPorts from '../../worker/listen/server-tls.ts';
+import * as streamed from '../../worker/listen/streamed-answers.ts';
 import { keepaliveMs, keepaliveTimeoutMs } from '../../worker/management-stream.ts';
 import * as pull from '../../worker/metrics/pull-endpoint.ts';
 import { maxRuntimeKeyLength, maxStoreServers } from '../../worker/metrics/registry.ts';
@@ -143,7 +144,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| Decisions waiting for the store | ${count(maxWaiting)}, and as many hits |`,
     `| Live counters in process | ${count(maxCounters)} |`,
     `| Rules files | ${count(defaultBounds.files)} files of ${mib(defaultBounds.fileBytes)} |`,
-    `| Answers of the pull endpoint being written | ${pull.maxAnswers} at once, ${time(pull.answerLimitMs)} each |`,
+    `| Answers of the pull endpoint being written | ${streamed.maxAnswers} at once, ${time(streamed.answerLimitMs)} each |`,
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
     `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
     `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { get } from 'node:http';
+import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { Profile } from 'pprof-format';
@@ -86,6 +88,40 @@ test('rules, statistics, settings, status and what found no rule are shown as th
   t.is(await text('/unmatched'), 'domain d: 1 descriptors found no rule\n');
   t.true((await text('/debug/pprof/')).includes('/debug/pprof/profile'));
 });
+
+for (const path of ['/stats', '/rlconfig']) {
+  test(`${path} is written piece by piece, to eight readers at once`, async (t) => {
+    const names = Array.from({ length: 100_000 }, (_, at) => `${'a'.repeat(200)}.${at}`);
+    const stats = new Map(names.map((name) => [name, 1]));
+    let made = 0;
+    const { url } = await start(t, {
+      rules: () => (made++ < 0 ? [] : names),
+      stats: () => (made++ < 0 ? new Map() : stats),
+    });
+    const { hostname, port } = new URL(url);
+    const startOfOne = async () => {
+      const socket = connect(Number(port), hostname);
+      t.teardown(() => socket.destroy());
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+      const [start] = await once(socket, 'data');
+      // The rest is left unread.
+      socket.pause();
+      return { socket, status: `${start}`.slice(9, 12) };
+    };
+    const before = process.memoryUsage.rss();
+    const readers = await Promise.all(Array.from({ length: 20 }, startOfOne));
+    t.is(readers.filter(({ status }) => status === '200').length, 8);
+    t.is(readers.filter(({ status }) => status === '503').length, 12);
+    t.is(made, 8);
+    // Each whole answer has 20 MB.
+    t.true(process.memoryUsage.rss() - before < 120 * 1024 * 1024);
+    for (const { socket } of readers) socket.destroy();
+    await eventually(
+      'others are answered',
+      async () => (await read(`${url}${path}`)).status === 200,
+    );
+  });
+}
 
 test('a provider that throws is an Internal Server Error, and the port lives on', async (t) => {
   const { url, log } = await start(t, {

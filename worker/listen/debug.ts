@@ -1,6 +1,7 @@
 // The debug port: shows what this process has loaded, counts and does. It opens before everything else, so
 // its providers answer at any time (behaviour: debug-pages).
 import { METHODS } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
@@ -12,6 +13,7 @@ import {
   sendText,
 } from './plain-http-server.ts';
 import { createProfiler, type Profiler } from './profiler.ts';
+import { StreamedAnswers } from './streamed-answers.ts';
 
 export interface DebugProviders {
   /** One line per rule in force; undefined before the first load. */
@@ -40,6 +42,8 @@ export const maxProfileSeconds = 120;
 /** Nothing is sent while a profile is taken. */
 const stallLimitMs = (maxProfileSeconds + 30) * 1000;
 export const maxConnections = 128;
+/** Some tenths of a millisecond of work at a time. */
+const linesPerTurn = 1_000;
 
 type Handler = (
   request: FastifyRequest,
@@ -57,6 +61,10 @@ export function createDebugServer(
   { host, port, tls }: HttpTarget,
 ): HttpListener {
   const { profilers = [] } = providers;
+  const answers = new StreamedAnswers(clock);
+  /** Of what grows with rules and traffic. */
+  const sendLines = (request: FastifyRequest, reply: FastifyReply, lines: () => Iterable<string>) =>
+    answers.send(request, reply, 'text/plain; charset=utf-8', () => toPieces(lines()));
   const allProfilers = [createProfiler({ clock }), ...profilers];
   const lastNumber = profilers.length;
 
@@ -125,7 +133,7 @@ export function createDebugServer(
     {
       path: '/rlconfig',
       help: 'print out the currently loaded configuration for debugging',
-      handler: (_request, reply) => sendText(reply, 200, toText(providers.rules() ?? [])),
+      handler: (request, reply) => sendLines(request, reply, () => providers.rules() ?? []),
     },
     {
       path: '/settings',
@@ -135,7 +143,7 @@ export function createDebugServer(
     {
       path: '/stats',
       help: 'print out stats',
-      handler: (_request, reply) => sendText(reply, 200, toText(statLines(providers.stats()))),
+      handler: (request, reply) => sendLines(request, reply, () => statLines(providers.stats())),
     },
     {
       path: '/status',
@@ -190,8 +198,20 @@ function parseSeconds(request: FastifyRequest, defaultSeconds: number): number |
   return number >= 1 && number <= maxProfileSeconds ? number : undefined;
 }
 
-function statLines(stats: ReadonlyMap<string, number>): string[] {
-  return [...stats].map(([name, value]) => `${name}: ${value}`);
+function* statLines(stats: ReadonlyMap<string, number>): Generator<string, void> {
+  for (const [name, value] of stats) yield `${name}: ${value}`;
+}
+
+async function* toPieces(lines: Iterable<string>): AsyncGenerator<string, void> {
+  let part: string[] = [];
+  for (const line of lines) {
+    part.push(line);
+    if (part.length < linesPerTurn) continue;
+    yield toText(part);
+    part = [];
+    await nextTurn();
+  }
+  yield toText(part);
 }
 
 function toText(lines: readonly string[]): string {

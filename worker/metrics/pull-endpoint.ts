@@ -1,7 +1,6 @@
 // The port where metrics are pulled (behaviour: pull-mapping). The answer is written piece by piece: it
 // can be long, and its reader slow.
 import { METHODS } from 'node:http';
-import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../shared/clock.ts';
@@ -11,6 +10,7 @@ import {
   type HttpListener,
   sendError,
 } from '../listen/plain-http-server.ts';
+import { StreamedAnswers } from '../listen/streamed-answers.ts';
 import type { Tags } from '../metrics.ts';
 import { chooseForm, contentTypes, type ExpositionForm, toExposition } from './exposition.ts';
 import type { Mapping } from './metric-mapping.ts';
@@ -44,17 +44,13 @@ export interface PullEndpointDeps {
 
 /** Some tenths of a millisecond of work at a time, so that decisions do not wait. */
 const metricsPerTurn = 250;
-/** Limit of answers being written, so that slow readers do not pile them up. */
-export const maxAnswers = 8;
-export const answerLimitMs = 60_000;
 const stallLimitMs = 10_000;
 export const maxConnections = 128;
-const waitingBytes = 64 * 1024;
 
 export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
   const { registry, target, mapping, extraTags, log, clock } = deps;
   const series = createPullSeries({ registry, mapping, tags: extraTags, log, clock });
-  let answers = 0;
+  const answers = new StreamedAnswers(clock);
 
   async function* write(form: ExpositionForm): AsyncGenerator<string> {
     registry.prepareReading();
@@ -70,20 +66,8 @@ export function createPullEndpoint(deps: PullEndpointDeps): HttpListener {
   function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const [path] = request.url.split('?', 1);
     if (path !== target.path) return sendError(reply, 404, '404 page not found');
-    if (answers >= maxAnswers) {
-      return sendError(reply, 503, `${maxAnswers} others are being answered; try again later`);
-    }
     const form = chooseForm(request.headers.accept ?? '');
-    reply.header('content-type', contentTypes[form]);
-    if (request.method === 'HEAD') return reply.send();
-    const body = Readable.from(write(form), { objectMode: false, highWaterMark: waitingBytes });
-    answers++;
-    const cancelLimit = clock.after(answerLimitMs, () => body.destroy());
-    body.once('close', () => {
-      answers--;
-      cancelLimit();
-    });
-    return reply.send(body);
+    return answers.send(request, reply, contentTypes[form], () => write(form));
   }
 
   const { host, port, addressSetting: setting } = target;

@@ -2,6 +2,7 @@
 import Type from 'typebox';
 import { op, ServerEvent } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
+import { nobody } from '../authorize.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -14,9 +15,12 @@ export class Default extends AdminController {
   });
 
   async *GET() {
-    for await (const name of this.api.events.follow(this.request.signal)) {
+    const { events, callerOf, mayGoOn } = this.api;
+    const caller = callerOf(this.request);
+    const own = caller === nobody ? undefined : caller;
+    for await (const name of events.follow(this.request.signal, own)) {
       // An event comes every five seconds, so a revoked token is not followed for longer.
-      if (!this.api.mayGoOn(this.request)) return;
+      if (!mayGoOn(this.request)) return;
       yield new ServerEvent('', { name });
     }
   }
