@@ -220,5 +220,8 @@ function describeStatus({ code, details }: StatusObject): string {
   if (code === status.OK) return 'the server ended the stream';
   // The library ends some texts with an empty heading.
   const text = withoutEnding(details, 'Resolution note:');
-  return `${status[code]}: ${text === details ? text : trimEnd(text, '.')}`;
+  const shown = text === details ? text : trimEnd(text, '.');
+  // The library's own refusal; a server's begins with the name of its library.
+  const isOurs = code === status.RESOURCE_EXHAUSTED && details.startsWith('Received message');
+  return `${status[code]}: ${shown}${isOurs ? '; raise XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES' : ''}`;
 }

@@ -14,7 +14,12 @@ import { createRegistry } from './metrics/registry.ts';
 import { createServing, type Serving } from './serving.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createSampleCaller, postSample, type SampleTarget } from './warm-up/sample-caller.ts';
-import { createSampleRequests, sampleRules, toSampleKeyPrefix } from './warm-up/sample-traffic.ts';
+import {
+  createSampleOfOneCounter,
+  createSampleRequests,
+  sampleRules,
+  toSampleKeyPrefix,
+} from './warm-up/sample-traffic.ts';
 
 export interface WarmUpDeps {
   readonly settings: WorkerSettings;
@@ -30,14 +35,14 @@ const grpcCalls = 60;
 const httpCalls = 8;
 const host = '127.0.0.1';
 
-const silence: Log = {
-  debug() {},
-  info() {},
-  notice() {},
-  warning() {},
-  error() {},
-  isDebug: false,
-};
+/** Silent. `onDenied` is called when the store refuses the keys or commands of a decision: it records each refusal, and the
+ * worker's own decisions report theirs. */
+function createSilence(onDenied: () => void): Log {
+  const notice = (text: string) => {
+    if (/\bNOPERM\b/.test(text)) onDenied();
+  };
+  return { debug() {}, info() {}, notice() {}, warning: notice, error: notice, isDebug: false };
+}
 
 /**
  * Resolves when it is done, has failed or has taken 1.5 s: failures here also occur in the worker, which
@@ -48,7 +53,7 @@ export async function warmUp(deps: WarmUpDeps, signal: AbortSignal): Promise<voi
   const limit = new AbortController();
   const cancelLimit = deps.clock.after(deps.limitMs ?? defaultLimitMs, () => limit.abort());
   const ending = AbortSignal.any([signal, limit.signal]);
-  const serving = await createOwnServing(deps, settings);
+  const serving = await createOwnServing(deps, settings, () => limit.abort());
   const rehearsal = rehearse(serving, settings, ending).finally(() => serving.stop(0));
   await unlessAborted(rehearsal, ending).catch(() => {});
   cancelLimit();
@@ -80,8 +85,13 @@ function toOwnSettings(settings: WorkerSettings): WorkerSettings {
   };
 }
 
-async function createOwnServing({ clock }: WarmUpDeps, settings: WorkerSettings): Promise<Serving> {
+async function createOwnServing(
+  { clock }: WarmUpDeps,
+  settings: WorkerSettings,
+  onDenied: () => void,
+): Promise<Serving> {
   const { runtimeMetricNames: runtimeNamesMax } = settings.stats;
+  const silence = createSilence(onDenied);
   const serving = await createServing({
     settings,
     health: createHealth({ requireConfig: false }),
@@ -110,6 +120,11 @@ async function rehearse(
   const requests = createSampleRequests();
   const toGrpc = await toTarget(ports.grpc, grpc.tls, signal);
   const toHttp = await toTarget(ports.http, http.tls, signal);
+  // By itself: what the store refuses of it ends the rehearsal.
+  const single = await createSampleCaller(toGrpc);
+  await single.call(createSampleOfOneCounter());
+  await single.close();
+  signal.throwIfAborted();
   await Promise.all(
     Array.from({ length: callerCount }, async (_, number) => {
       const caller = await createSampleCaller(toGrpc);

@@ -83,6 +83,11 @@ export function createSampleRequests(): readonly SampleRequest[] {
   });
 }
 
+/** A request with one hit of one counter. */
+export function createSampleOfOneCounter(): Buffer {
+  return toMessage([{ entries: [['minute', '0']] }]);
+}
+
 /** Begins like the worker's own keys, as a store may allow no others. */
 export function toSampleKeyPrefix(keyPrefix: string): string {
   return `${keyPrefix}${domain}_${randomBytes(6).toString('hex')}_`;

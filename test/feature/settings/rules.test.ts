@@ -132,6 +132,10 @@ test('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: a larger message is not taken, a smaller
   first.send('1', 'a', [limitResource('r', 'd'.repeat(2_000), 1)]);
   const second = await server.stream(1);
   t.is(first.requests.length, 1);
+  t.regex(
+    worker.log.lines.join('\n'),
+    /larger than max .*; raise XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES/,
+  );
   second.send('1', 'b', [limitResource('r', 'd', 1)]);
   await t.notThrowsAsync(worker.started);
 });

@@ -1,5 +1,5 @@
 // What a worker decides before it has callers, as its stores, its operator and its callers see it.
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -12,6 +12,8 @@ import { programFile, workerNodeFlags } from '../../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
+
+const repository = new URL('../../../', import.meta.url);
 
 /** So that a busy machine gets through all of it. */
 const patienceMs = 50_000;
@@ -53,6 +55,52 @@ test('all that a decision asks of Redis was asked before the ports open, under k
     t.regex(key, keyForm);
     const seconds = Number(await redis.command('TTL', key));
     t.true(seconds <= 60 && seconds !== -1, `${key} expires in ${seconds} s`);
+  }
+});
+
+test('the commands that the operating guide lists are all that a worker asks of Redis', async (t) => {
+  const guide = await readFile(new URL('worker/docs/operating.md', repository), 'utf8');
+  const [line = ''] = /^ACL SETUSER ratelane .*$/m.exec(guide) ?? [];
+  const redis = await startRedisServer(t);
+  await redis.command(...line.replace('>PASSWORD', '>sesame').split(' '));
+  await warm({
+    KVSTORE_URL: redis.url,
+    KVSTORE_AUTH: 'ratelane:sesame',
+    CACHE_KEY_PREFIX: 'limits_',
+  });
+  t.true(((await commandCounts(redis)).get('eval') ?? 0) > 0);
+  t.deepEqual(await redis.command('ACL', 'LOG'), []);
+  // Those of other topologies and limits, by the sources.
+  const folder = new URL('worker/counters/redis/', repository);
+  const named = new Set(['PING', 'AUTH', 'SELECT']);
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith('.ts') || name.endsWith('.test.ts')) continue;
+    const source = await readFile(new URL(name, folder), 'utf8');
+    const calls =
+      /(?:toCommandText\(\s*|redis\.call\()'([A-Z]+)'(?:, '([A-Za-z-]+)')?|(?:'|\\n)(EVALSHA|INCRBY)(?:'|\\r)/g;
+    for (const [, command, sub, script] of source.matchAll(calls)) {
+      const isPart = command === 'CLUSTER' || command === 'SENTINEL';
+      named.add(isPart ? `${command} ${sub?.toUpperCase()}` : (command ?? script ?? ''));
+    }
+  }
+  const table = /^\| Commands \| For \|\n([\s\S]*?)\n\n/m.exec(guide)?.[1] ?? '';
+  const listed = [...table.matchAll(/`([A-Z][A-Z -]+)`/g)].map(([, command]) => command);
+  t.deepEqual([...named].sort(), [...new Set(listed)].sort());
+});
+
+test('a store that refuses the keys of the first decision is not asked for more of them', async (t) => {
+  const redis = await startRedisServer(t);
+  await redis.command('ACL', 'SETUSER', 'default', 'resetkeys', '~shop_*');
+  for (const mode of ['error', 'allow']) {
+    await redis.command('ACL', 'LOG', 'RESET');
+    await warm({ KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode });
+    const refusals = (await redis.command('ACL', 'LOG')) as (string | number)[][];
+    // One INCRBY and its EXPIRE.
+    t.is(
+      refusals.map(([, count]) => Number(count)).reduce((sum, each) => sum + each, 0),
+      2,
+      mode,
+    );
   }
 });
 

@@ -14,6 +14,7 @@ const createDeps = () => ({
   clock: createManualClock(),
   jitterMaxSeconds: 0,
   readonlyRemedy: 'set NAME=true',
+  loginRemedy: 'write it in NAME_AUTH',
 });
 
 test('requests that follow each other with as many hits on a limiter are one run of its script', (t) => {
@@ -82,11 +83,16 @@ test('limits of several units on one key: it lives for the longest, also where t
   t.deepEqual(lifetimesOf(3_600), []);
 });
 
-test('the refusal of a read-only replica names the setting that leads to the master', (t) => {
-  const batch = new Batch(createDeps(), undefined);
-  batch.add(startCounting([createHit({ key: 'k' })]).request);
-  batch.toCommands();
-  const refusal = new ReplyError("READONLY You can't write against a read only replica.");
-  batch.take([refusal, refusal]);
-  t.is(batch.complete(0)?.message, `store: ${refusal.message.slice(0, -1)}; set NAME=true`);
-});
+for (const { refusal, remedy } of [
+  { refusal: "READONLY You can't write against a read only replica.", remedy: 'set NAME=true' },
+  { refusal: 'NOAUTH Authentication required.', remedy: 'write it in NAME_AUTH' },
+]) {
+  test(`a refusal names the setting that ends it: ${refusal}`, (t) => {
+    const batch = new Batch(createDeps(), undefined);
+    batch.add(startCounting([createHit({ key: 'k' })]).request);
+    batch.toCommands();
+    const reply = new ReplyError(refusal);
+    batch.take([reply, reply]);
+    t.is(batch.complete(0)?.message, `store: ${refusal.slice(0, -1)}; ${remedy}`);
+  });
+}

@@ -28,6 +28,7 @@ import {
   toCommandText,
   toIncrementText,
 } from './connection.ts';
+import { isLoginRefusal } from './credentials.ts';
 import { limiterScripts, toArguments, toLimiterText } from './limiter-scripts.ts';
 import type { ScriptSupport } from './script-support.ts';
 
@@ -42,6 +43,8 @@ export interface BatchDeps {
   readonly jitterMaxSeconds: number;
   /** What to do where the server is a read-only replica, as after a failover. */
   readonly readonlyRemedy: string;
+  /** What to do about a refusal for lack of credentials. */
+  readonly loginRemedy: string;
 }
 
 /**
@@ -440,7 +443,7 @@ export class Batch {
 
   /** The only place where a server's error becomes ours. */
   #toFailure(operation: Operation, error: Error): Failure {
-    const { name, scripts, readonlyRemedy } = this.#deps;
+    const { name, scripts, readonlyRemedy, loginRemedy } = this.#deps;
     // The position in the script means nothing to the reader.
     const said = error.message.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.$/, '');
     const lost = isLost(error);
@@ -450,7 +453,8 @@ export class Batch {
         ? undefined
         : scripts.refused(algorithm, showKey(operation), said);
     const ofCounter = ofOneCounter.test(said) ? ` (counter ${showKey(operation)})` : '';
-    const remedy = isReadonly(said) ? `; ${readonlyRemedy}` : '';
+    const cure = isLoginRefusal(said) ? loginRemedy : isReadonly(said) ? readonlyRemedy : undefined;
+    const remedy = cure === undefined ? '' : `; ${cure}`;
     const text = lost
       ? 'the connection was lost before the answer came'
       : `${remedy === '' ? said : said.replace(/\.$/, '')}${ofCounter}${remedy}`;

@@ -86,6 +86,7 @@ function setUp(options: SetUpOptions = {}) {
       clock,
       jitterMaxSeconds: 0,
       readonlyRemedy: 'set NAME=true',
+      loginRemedy: 'write it in NAME_AUTH',
     },
     lanes,
     overflow: { ...createFakeLane(), ready: false },

@@ -5,6 +5,7 @@ import { AppError, errorText } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { createRepeatedLog } from '../../../shared/repeated-log.ts';
 import { unlessAborted } from '../../../shared/unless-aborted.ts';
+import { describeLogin, isLoginRefusal } from './credentials.ts';
 
 /** The least time between log lines, for configured waits that are very short. */
 const failureIntervalMs = 900;
@@ -73,9 +74,8 @@ export async function awaitFirstConnection(
   if (waited !== undefined) log.notice(`${name}: answers, after ${waited.seconds.toFixed(1)} s`);
 }
 
-/** The settings of a store have names of one family. */
 function hintOf(failure: string, addressSetting: string): string {
-  return /\b(?:NOAUTH|WRONGPASS)\b|^AUTH: |invalid (?:username-)?password/i.test(failure)
-    ? `write the password, or user:password, in ${addressSetting.replace(/_URL$/, '_AUTH')}`
+  return isLoginRefusal(failure)
+    ? describeLogin(addressSetting)
     : `${addressSetting} says where it is`;
 }

@@ -147,3 +147,20 @@ test('that a server cannot be reached is said at once, and then every 30 seconds
   t.deepEqual([await linesAfter(0), await linesAfter(28), await linesAfter(30)], [1, 1, 2]);
   pool.close();
 });
+
+test('a server that wants other credentials later names the setting of the family in use', (t) => {
+  const clock = createManualClock(0);
+  const { pool, log } = createPool(() => Promise.reject(new Error('PING: NOAUTH needed')), clock);
+  t.teardown(() => pool.close());
+  return pool.tryToOpen(AbortSignal.timeout(60_000)).then(
+    () => t.fail(),
+    async () => {
+      pool.keepOpen();
+      for (let turn = 0; turn < 10; turn++) await tick();
+      t.regex(
+        log.lines.join(),
+        /PING: NOAUTH needed; write the password, or user:password, in REDIS_AUTH;/,
+      );
+    },
+  );
+});

@@ -11,6 +11,7 @@ import type { KnownExpiries } from '../known-expiries.ts';
 import { type Batching, createBatching, type EmptyPoolRule } from './batching.ts';
 import type { CommandText, Connection, RawReply } from './connection.ts';
 import type { ConnectionTotals } from './connection-totals.ts';
+import { describeLogin, isLoginRefusal } from './credentials.ts';
 import { createRedisLane, type Redirect, type RedisLane } from './redis-lane.ts';
 import { createScriptSupport, NoScripts, type ScriptSupport } from './script-support.ts';
 
@@ -219,6 +220,7 @@ class Pool implements RedisPool {
         clock,
         jitterMaxSeconds,
         readonlyRemedy,
+        loginRemedy: describeLogin(this.#deps.addressSetting),
       },
       lanes: this.#lanes,
       overflow: this.#overflow,
@@ -304,7 +306,10 @@ class Pool implements RedisPool {
   }
 
   #reportIfAway(reason: string): void {
-    if (this.active === 0) this.#connectionFailures.report(`${this.#deps.name}: ${reason}`);
+    if (this.active > 0) return;
+    const { name, addressSetting } = this.#deps;
+    const remedy = isLoginRefusal(reason) ? `; ${describeLogin(addressSetting)}` : '';
+    this.#connectionFailures.report(`${name}: ${reason}${remedy}`);
   }
 
   #breakerChanged(state: BreakerState, before: BreakerState): void {
