@@ -44,6 +44,7 @@ import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
 import { createExchangeAsk, tellNews } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
+import { handOverMs } from './record/bookkeeping.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { Building, KnownDocuments } from './snapshot/building.ts';
@@ -90,7 +91,11 @@ const stagedByOthersMs = 60_000;
 /** How long what somebody asks about may take to examine. */
 const examinationMs = 30_000;
 /** How long streams and requests may take to end; streams end with a status that sends workers elsewhere. */
-export const stopGraceMs = 2_000;
+const stopGraceMs = 2_000;
+/** How long the last files may take to write. */
+const lastWritesMs = 1_000;
+/** Of the whole stop: the record is handed over while the admin port closes, then the streams end. */
+export const stopTimeoutMs = Math.max(handOverMs, stopGraceMs) + stopGraceMs + lastWritesMs;
 
 export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const { settings, log, clock } = deps;
@@ -329,11 +334,9 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     async stop() {
       awaited = 'nothing: the control plane is stopping';
       for (const each of open) each.close();
-      // Before any worker leaves: another control plane goes on where this one is.
-      await rollout.stop();
+      // Before any worker leaves: another control plane continues the rollout, and no caller reads that there are no workers.
+      await Promise.all([rollout.stop(), admin?.stop(stopGraceMs)]);
       notifying?.stop();
-      // Before the workers are let go: nobody is told that there are none.
-      await admin?.stop(stopGraceMs);
       fleet.stop();
       await ads?.stop(stopGraceMs);
       await keptHour.stop();

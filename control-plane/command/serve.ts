@@ -44,7 +44,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   const { settings } = result;
   const auditLog = createProgramLog({ ...settings.log, level: 'info' });
   // No other command should wait until the servers are loaded.
-  const { createControlPlane, stopGraceMs } = await import('../server.ts');
+  const { createControlPlane, stopTimeoutMs } = await import('../server.ts');
   let controlPlane: ControlPlane | undefined;
   outliveOutput();
   await runUntilStopped({
@@ -60,7 +60,6 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
       await controlPlane.start(signal);
     },
     stop: async () => controlPlane?.stop(),
-    // Two servers stop one after the other, then the store.
-    stopTimeoutMs: 3 * stopGraceMs,
+    stopTimeoutMs,
   });
 }

@@ -58,7 +58,8 @@ export interface BookkeepingDeps {
 const lookMs = 1_000;
 /** How often peers are told of a record that this control plane wrote while no rollout is under way. */
 const maxTold = 5;
-const handOverMs = 3_000;
+/** How long the last sign of life may take to write. */
+export const handOverMs = 3_000;
 
 export class Bookkeeping {
   readonly #deps: BookkeepingDeps;

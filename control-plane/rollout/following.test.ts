@@ -98,8 +98,11 @@ test('a revision on record that is not in the store is looked for every five sec
   t.true(fleet.plane.rollout.tellPeer(undefined).lacks);
   t.is(fleet.plane.rollout.tellPeer(undefined).serves, null);
   const counted = countReads(fleet, '7'.repeat(40));
+  let changes = 0;
+  fleet.plane.cache.onChange(() => changes++);
   await fleet.pass(16);
   t.is(counted.reads, 3);
+  t.is(changes, 0, 'streams are refreshed once, not at each look');
 });
 
 test('a revision that was looked for and found is not said to be missing', async (t) => {

@@ -25,7 +25,7 @@ export interface Running
   readonly pools: Pools;
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
-  /** The share that is served. */
+  /** The share that is served; undefined while no worker has it. */
   offered: RolloutOnRecord | undefined;
   /** The verdict of a revision that is taken back here before that is on record. */
   takenBack: { readonly reason: string; readonly by: string } | undefined;
@@ -39,6 +39,8 @@ export interface Following {
   /** Whether the store does not have the revision of the open rollout any more. */
   readonly lacks: boolean;
   follow(): void;
+  /** No worker of this control plane has the revision from now on; streams are refreshed once. */
+  withhold(now: Running): void;
 }
 
 export interface FollowingDeps {
@@ -94,8 +96,14 @@ export function createFollowing(deps: FollowingDeps): Following {
       snapshots.endTrial();
     } else if (openRolloutOf(record) && !supersedes) {
       // Another control plane has not come as far as this one.
-      snapshots.offerTrial(() => false);
+      withhold(now);
     }
+  }
+
+  function withhold(now: Running): void {
+    if (now.offered === undefined) return;
+    now.offered = undefined;
+    snapshots.offerTrial(() => false);
   }
 
   function offer(now: Running, open: RolloutOnRecord): void {
@@ -176,6 +184,7 @@ export function createFollowing(deps: FollowingDeps): Following {
   }
 
   return {
+    withhold,
     get running() {
       return running;
     },

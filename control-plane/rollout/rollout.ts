@@ -291,7 +291,7 @@ function createSteps(
     const change: ChangeRecord = (record) =>
       withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore });
     const written = bookkeeping.write(change);
-    snapshots.offerTrial(() => false);
+    following.withhold(now);
     const isWritten = await written;
     if (!isWritten && keeper.trouble !== undefined) keeper.keepTakenBack(change);
     if (isWritten && by === '') {

@@ -1,5 +1,5 @@
 // The files that killed processes left behind.
-import { existsSync, utimesSync } from 'node:fs';
+import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
@@ -18,4 +18,12 @@ test('temporary files and folders are removed when they are old enough', async (
     existsSync(join(path, name)),
   );
   t.deepEqual(left, [young, '.a.tmp']);
+});
+
+test('of a folder with more entries than the bound no more are read', async (t) => {
+  const { path, write } = createRulesFolder(t);
+  for (let at = 0; at < 5; at++) write(`rules/${toStagedName(`${at}`)}`, '');
+  await removeStagedFiles(path, 0, 3);
+  // The first entry is the folder.
+  t.is(readdirSync(join(path, 'rules')).length, 3);
 });

@@ -1,8 +1,10 @@
 // Writes files atomically: complete or not at all, whenever the machine stops.
 import { randomUUID } from 'node:crypto';
-import { link, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../../shared/rules-directory.ts';
+import { defaultBounds } from '../../shared/rules-file.ts';
+import { listBelow } from '../folder-entries.ts';
 
 /** A file that is written under a temporary name. */
 export interface StagedFile {
@@ -77,12 +79,17 @@ export function toStagedName(name: string): string {
 const stagedName = /^\..{1,100}\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /** Removes temporary files and folders of killed processes in `folder` and below. Those younger than
- * `minAgeMs` stay: another process may be writing them. Best effort: never rejects. */
-export async function removeStagedFiles(folder: string, minAgeMs: number): Promise<void> {
-  const names = await readdir(folder, { recursive: true }).catch(() => []);
-  for (const name of names) {
-    if (!stagedName.test(basename(name))) continue;
-    const path = join(folder, name);
+ * `minAgeMs` stay: another process may be writing them. Best effort: `most`
+ * entries are read, and it never rejects. */
+export async function removeStagedFiles(
+  folder: string,
+  minAgeMs: number,
+  most = defaultBounds.entries,
+): Promise<void> {
+  const entries = await listBelow(folder, most).catch(() => []);
+  for (const { name, parentPath } of entries) {
+    if (!stagedName.test(name)) continue;
+    const path = join(parentPath, name);
     const found = await stat(path).catch(() => undefined);
     if (found === undefined || isYounger(found.mtimeMs, minAgeMs)) continue;
     await rm(path, { force: true, recursive: true }).catch(() => {});

@@ -1,10 +1,11 @@
 // Replays under other rules the decisions that workers have recorded into one directory: the newest part of each
 // file.
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../shared/clock.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
 import { unreadable } from '../../../shared/rules-directory.ts';
+import { listBelow } from '../../folder-entries.ts';
 import { openRecordedDecisions } from '../replay/recorded-decisions.ts';
 import { type ReplayResult, replayRecording } from '../replay/recording-replay.ts';
 
@@ -45,9 +46,8 @@ export async function replayRecordings(input: RecordingsInput): Promise<ReplayRe
 async function listFiles(directory: string): Promise<readonly string[] | string> {
   const found: { readonly path: string; readonly atMs: number }[] = [];
   try {
-    const names = await readdir(directory, { recursive: true });
-    for (const name of names.slice(0, 10 * mostFiles)) {
-      const path = join(directory, name);
+    for (const { name, parentPath } of await listBelow(directory, 10 * mostFiles)) {
+      const path = join(parentPath, name);
       // A file may be turned over meanwhile.
       const status = await stat(path).catch(() => undefined);
       if (status?.isFile()) found.push({ path, atMs: status.mtimeMs });
