@@ -43,7 +43,6 @@ import * as memcached from '../../worker/counters/memcached/memcached-nodes.ts';
 import { maxOpen as maxOpenMemcached } from '../../worker/counters/memcached/memcached-store.ts';
 import { maxCharacters, maxCounters } from '../../worker/counters/memory-store.ts';
 import { maxWaiting } from '../../worker/counters/redis/batching.ts';
-import { leastBytes } from '../../worker/decision/over-limit-cache.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { maxWaitingHits } from '../../worker/decision/should-rate-limit.ts';
 import { maxSamplesPerSecond } from '../../worker/decision/unmatched-sampler.ts';
@@ -102,6 +101,9 @@ const memoryOf = ({ limits }: { readonly limits: { readonly memory: string } }) 
 
 const sentences: Readonly<Record<string, readonly string[]>> = {
   'SECURITY.md': [
+    `| ${count(maxPendingChanges)} counters on each connection;`,
+    `| ${streamed.maxAnswers} at once, ${time(streamed.answerLimitMs)} each;`,
+    `| ${time(leaveLimitMs)} for callers to leave, ${time(stopGraceMs)} for decisions in flight, ${time(stopGraceMs + closeGraceMs)} in all;`,
     `| \`GRPC_MAX_CONNECTIONS\`, ${count(maxPlainConnections)}, with TLS ${count(maxTlsConnections)};`,
     `| ${maxUnfinishedHandshakes} on a port of either program, ${time(handshakeLimitMs)} each;`,
     `${mib(http2.maxHeldBytes)}; the connection stalled the longest is cut`,
@@ -132,19 +134,6 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `for ${time(patienceMs)} (or \`KVSTORE_TIMEOUT\`, if less) in the other modes`,
     `at once and then every ${time(sayIntervalMs)} with their number`,
     `answered late has not failed for ${time(quietMs)}`,
-    `| gRPC request | ${kib(maxRequestBytes)}, ${http2.maxConcurrentStreams} calls at once on a connection |`,
-    `| ${mib(http2.maxHeldBytes)} | the connections stalled the longest are cut`,
-    `| ${mib(large.maxAtWorkBytes)} at work, ${mib(large.maxWaitingBytes)} that wait for their turn |`,
-    `| \`/json\` body | ${kib(maxRequestBytes)}, bounded nesting; all that are being read ${mib(http.maxAllBodiesBytes)} |`,
-    `| Connections to the HTTP, the debug and the pull port | ${plainConnections} |`,
-    `| Counters with hits under way to a memory cache, for each connection | ${count(maxPendingChanges)} |`,
-    `| Local cache of keys over their limit | \`LOCAL_CACHE_SIZE_IN_BYTES\`, at least ${kib(leastBytes)} |`,
-    `| A rules file | ${maxTextLength / 1024 ** 2} Mi characters, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases |`,
-    `| Stop after SIGTERM | ${time(leaveLimitMs)} for callers to leave, ${time(stopGraceMs)} for decisions in flight, ${time(stopGraceMs + closeGraceMs)} in all |`,
-    `| Decisions waiting for the store | ${count(maxWaiting)}, and as many hits |`,
-    `| Live counters in process | ${count(maxCounters)} |`,
-    `| Rules files | ${count(defaultBounds.files)} files of ${mib(defaultBounds.fileBytes)} |`,
-    `| Answers of the pull endpoint being written | ${streamed.maxAnswers} at once, ${time(streamed.answerLimitMs)} each |`,
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
     `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
     `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,
