@@ -13,6 +13,7 @@ import {
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGitRepository, gitEnvironment, serveOverHttp } from '../support/git-repository.ts';
+import { sourceCommand } from '../support/programs.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
@@ -125,6 +126,7 @@ registerHooks({
     const plane = await createControlPlaneProcess(t, {
       flags: ['--config-dir', rules.path],
       env: { NODE_OPTIONS: preload },
+      program: sourceCommand('control-plane'),
     });
     plane.begin();
     t.is(await plane.ended(), 0, plane.output());

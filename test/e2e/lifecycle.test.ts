@@ -1,6 +1,7 @@
 // How a worker process begins and ends, as its supervisor sees it.
 import test from 'ava';
 import { eventually } from '../support/eventually.ts';
+import { sourceCommand } from '../support/programs.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
 
@@ -39,6 +40,7 @@ registerHooks({
       const preload = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
       const worker = await spawnWorkerProcess(t, {
         env: { ...memory, NODE_OPTIONS: preload },
+        program: sourceCommand('worker'),
         rules,
       });
       t.is(await worker.waitForEnd(endMs), 0, worker.output());

@@ -18,16 +18,27 @@ export const workerNodeFlags: readonly string[] =
   packageFile.scripts.worker.match(/(?<=\s)--\S+/g) ?? [];
 
 export function programFile(name: Program): string {
-  const path = sources[name];
   return bundle === undefined
-    ? join(import.meta.dirname, '..', '..', path)
-    : resolve(bundle, path.replace(/\.ts$/, '.js'));
+    ? sourceFile(name)
+    : resolve(bundle, sources[name].replace(/\.ts$/, '.js'));
 }
 
 /** On the Node of the tests. */
 export function programCommand(name: Program): string[] {
-  const flags = name === 'worker' ? workerNodeFlags : [];
-  return [process.execPath, ...flags, programFile(name)];
+  return toCommand(name, programFile(name));
+}
+
+/** For a test about what happens while a module is loaded: a bundle has put several into one. */
+export function sourceCommand(name: Program): string[] {
+  return toCommand(name, sourceFile(name));
+}
+
+function sourceFile(name: Program): string {
+  return join(import.meta.dirname, '..', '..', sources[name]);
+}
+
+function toCommand(name: Program, file: string): string[] {
+  return [process.execPath, ...(name === 'worker' ? workerNodeFlags : []), file];
 }
 
 /** For programs that get an environment of their own: sources start in half of the CPU time with it. */

@@ -36,6 +36,8 @@ export const decisionMethodName = 'ShouldRateLimit';
 export const decisionMethodPath = `/envoy.service.ratelimit.v3.RateLimitService/${decisionMethodName}`;
 const scope = 'ratelimit grpc server';
 
+/** Not there before the first: dashboards that list the types of errors have the reference's. */
+const undecodable = 'ratelimit.service.call.should_rate_limit.undecodable';
 /** How often unreadable requests are logged. */
 const refusalIntervalMs = 5_000;
 const lateText = 'the deadline of the call has passed';
@@ -43,7 +45,6 @@ const lateText = 'the deadline of the call has passed';
 export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
   const { shouldRateLimit, requestBounds, tracing, metrics, clock, log } = deps;
   const { totalRequests, responseTime } = unaryStatistics(metrics, decisionMethodName);
-  const undecodable = metrics.counter('ratelimit.service.call.should_rate_limit.undecodable');
   const refusals = createRepeatedLog({
     clock,
     intervalMs: refusalIntervalMs,
@@ -56,7 +57,7 @@ export function createDecisionMethod(deps: DecisionMethodDeps): UnaryMethod {
     answer(bytes, start, end, call) {
       const decoded = decodeRateLimitRequest(bytes, start, end, requestBounds);
       if (!decoded.ok) {
-        undecodable.add(1);
+        metrics.counter(undecodable).add(1);
         refusals.report(`${decoded.place}: ${decoded.problem}`);
         refuseUndecodable(call, decoded);
         return undefined;
