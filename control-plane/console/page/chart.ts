@@ -17,6 +17,8 @@ interface ChartProps {
   readonly children?: ComponentChildren;
 }
 
+/** As long as less is known, the chart of the first minutes is not a line at its edge. */
+const leastSpanSeconds = 180;
 const height = 190;
 /** Between labels, in seconds: they tell minutes, and none of them twice. */
 const wholeMinutes = [60, 120, 300, 600];
@@ -70,7 +72,7 @@ export function TrafficChart({ history, spanSeconds, onMinute, children }: Chart
   const hasGap = lines[0].some((value) => value === null);
   const second = index === undefined ? undefined : times[index];
   const told = lines.map((line) => toToldRate(line[index ?? -1]));
-  const from = ((times[0] ?? 0) - slotSeconds / 2) * 1000;
+  const from = Date.parse(history.slots[0]?.at ?? '') || (times[0] ?? 0) * 1000;
   const when =
     second === undefined
       ? `since ${toClock(from)}`
@@ -157,8 +159,10 @@ function toToldRate(perSecond: number | null | undefined): string {
 
 /** At the middle of each slot of the span until now; with a gap where one is not known. */
 function toData({ slots, slotSeconds, until }: HistoryJson, spanSeconds: number) {
+  const knownSeconds = (Date.parse(until) - Date.parse(slots[0]?.at ?? until)) / 1000;
+  const shownSeconds = knownSeconds < leastSpanSeconds ? leastSpanSeconds : spanSeconds;
   const known = new Map(slots.map((slot) => [Date.parse(slot.at) / 1000, slot]));
-  const count = Math.floor(spanSeconds / slotSeconds);
+  const count = Math.floor(shownSeconds / slotSeconds);
   const end = Math.floor(Date.parse(until) / 1000 / slotSeconds) * slotSeconds;
   const starts = Array.from({ length: count }, (_, index) => end - (count - index) * slotSeconds);
   const line = (field: 'decisions' | 'overLimit' | 'errors') =>
