@@ -6,6 +6,7 @@ import {
   type PlacedRule,
   placeRules,
 } from '../../shared/rules/lookup/placed-rule.ts';
+import { findMeetingCounters } from '../../shared/rules/meeting-counters.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -27,6 +28,7 @@ export function adviseOnRules(documents: readonly RuleDocument[], nowMs = Date.n
       reporter.addAll(find(lasting.get(domain) ?? []));
     }
     reporter.addAll(findDottedDomain(rules));
+    reporter.addAll(findMeetingCounters(domain, lasting.get(domain) ?? []));
     reporter.addAll(findWorkerOnlyFields(rules));
     reporter.addAll(findEndedRules(rules, nowMs));
   }

@@ -8,6 +8,7 @@ import {
 } from '../../shared/counting/counter-key.ts';
 import { explainNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import { findSharers } from '../../shared/rules/meeting-counters.ts';
 import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import { explainLookup, type LookupExplanation } from './lookup-explanation.ts';
 
@@ -27,6 +28,8 @@ export interface MatchedRule {
   readonly limit: Limit;
   /** Numbers (from 0) of the descriptors whose rules replace this one, so that it does not apply. */
   readonly replacedBy: readonly number[];
+  /** Rules by which requests with other values are counted under the same key. */
+  readonly sharers: readonly PlacedRule[];
   /** For each limit of the rule; empty where nothing is counted: unlimited, or replaced. */
   readonly counted: readonly CountedHits[];
 }
@@ -76,7 +79,9 @@ export function* explainRequest(
     const counted = isCounted
       ? (match.parts ?? [match]).map((part) => toCounted(domainRules.domain, entries, part, nowMs))
       : [];
-    const matched = { rule: lookup.rule, limit, replacedBy, counted };
+    const all = { domain: domainRules.domain, rules };
+    const sharers = isCounted ? findSharers(all, entries, lookup.rule) : [];
+    const matched = { rule: lookup.rule, limit, replacedBy, sharers, counted };
     return { entries, lookup, matched, untilMs, noMatch: undefined };
   }
 }

@@ -44,7 +44,7 @@ function toLevel({ entry, candidates, othersCount, nearestKey }: ExplainedLevel)
   };
 }
 
-function toMatch({ rule, limit, replacedBy, counted: all }: MatchedRule) {
+function toMatch({ rule, limit, replacedBy, sharers, counted: all }: MatchedRule) {
   const [counted, ...others] = all;
   return {
     rule: toPlace(rule),
@@ -56,6 +56,8 @@ function toMatch({ rule, limit, replacedBy, counted: all }: MatchedRule) {
     window: counted
       ? { start: counted.window.start, end: counted.window.start + counted.window.seconds }
       : null,
+    // Rules by which requests with other values use up the same counter.
+    ...(sharers.length > 0 && { sharedWith: sharers.map(toPlace) }),
     // The limits of a list after its first.
     ...(others.length > 0 && {
       furtherLimits: others.map((other) => ({

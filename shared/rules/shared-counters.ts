@@ -10,14 +10,17 @@ import type { Problem } from './problem/problem.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
 
 /** Limit of characters compared in all; the rest is not examined. */
-const maxSteps = 5_000_000;
+export const maxSteps = 5_000_000;
 
 /** Between two yields: well below a millisecond. */
 const stepsAtOnce = 10_000;
 const rulesAtOnce = 100;
 
 /** Longest counter key examined; a longer one is no human mistake, and would cost memory. */
-const maxSymbols = 1_000;
+export const maxSymbols = 1_000;
+
+/** A counter's key without the window: its characters, and undefined for any text. */
+export type Symbols = readonly (string | undefined)[];
 
 /** One warning for each pair of domains, at the rule of the domain with the longer name. Yields where a caller may
  * serve others. */
@@ -89,8 +92,7 @@ interface CountedRule {
   readonly rule: RulePlace;
   /** The beginning of the counter's key, up to the first value that can be any text. */
   readonly lead: string;
-  /** The counter's key without the window: its characters, and undefined for any text. */
-  readonly symbols: readonly (string | undefined)[];
+  readonly symbols: Symbols;
 }
 
 function* listCountedRules(
@@ -107,10 +109,8 @@ function* listCountedRules(
   ): Generator<void, void> {
     for (const [index, descriptor] of descriptors.entries()) {
       if (++seen % rulesAtOnce === 0) yield;
-      const { key, value, rateLimit, shareThreshold } = descriptor;
-      // A shared wildcard is counted under the pattern itself.
-      const isAny = value === '' || (value.includes('*') && !shareThreshold);
-      const symbols = [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+      const { rateLimit } = descriptor;
+      const symbols = toSymbols(before, descriptor);
       if (symbols.length > maxSymbols) continue;
       const path = `${listPath}[${index}]`;
       if (rateLimit !== undefined && !rateLimit.unlimited) {
@@ -127,12 +127,22 @@ function* listCountedRules(
   return found;
 }
 
-function agree(one: string, other: string): boolean {
+/** `before`: of the levels above. */
+export function toSymbols(
+  before: Symbols,
+  { key, value, shareThreshold }: Pick<RuleDescriptor, 'key' | 'value' | 'shareThreshold'>,
+): Symbols {
+  // A shared wildcard is counted under the pattern itself.
+  const isAny = value === '' || (value.includes('*') && !shareThreshold);
+  return [...before, ...`${key}_`, ...(isAny ? [undefined] : value), '_'];
+}
+
+export function agree(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one);
 }
 
 /** Whether both can stand for the same text. */
-function canBeEqual(
+export function canBeEqual(
   left: readonly (string | undefined)[],
   right: readonly (string | undefined)[],
 ): boolean {

@@ -57,7 +57,7 @@ function formatCandidate({ rule, kind, isChosen, reason }: Candidate): string {
   return `    ${isChosen ? '>' : ' '} ${word.padEnd(9)} ${rule.composite}  (${toPlaceText(rule)}): ${reason}`;
 }
 
-function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): string[] {
+function formatMatched({ rule, limit, replacedBy, sharers, counted }: MatchedRule): string[] {
   const isList = counted.length > 1;
   const lines = [`  rule: ${toPlaceText(rule)} (${rule.path})`];
   if (!isList) lines.push(`  limit: ${toLimitText(limit)}`);
@@ -79,6 +79,10 @@ function formatMatched({ rule, limit, replacedBy, counted }: MatchedRule): strin
     if (each.limit.algorithm !== 'token_bucket') {
       lines.push(`  window: ${toTime(start)} to ${toTime(start + seconds)}`);
     }
+  }
+  for (const sharer of sharers) {
+    const by = sharer === rule ? 'this rule' : `the rule at ${toPlaceText(sharer)}`;
+    lines.push(`  shared: requests with other values that ${by} takes count under the same key`);
   }
   if (limit.unlimited) {
     lines.push('  answered without counting: no cache key, no statistics');

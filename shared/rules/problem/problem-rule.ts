@@ -63,6 +63,7 @@ const problemRules = {
   'freed-value': ['warning', 'A rule frees its value from limits below the rule for others'],
   'dotted-domain': ['note', 'A domain has dots, which separate labels of Prometheus'],
   'shared-counter': ['warning', 'Rules of two domains can count under one key'],
+  'meeting-counters': ['note', 'Rules of one domain can count under one key'],
   'unbounded-metric': ['note', 'A statistic is made of each value that requests bring'],
   'shadow-mode-only': ['warning', 'No limit refuses anybody'],
   'stops-others': ['warning', 'A rule that refuses nothing keeps other limits from being counted'],
