@@ -55,6 +55,7 @@ export interface ControlPlaneProcess {
   /** SIGSTOP: it keeps its connections and says nothing, until `goOn`. */
   standStill(): Promise<void>;
   goOn(): void;
+  signal(name: NodeJS.Signals): void;
   /** A command with --admin-url. */
   run(...args: readonly string[]): Promise<CommandResult>;
   /** A command as it is. */
@@ -116,6 +117,7 @@ export async function createControlPlaneProcess(
       },
       pid: child.pid,
       goOn: () => void child.kill('SIGCONT'),
+      signal: (name: NodeJS.Signals) => void child.kill(name),
       ended: ended.promise,
       async end(signal: NodeJS.Signals) {
         child.kill(signal);
@@ -184,6 +186,7 @@ export async function createControlPlaneProcess(
       if (current?.pid !== undefined) await standStill(current.pid);
     },
     goOn: () => current?.goOn(),
+    signal: (name) => current?.signal(name),
     run: (...command) => run([...command, '--admin-url', adminUrl]),
     runElsewhere: (...command) => run(command),
     async fetch(path, init) {
