@@ -127,10 +127,11 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     onEnd: (target, delivery) => metrics.notification(target, delivery),
   });
   const onOutcome = notifying?.tell;
-  const opened = openRollout({ ...deps, store, peers, repositoryFolder, audit, onOutcome });
+  const opened = openRollout({ ...deps, store, peers, audit, onOutcome });
   const snapshots = new SnapshotCache({
     store,
     options: build,
+    repositoryFolder,
     building,
     stateDirectory,
     allowsRemoval: settings.allowsRemoval,

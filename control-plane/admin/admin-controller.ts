@@ -14,7 +14,7 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import type { CountersQuestion } from '../fleet/counters.ts';
 import { itselfStatus, type PeerAnswer, type PeerCall, type PeerWorkers } from '../peers/peers.ts';
-import { type Revision, toShortId } from '../store/revision.ts';
+import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import { shortestRevisionPrefix } from '../store/store.ts';
 import type { AdminApi } from './admin-api.ts';
 import {
@@ -28,6 +28,7 @@ import {
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
 import { createFindLift, listEndedLifts } from './lifted.ts';
+import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
 import { type GoneWorkerJson, toGoneJson } from './worker-json.ts';
@@ -303,7 +304,14 @@ export class AdminController extends Controller {
   }
 
   protected refuse(status: number, detail: string, problems?: readonly Problem[]): Error {
-    return refuse(this.request.id, { status, detail, ...(problems && { problems }) });
+    const named = problems && this.toProblems(problems);
+    return refuse(this.request.id, { status, detail, ...(named && { problems: named }) });
+  }
+
+  /** With the names of files that status, history and notifications have: those in the repository. */
+  protected toProblems(problems: readonly Problem[]): ProblemJson[] {
+    const { repositoryFolder } = this.api;
+    return problems.map((each) => toProblemJson(inRepository(each, repositoryFolder)));
   }
 
   private toAnswer(error: unknown): unknown {

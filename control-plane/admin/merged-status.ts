@@ -74,6 +74,7 @@ export function mergeStatus(
     workers,
     fleet,
     traffic,
+    setAside: mergeSetAside(planes),
     waitingFor: nameTogether(known.flatMap(({ waitingFor }) => waitingFor)).slice(0, maxWaitingFor),
     unenforced,
     agreements,
@@ -87,6 +88,13 @@ export function mergeStatus(
       error: error ?? null,
     })),
   };
+}
+
+/** Those of peers with their addresses: state directories often have the same path. */
+function mergeSetAside(planes: readonly Plane[]): string[] {
+  return planes.flatMap(({ url, status }) =>
+    (status?.setAside ?? []).map((path) => (url === self ? path : `${path} at ${url}`)),
+  );
 }
 
 /** The control plane that leads a rollout knows the workers of all. */

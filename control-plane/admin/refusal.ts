@@ -1,14 +1,13 @@
 // Errors of controllers with more than the router's own: the problems of rules, and failures of the store.
 
 import { Stop, statusTitle } from '../../shared/router/index.ts';
-import type { Problem } from '../../shared/rules/problem/problem.ts';
-import { toProblemJson } from './problem-json.ts';
+import type { ProblemJson } from './problem-json.ts';
 
 export interface Refusal {
   readonly status: number;
   /** Sent to the client, also with a status of 500 and above: without secrets or unexpected texts. */
   readonly detail: string;
-  readonly problems?: readonly Problem[];
+  readonly problems?: readonly ProblemJson[];
 }
 
 /** Throw it: `application/problem+json`, with `problems` beside the usual members. */
@@ -20,7 +19,7 @@ export function refuse(requestId: string, refusal: Refusal): Stop {
     status,
     detail,
     requestId,
-    ...(problems === undefined ? {} : { problems: problems.map(toProblemJson) }),
+    ...(problems === undefined ? {} : { problems }),
   };
   const response = new Response(JSON.stringify(body), {
     status,

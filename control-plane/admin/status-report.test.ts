@@ -161,14 +161,14 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     stateOf({ newest: invalid }),
     [workerOf('a')],
     'invalid',
-    'revision 222222222222 has 1 error (a.yaml: error: wrong): revision 111111111111 stays in force',
+    'revision 222222222222 has 1 error (a.yaml: wrong): revision 111111111111 stays in force',
   ],
   [
     'the first one is invalid, and nothing is in force',
     stateOf({ newest: invalid, inForce: undefined }),
     [],
     'invalid',
-    'revision 222222222222 has 1 error (a.yaml: error: wrong): nothing is in force',
+    'revision 222222222222 has 1 error (a.yaml: wrong): nothing is in force',
   ],
   [
     'the store is away',
@@ -182,7 +182,7 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     stateOf({ store: failing, newest: invalid }),
     [],
     'invalid',
-    'revision 222222222222 has 1 error (a.yaml: error: wrong): revision 111111111111 stays in force',
+    'revision 222222222222 has 1 error (a.yaml: wrong): revision 111111111111 stays in force',
   ],
   [
     'nothing has been read yet',
@@ -462,4 +462,18 @@ test('the answer of an older control plane, which tells disagreements alone, is 
   const answer = Value.Parse(statusJson, JSON.parse(sent));
   const merged = mergeStatus(own, [{ url: 'peer', value: answer }], undefined);
   t.like(merged.disagreements[0], { group: 'default', count: 2 });
+});
+
+test('files that were set aside are those of all control planes, and a peer is named', (t) => {
+  const own = { ...statusOf(stateOf()), setAside: ['/state/a.json.unreadable'] };
+  const peer = { ...statusOf(stateOf()), setAside: ['/state/a.json.unreadable'] };
+  const { setAside: _, ...older } = statusOf(stateOf());
+  const peers = [
+    { url: 'http://peer', value: peer },
+    { url: 'http://older', value: older },
+  ];
+  t.deepEqual(mergeStatus(own, peers, undefined).setAside, [
+    '/state/a.json.unreadable',
+    '/state/a.json.unreadable at http://peer',
+  ]);
 });

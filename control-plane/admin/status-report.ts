@@ -6,7 +6,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
 import { orNull } from '../../shared/or-null.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
-import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
+import { toHeading } from '../../shared/rules/problem/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { PeerWorkers } from '../peers/peers.ts';
 import type { MemoryState } from '../record/bookkeeping.ts';
@@ -124,7 +124,8 @@ export const statusJson = Type.Object(
       place: Type.String(),
       problem: orNull(Type.String({ description: 'Why it may get lost, or is not shared' })),
     }),
-    /** Files of the state directory that could not be read, and were renamed; an older control plane tells none. */
+    /** Files of the state directory that could not be read, and were renamed; those of a peer with ` at ` and its address.
+     * An older control plane tells none. */
     setAside: Type.Optional(Type.Array(Type.String())),
     /** Workers that are pending or have refused; at most 100 of them. */
     waitingFor: Type.Array(workerJson),
@@ -306,7 +307,7 @@ function judge(
     if (takenBack !== undefined) {
       return { verdict: 'taken_back', text: `revision ${id} was ${takenBack.message}: ${kept}` };
     }
-    const [first = ''] = errors[0] ? formatProblem(errors[0]).split('\n') : [];
+    const first = errors[0] ? toHeading(errors[0]) : '';
     const text = `revision ${id} has ${toCountText(errors.length, 'error')} (${first}): ${kept}`;
     return { verdict: 'invalid', text };
   }

@@ -46,8 +46,6 @@ export interface BookkeepingDeps {
   readonly rollsOut: boolean;
   /** Whether people are told what becomes of revisions, each time by one of the control planes. */
   readonly isTold: boolean;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
-  readonly repositoryFolder: string;
   readonly snapshots: SnapshotCache;
   readonly keeper: RecordKeeper;
   /** Asks the peers, which then know that there is a record with this content. Undefined without peers. */

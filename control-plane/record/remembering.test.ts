@@ -111,7 +111,6 @@ function createHarness({
   const remembering = createRemembering({
     rollsOut,
     isTold,
-    repositoryFolder: 'rules/',
     snapshots: {
       state: () => ({
         store: {
@@ -321,13 +320,13 @@ const invalid = {
   ],
 };
 
-test('an invalid revision is put on record with its errors, named from the root of the repository, once', async (t) => {
+test('an invalid revision is put on record with its errors, once', async (t) => {
   const harness = createHarness({ newest: invalid });
   await harness.look();
   await harness.look();
   await harness.look();
   t.deepEqual(shown(harness.known), [
-    'b invalid rules/a.yaml:4:25: no unit (and 1 more error)',
+    'b invalid a.yaml:4:25: no unit (and 1 more error)',
     'a in_force',
   ]);
   t.is(harness.writes, 2);

@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
+import { toHeading } from '../../shared/rules/problem/problem-text.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
-import { inRepository } from '../store/revision.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
   hasUnknownContent,
@@ -34,8 +34,6 @@ export interface RememberingDeps {
   readonly rollsOut: boolean;
   /** Whether people are told what becomes of revisions, each time by one of the control planes. */
   readonly isTold: boolean;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
-  readonly repositoryFolder: string;
   readonly snapshots: Pick<SnapshotCache, 'state'>;
   readonly keeper: Pick<RecordKeeper, 'record' | 'trouble' | 'leads' | 'keepHere'>;
   readonly write: (change: ChangeRecord) => Promise<boolean>;
@@ -47,7 +45,7 @@ export interface RememberingDeps {
 /** Each change is judged by the record that it is written into, which may be newer than the one that is known here: other
  * control planes write too, and this one may have stood still. */
 export function createRemembering(deps: RememberingDeps): Remembering {
-  const { rollsOut, isTold, repositoryFolder, snapshots, keeper, write, clock } = deps;
+  const { rollsOut, isTold, snapshots, keeper, write, clock } = deps;
   /** In force here when it was last compared with the record. */
   let noted: string | undefined;
   /** Invalid revisions that are to be written, the oldest first: they may have been mended meanwhile. */
@@ -119,7 +117,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     if (newest === undefined || newest.valid || newest.content !== undefined) return;
     const { revision, problems } = newest;
     if (invalid.at(-1)?.revision === revision.id) return;
-    const reason = toErrorsText(problems.map((each) => inRepository(each, repositoryFolder)));
+    const reason = toErrorsText(problems);
     const now = { ...unsaid, revision: revision.id, reason, atMs: clock.wallMs() };
     const outcome = { ...now, kind: 'invalid' } as const;
     if (!isNoted(record, outcome)) invalid = [...invalid, outcome].slice(-maxOutcomes);
@@ -213,8 +211,6 @@ function isNoted({ outcomes }: RolloutRecord, { revision, content, kind }: NewOu
 function toErrorsText(problems: readonly Problem[]): string {
   const [first, ...others] = problems.filter(isError);
   if (first === undefined) return '';
-  const { file, line, column, message } = first;
-  const place = line === undefined ? file : `${file}:${line}:${column}`;
   const more = others.length === 0 ? '' : ` (and ${toCountText(others.length, 'more error')})`;
-  return `${place}: ${message}${more}`;
+  return `${toHeading(first)}${more}`;
 }

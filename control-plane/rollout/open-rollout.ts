@@ -28,8 +28,6 @@ export interface RolloutSettings extends StoreSettings {
 export interface OpenRolloutDeps extends OpenStoreDeps {
   readonly settings: RolloutSettings;
   readonly store: ConfigStore;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
-  readonly repositoryFolder: string;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
   readonly audit: Audit;
@@ -75,7 +73,6 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
         ...sources,
         plan: settings.rollout,
         isTold: deps.onOutcome !== undefined,
-        repositoryFolder: deps.repositoryFolder,
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),
         store,

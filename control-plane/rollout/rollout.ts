@@ -69,8 +69,6 @@ export interface RolloutDeps {
   readonly plan: RolloutPlan | undefined;
   /** Whether people are told what becomes of revisions. */
   readonly isTold: boolean;
-  /** In which the files are, in their repository, such as `rules/`; '' at its root. */
-  readonly repositoryFolder: string;
   readonly snapshots: SnapshotCache;
   readonly workers: ConnectedWorkers;
   /** By instance, of the workers that report and can be believed. */
@@ -92,10 +90,10 @@ const storeMs = 5_000;
 const ledMs = 5_000;
 
 export function createRollout(deps: RolloutDeps): Rollout {
-  const { plan, isTold, repositoryFolder, snapshots, keeper, clock } = deps;
+  const { plan, isTold, snapshots, keeper, clock } = deps;
   const peerWatch = createPeerWatch(deps.askPeers, keeper.noteNews, clock);
   const bookkeeping = new Bookkeeping({
-    ...{ rollsOut: plan !== undefined, isTold, repositoryFolder, snapshots, keeper, clock },
+    ...{ rollsOut: plan !== undefined, isTold, snapshots, keeper, clock },
     askPeers: deps.askPeers && peerWatch.ask,
   });
   return plan === undefined

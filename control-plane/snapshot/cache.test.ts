@@ -62,6 +62,7 @@ interface Given {
   readonly allowsRemoval?: boolean;
   readonly store?: RevisionStore;
   readonly folder?: string;
+  readonly repositoryFolder?: string;
   readonly memory?: Memory;
   readonly clock?: ManualClock;
 }
@@ -97,6 +98,7 @@ async function startCache(t: ExecutionContext, given: Given = {}): Promise<Harne
     building: new Building({ options, encode, clock }),
     stateDirectory: folder,
     allowsRemoval: given.allowsRemoval ?? false,
+    ...(given.repositoryFolder !== undefined && { repositoryFolder: given.repositoryFolder }),
     memory,
     log,
     clock,
@@ -816,4 +818,11 @@ test('the revision that everybody has is kept beside the rules where there is so
     t.is(cache.state().inForce?.revision.id, revisionOf('a').id);
     t.deepEqual(kept, rollsOut ? [revisionOf('a').id] : []);
   }
+});
+
+test('a file of an invalid revision has its name in the repository, in the state and in the log', async (t) => {
+  const { cache, log, publish } = await startCache(t, { repositoryFolder: 'rules/' });
+  publish('x');
+  t.deepEqual(cache.state().newest?.problems[0]?.file, 'rules/a.yaml');
+  t.true(log.lines.some((line) => line.includes('is not served: rules/a.yaml:')));
 });

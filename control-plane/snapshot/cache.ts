@@ -10,7 +10,7 @@ import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { GovernedRules } from '../policy/policy-guard.ts';
-import { type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
+import { inRepository, type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 import {
   type Candidate,
@@ -41,6 +41,8 @@ export interface SnapshotCacheDeps {
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   readonly memory: RevisionMemory;
+  /** In which the files are, in their repository, such as `rules/`; undefined at its root. */
+  readonly repositoryFolder?: string;
   readonly building: Pick<Building, 'build' | 'close'>;
   /** Directory of this control plane alone, for the last good revision. Created when missing. */
   readonly stateDirectory: string;
@@ -323,7 +325,8 @@ export class SnapshotCache implements SnapshotProvider {
     const { whole } = candidate;
     this.#examined = undefined;
     addBounded(this.#seenIds, whole.id);
-    const { becomes, problems, isHeldBack } = judgement;
+    const { becomes, isHeldBack } = judgement;
+    const problems = this.#named(judgement.problems);
     const isRefused = becomes === 'refused';
     this.#newest = {
       ...candidate,
@@ -410,10 +413,22 @@ export class SnapshotCache implements SnapshotProvider {
     this.#say.inForce(revision, built, isNews, isAnswer);
   }
 
+  /** A file has one name in status, log, history and notifications. */
+  #named(problems: readonly Problem[]): readonly Problem[] {
+    const { repositoryFolder = '' } = this.#deps;
+    return problems.map((each) => inRepository(each, repositoryFolder));
+  }
+
   /** The other control planes have judged otherwise than this one. */
   #letThrough({ id }: Revision, problems: readonly Problem[]): void {
     if (this.#newest?.whole.id !== id) return;
-    this.#newest = { ...this.#newest, problems, invalidSinceMs: undefined, isHeldBack: false };
+    const named = this.#named(problems);
+    this.#newest = {
+      ...this.#newest,
+      problems: named,
+      invalidSinceMs: undefined,
+      isHeldBack: false,
+    };
   }
 
   /** Takes the revision that waited for the end of a trial. */
@@ -466,7 +481,7 @@ export class SnapshotCache implements SnapshotProvider {
     const { revision, outcome } = kept;
     const info = toRevisionInfo(revision);
     if (!outcome.ok) {
-      this.#say.refused(info, outcome.problems, undefined);
+      this.#say.refused(info, this.#named(outcome.problems), undefined);
       return;
     }
     const { built } = outcome;

@@ -66,10 +66,7 @@ test.serial('a change of a directory reaches every worker, and an error stays ou
   });
   const invalid = await plane.run('status');
   t.is(invalid.exitCode, 4);
-  t.regex(
-    invalid.stdout,
-    /has 1 error \(shop\.yaml:4:25: error: .*yaer.*\): revision .* stays in force/,
-  );
+  t.regex(invalid.stdout, /has 1 error \(shop\.yaml:4:25: .*yaer.*\): revision .* stays in force/);
   t.regex(invalid.stderr, /shop\.yaml:4:25: error: .*\n.*\n +\^\n +hint: did you mean 'year'/);
   const asJson = await plane.run('status', '--json');
   t.is(asJson.exitCode, 4);

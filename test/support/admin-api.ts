@@ -106,7 +106,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const marks = createMarks(clock);
   const rollout = createRollout({
     isTold: false,
-    repositoryFolder: '',
     plan: api.plan,
     snapshots,
     workers,

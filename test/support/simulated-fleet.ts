@@ -431,7 +431,6 @@ export async function startSimulatedFleet(
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = createRollout({
       isTold: false,
-      repositoryFolder: '',
       plan,
       snapshots: cache,
       workers: ownWorkers,

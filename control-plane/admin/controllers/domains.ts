@@ -16,7 +16,7 @@ import {
   toTag,
 } from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
-import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
+import { problemJson, refusedRules } from '../problem-json.ts';
 import { ruleOwners } from '../rule-owners.ts';
 import { findRuleLines } from '../rule-source.ts';
 
@@ -125,7 +125,7 @@ export class Default extends AdminController {
       etag,
       place: rule === undefined ? null : findPlace(files, documents, rule),
       files: files.map(({ path, text }) => ({ path, yaml: text })),
-      problems: problems.filter(({ file }) => paths.has(file)).map(toProblemJson),
+      problems: this.toProblems(problems.filter(({ file }) => paths.has(file))),
     };
   }
 

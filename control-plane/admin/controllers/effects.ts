@@ -12,7 +12,7 @@ import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
 import { readTop, toTopPath } from '../limited-now.ts';
 import { toPatch } from '../patch-text.ts';
-import { problemJson, toProblemJson } from '../problem-json.ts';
+import { problemJson } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
 import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
 import { topJson } from '../top-json.ts';
@@ -93,7 +93,7 @@ export class Default extends AdminController {
       isStale: etag !== undefined && !namesTag(etag, tag),
       path: `${api.repositoryFolder}${file.path}`,
       valid: refused.length === 0,
-      problems: [...new Set([...refused, ...own])].map(toProblemJson),
+      problems: this.toProblems([...new Set([...refused, ...own])]),
       changes: changes?.map(toRuleChangeJson) ?? [],
       patch: toPatch(`${api.repositoryFolder}${file.path}`, file.text, yaml),
       effect: changes === undefined ? null : await this.findEffect(domain, examined, changes),

@@ -77,6 +77,9 @@ export class Access extends AdminController {
           xdsPort: orNull(
             Type.Integer({ description: 'Where workers get their rules; null until it is open' }),
           ),
+          folder: Type.String({
+            description: 'Of the rules in their repository, such as `rules/`; empty at its root',
+          }),
           sourceUrl: orNull(
             Type.String({
               description:
@@ -96,6 +99,7 @@ export class Access extends AdminController {
       scope: api.scopeOf(request),
       rollout: api.rollout.plan !== undefined,
       xdsPort: api.xdsPort() ?? null,
+      folder: api.repositoryFolder,
       sourceUrl: api.sourceUrl?.replace('{file}', `${api.repositoryFolder}{file}`) ?? null,
     };
   }

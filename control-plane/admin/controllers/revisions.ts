@@ -8,7 +8,7 @@ import { comparing } from '../../rule-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
-import { problemJson, refusedRules, toProblemJson } from '../problem-json.ts';
+import { problemJson, refusedRules } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
 import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
@@ -76,7 +76,7 @@ export class Default extends AdminController {
         ...toRevisionJson(revision),
         valid: ruleSet !== undefined,
         files: revision.files,
-        problems: problems.map(toProblemJson),
+        problems: this.toProblems(problems),
       };
     }
     const state = this.api.snapshots.state();

@@ -3,8 +3,8 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Answer } from './api.ts';
-import { toSentence } from './format.ts';
 import { Field, Notice } from './parts.ts';
+import { Problems } from './problems.ts';
 
 interface DialogProps {
   /** Its heading is called `dialog-title`. */
@@ -64,12 +64,7 @@ export function Confirm({ title, action, isDangerous, children, act, onClose }: 
         trouble !== undefined &&
         !trouble.ok &&
         html`<div role="alert"><${Notice} tone="bad"><strong>Not done: ${trouble.text}.</strong>
-          ${trouble.problems
-            .slice(0, 5)
-            .map(
-              ({ file, line, message }) =>
-                html`<div>${file}${line === null ? '' : `:${line}`}: ${toSentence(message)}</div>`,
-            )}<//></div>`
+          ${trouble.problems.length > 0 && html`<${Problems} problems=${trouble.problems} revision=${undefined} />`}<//></div>`
       }
       <div class="buttons">
         <button type="button" onClick=${closed}>Cancel</button>

@@ -44,14 +44,17 @@ interface SourceProps {
   readonly column?: number | null;
   /** That has the file so; undefined where none does. */
   readonly revision: string | undefined;
+  /** Whether the file's name begins with the folder of the rules, as in problems. */
+  readonly hasFolder?: boolean;
 }
 
 /** `shop.yaml:12`; a link where it is known where people read the files. */
-export function Source({ file, line, column, revision }: SourceProps) {
-  const { sourceUrl } = useContext(SessionContext);
+export function Source({ file, line, column, revision, hasFolder = false }: SourceProps) {
+  const { sourceUrl, folder } = useContext(SessionContext);
   const text = `${toShown(file)}${line === null ? '' : `:${line}`}${column == null ? '' : `:${column}`}`;
   if (sourceUrl === null || revision === undefined) return text;
-  return html`<a class="source" href=${toSourceUrl(sourceUrl, { file, line, revision })} rel="noreferrer">${text}</a>`;
+  const inFolder = hasFolder && file.startsWith(folder) ? file.slice(folder.length) : file;
+  return html`<a class="source" href=${toSourceUrl(sourceUrl, { file: inFolder, line, revision })} rel="noreferrer">${text}</a>`;
 }
 
 /** A text that others made, in which places of rules are links to their source. */

@@ -18,7 +18,7 @@ export function Problems({ problems, revision }: ProblemsProps) {
   return html`<ul class="problems">${problems.slice(0, mostProblems).map(
     ({ severity, rule, file, line, column, message, hint, sourceLine }) => html`<li>
         <${Badge} tone=${tones[severity]}>${severity}<//>${' '}
-        <code><${Source} file=${file} line=${line} column=${column} revision=${revision} /></code>
+        <code><${Source} file=${file} line=${line} column=${column} revision=${revision} hasFolder /></code>
         <div>${toSentence(message)}${severity !== 'error' && html` <code>${rule}</code>`}</div>
         ${sourceLine !== null && html`<pre tabindex="0">${toShown(sourceLine)}${column !== null && `\n${' '.repeat(Math.min(column - 1, 200))}^`}</pre>`}
         ${hint !== null && html`<div class="hint">${toSentence(hint)}</div>`}

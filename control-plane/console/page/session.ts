@@ -10,6 +10,8 @@ export interface Session {
   readonly rollout: boolean;
   /** Where workers get their rules; null before it is open. */
   readonly xdsPort: number | null;
+  /** The folder of the rules in their repository, such as `rules/`; '' at its root. */
+  readonly folder: string;
   /** Where people read the files of the rules, with `{file}`, `{line}` and `{revision}`; null where that is not known. */
   readonly sourceUrl: string | null;
 }
@@ -19,6 +21,7 @@ export const SessionContext = createContext<Session>({
   scope: 'read',
   rollout: false,
   xdsPort: null,
+  folder: '',
   sourceUrl: null,
 });
 

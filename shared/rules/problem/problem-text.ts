@@ -31,7 +31,7 @@ function toText({ column, hint, sourceLine }: Problem, heading: string): string 
 }
 
 /** The first line: `path:line:column: message`, with `before` before the message. */
-function toHeading(problem: Problem, before = ''): string {
+export function toHeading(problem: Problem, before = ''): string {
   const { file, line, column, path, message, rule } = problem;
   const place = line === undefined ? '' : `:${line}:${column ?? 1}`;
   // Without lines, the path in the document is the only way to find the place.
