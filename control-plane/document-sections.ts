@@ -75,7 +75,6 @@ function toExitCodes(command: Command): string[] {
 
 interface Operation {
   readonly summary?: string;
-  readonly description?: string;
   readonly security?: readonly unknown[];
 }
 
@@ -83,9 +82,9 @@ async function toRouteTable(): Promise<string> {
   const app = await createAdminApp({ api: undefined, guard: bearer() });
   const { paths } = app.describe() as { paths: Record<string, Record<string, Operation>> };
   const rows = Object.entries(paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, { summary = '', description, security }]) => [
+    Object.entries(operations).map(([method, { summary = '', security }]) => [
       `\`${method.toUpperCase()} ${path}\``,
-      description === undefined ? summary : `${summary}. ${description}`,
+      summary,
       security?.length ? 'yes' : '',
     ]),
   );

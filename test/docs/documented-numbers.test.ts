@@ -157,6 +157,8 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'control-plane/docs/admin-api.md': [
     `A token has at least ${shortestToken} characters`,
     `Of a text above ${count(2 * maxEndLength)} characters the middle is left out`,
+  ],
+  'control-plane/admin/openapi.json': [
     `are asked, for at most ${peersMs.reading / 1000} seconds: each that counts by itself`,
     `are asked, for at most ${peersMs.reset / 1000} seconds. Of those that count together`,
     `At most the newest ${mib(recordings.mostBytes)} of recordings are read, for at most ${recordings.mostMs / 1000} seconds`,
