@@ -1,5 +1,6 @@
 // Builds revisions: few files at once, many in a thread of their own, which ends when they take too long or need too much
 // memory. The files are other people's, and the event loop serves workers and probes.
+import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
@@ -88,12 +89,22 @@ export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
 const entry = ownPath('control-plane/snapshot/building-thread-main.ts');
 /** Far above what the largest configuration takes that workers take. */
 const defaultDeadlineMs = 60_000;
-/** Of the thread, beside what the process itself has. */
+/** For a change that follows at once, such as the look after a write; then its memory is given back. */
+const idleMs = 2_000;
+/** Of the thread, beside what the process itself has: a quarter of the memory that there is, and enough for 30,000 limits. */
+const threadMb = Math.min(512, Math.max(64, Math.floor(memoryMb() / 4)));
 const resourceLimits = {
-  maxOldGenerationSizeMb: 512,
-  maxYoungGenerationSizeMb: 16,
+  maxOldGenerationSizeMb: threadMb,
+  maxYoungGenerationSizeMb: Math.min(16, threadMb / 16),
   stackSizeMb: 4,
 };
+
+/** Of the container, or of the machine. */
+function memoryMb(): number {
+  return (
+    Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / 1024 / 1024
+  );
+}
 
 /** Too many wait for the thread: nobody knows yet what is wrong with the files. */
 export class TooBusy extends Error {}
@@ -111,7 +122,7 @@ export class Building {
     const startWorker = deps.startWorker ?? (() => new Worker(entry, { resourceLimits }));
     this.#deps = deps;
     this.#known = deps.known ?? new KnownDocuments(deps.options);
-    this.#thread = new ThreadOfJobs({ clock, deadlineMs, subject, startWorker });
+    this.#thread = new ThreadOfJobs({ clock, deadlineMs, idleMs, subject, startWorker });
   }
 
   /** At once where the files are few. What cannot be built has a problem that says so; rejects with a TooBusy. */

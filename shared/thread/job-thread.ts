@@ -36,11 +36,10 @@ export interface JobThreadDeps {
   /** What is bounded, for people: `the document`. */
   readonly subject: string;
   readonly deadlineMs: number;
+  /** How long it stays for the next job. */
+  readonly idleMs: number;
   readonly startWorker: () => Worker;
 }
-
-/** What is needed often is soon needed again. */
-const idleMs = 10_000;
 
 export class ThreadOfJobs implements JobThread {
   readonly #deps: JobThreadDeps;
@@ -84,7 +83,7 @@ export class ThreadOfJobs implements JobThread {
     receive: (next: Next) => Steps<Result>,
   ): Promise<Result> {
     if (this.#isClosed) throw new Error('closed');
-    const { clock, deadlineMs, subject } = this.#deps;
+    const { clock, deadlineMs, idleMs, subject } = this.#deps;
     this.#cancelEnd();
     this.#worker ??= this.#start();
     const used = this.#worker;

@@ -115,27 +115,43 @@ interface OpenList {
   left: number;
 }
 
+const none: readonly never[] = Object.freeze([]);
+/** Texts that are the same object wherever they stand. */
+const maxShared = 1_000;
+
 export function createDocumentJoiner(): DocumentJoiner {
   const lines = new Map<number, string>();
   const open: OpenList[] = [];
+  const texts = new Map<string, string>();
   let document: RuleDocument | undefined;
+
+  /** Each copy from another thread is a text of its own, and a large document has few of these. */
+  function share<Text extends string>(text: Text): Text {
+    const known = texts.get(text);
+    if (known !== undefined) return known as Text;
+    if (texts.size < maxShared) texts.set(text, text);
+    return text;
+  }
 
   function toPosition(place: Place): Position | undefined {
     return place && Object.freeze({ ...place, sourceLine: lines.get(place.line) });
   }
 
-  function openList(length: number): RuleDescriptor[] {
+  function openList(length: number): readonly RuleDescriptor[] {
+    if (length === 0) return none;
     const items: RuleDescriptor[] = [];
-    if (length === 0) Object.freeze(items);
-    else open.push({ items, left: length });
+    open.push({ items, left: length });
     return items;
   }
 
   function toLimit({ replaces, ...limit }: FlatLimit): RateLimitBlock {
+    const { unit, algorithm } = limit;
+    const texts = { unit: unit && share(unit), algorithm: share(algorithm) };
+    if (replaces.length === 0) return Object.freeze({ ...limit, ...texts, replaces: none });
     const read = replaces.map(
       ({ name, place }): Replacement => Object.freeze({ name, position: toPosition(place) }),
     );
-    return Object.freeze({ ...limit, replaces: Object.freeze(read) });
+    return Object.freeze({ ...limit, ...texts, replaces: Object.freeze(read) });
   }
 
   function add({ fields, limit, furtherLimits, place, children }: FlatDescriptor): void {
@@ -146,7 +162,8 @@ export function createDocumentJoiner(): DocumentJoiner {
     const descriptor = Object.freeze({
       ...fields,
       rateLimit: limit && toLimit(limit),
-      furtherLimits: Object.freeze(furtherLimits.map(toLimit)),
+      key: share(fields.key),
+      furtherLimits: furtherLimits.length === 0 ? none : Object.freeze(furtherLimits.map(toLimit)),
       descriptors: openList(children),
       position: toPosition(place),
     });

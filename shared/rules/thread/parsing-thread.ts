@@ -66,6 +66,8 @@ export function isLargeResource(bytes: Uint8Array): boolean {
 
 /** Far above the time that the longest legal document takes. */
 const deadlineMs = 120_000;
+/** A document that changed often changes again soon. */
+const idleMs = 10_000;
 
 const entry = ownPath('shared/rules/thread/parsing-thread-main.ts');
 
@@ -74,7 +76,10 @@ export function createParsingThread({
   clock,
   startWorker = () => new Worker(entry),
 }: ParsingThreadDeps): ParsingThread {
-  const thread = new ThreadOfJobs({ clock, subject: 'the document', deadlineMs, startWorker });
+  const thread = new ThreadOfJobs({
+    ...{ clock, deadlineMs, idleMs, startWorker },
+    subject: 'the document',
+  });
   let isClosed = false;
 
   /** What was too much, or that the thread failed, which is logged; throws where this is closed. */
