@@ -31,6 +31,8 @@ export interface GitMirrorDeps {
   /** A branch, or a tag if there is no such branch; a full name beginning with `refs/`; undefined for the
    * remote's default branch. */
   readonly ref: string | undefined;
+  /** Of the rules; '' is the whole repository. */
+  readonly rulesFolder: string;
   /** Time limit of a command that contacts the remote, except a fetch. */
   readonly timeoutMs: number;
   readonly fetchTimeoutMs: number;
@@ -50,19 +52,27 @@ interface RemoteRef {
 const remoteName = 'ratelane';
 const tipRef = 'refs/ratelane/tip';
 const tipCommit = `${tipRef}^{commit}`;
+/** The tip of a copy whose files have not all arrived. */
+const incompleteRef = 'refs/ratelane/incomplete';
+/** Whoever has a commit is taken to have its files. */
+const knowsNothing = [['fetch.negotiationAlgorithm', 'noop']] as const;
+const maxListBytes = 64 * 1024 * 1024;
 const localTimeoutMs = 30_000;
 /** Joins the name of a copy with the suffix of its replacement. Processes can share a copy, so each builds
  * its replacement under a name of its own. */
 const freshMark = '.fresh-';
 
 export function createGitMirror(deps: GitMirrorDeps): GitMirror {
-  const { folder, address, timeoutMs, fetchTimeoutMs, maxFileBytes, log, openGit } = deps;
+  const { folder, rulesFolder, address, timeoutMs, fetchTimeoutMs, maxFileBytes, log, openGit } =
+    deps;
   const git = openGit(folder);
   /** The ref as of the last contact with the remote. */
   let remoteRef: RemoteRef | undefined;
   /** Asks for less than everything; undefined where the host refuses that. Other hosts send everything all the same. */
   let filter: string | undefined = `blob:limit=${maxFileBytes + 1}`;
   let isFilterSaid = false;
+  /** Whether the host refuses to send the files of one folder. */
+  let sendsAtOnce = false;
 
   async function initialize(repository: string, target: Git, signal: AbortSignal): Promise<void> {
     await mkdir(dirname(repository), { recursive: true, mode: 0o700 });
@@ -104,12 +114,16 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     signal: AbortSignal,
   ): Promise<string> {
     try {
-      await runFetch(target, ref, signal, filter).catch(async (error: unknown) => {
-        if (filter === undefined || !isAnswer(error) || !/filter/i.test(error.output)) throw error;
-        await runFetch(target, ref, signal, undefined);
-        filter = undefined;
-        sayWhatStays();
-      });
+      if (!(await fetchFolder(target, repository, ref, signal))) {
+        const wanted = [`+${ref}:${tipRef}`];
+        await runFetch(target, wanted, signal, filter).catch(async (error: unknown) => {
+          if (filter === undefined || !isAnswer(error) || !/filter/i.test(error.output))
+            throw error;
+          await runFetch(target, wanted, signal, undefined);
+          filter = undefined;
+          sayWhatStays();
+        });
+      }
     } catch (error) {
       await removePartial(repository);
       throw error;
@@ -119,15 +133,51 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     return commit;
   }
 
-  function runFetch(
+  /** A new copy gets the history without files, then those of the folder: a large repository has much beside it. Where the
+   * second part was cut the first one is kept. False where all is to be fetched in one. */
+  async function fetchFolder(
     target: Git,
+    repository: string,
     ref: string,
     signal: AbortSignal,
+  ): Promise<boolean> {
+    if (rulesFolder === '' || filter === undefined || sendsAtOnce) return false;
+    if ((await resolveObject(target, tipCommit, signal)) !== undefined) return false;
+    try {
+      await runFetch(target, [`+${ref}:${incompleteRef}`], signal, 'blob:none');
+      const list = ['rev-list', '--objects', '--no-object-names', '--missing=print'];
+      const range = ['--full-history', incompleteRef, '--', rulesFolder];
+      const bounds = { timeoutMs: fetchTimeoutMs, maxBytes: maxListBytes, signal };
+      const listed = (await target.run([...list, ...range], bounds)).toString().split('\n');
+      const missing = listed.filter((line) => line.startsWith('?')).map((line) => line.slice(1));
+      if (missing.length > 0) await runFetch(target, missing, signal, 'blob:none', knowsNothing);
+      const local = { timeoutMs: localTimeoutMs, signal };
+      await target.run(['update-ref', tipRef, incompleteRef], local);
+      await target.run(['update-ref', '-d', incompleteRef], local);
+      return true;
+    } catch (error) {
+      const isRefused = isAnswer(error) && /filter|unadvertised|not our ref/i.test(error.output);
+      if (!isRefused) throw error;
+      // A copy with commits alone would ask for no files.
+      sendsAtOnce = true;
+      await rm(repository, { recursive: true, force: true });
+      await initialize(repository, target, signal);
+      return false;
+    }
+  }
+
+  /** `wanted`: refs with their names here, or ids of files. */
+  function runFetch(
+    target: Git,
+    wanted: readonly string[],
+    signal: AbortSignal,
     filter: string | undefined,
+    config: readonly (readonly [string, string])[] = [],
   ): Promise<Buffer> {
     const options = ['--quiet', '--force', '--no-tags', '--no-write-fetch-head'];
     if (filter !== undefined) options.push(`--filter=${filter}`);
-    return target.run(['fetch', ...options, '--', remoteName, `+${ref}:${tipRef}`], {
+    return target.run(['fetch', ...options, '--stdin', '--', remoteName], {
+      input: wanted.map((each) => `${each}\n`).join(''),
       timeoutMs: fetchTimeoutMs,
       timeoutSetting: '--git-fetch-timeout',
       signal,
@@ -138,6 +188,7 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
       // Only a fetch may know what is left out on purpose: any other command would get it after all. A path cannot be the
       // name of such a remote.
       config: [
+        ...config,
         [`remote.${remoteName}.url`, address.url],
         ...(filter === undefined
           ? []

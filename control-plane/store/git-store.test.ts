@@ -496,6 +496,37 @@ test('a remote that does not answer is given up in time', async (t) => {
   t.is(error?.message, 'git ls-remote gave no answer within 0.3s');
 });
 
+test('of a large repository the copy has the history and the files of the folder alone, and one that was cut is completed', async (t) => {
+  const repository = createGitRepository(t);
+  repository.gitAtRemote('config', 'uploadpack.allowFilter', 'true');
+  const folder = 'teams/limits';
+  const first = repository.push({ [`${folder}/a.yaml`]: '1', 'big.bin': randomBytes(500_000) });
+  repository.push({ [`${folder}/a.yaml`]: '2', 'big.bin': randomBytes(500_000) });
+  // A git that is cut where the files are fetched, in front of the real one.
+  const bin = join(repository.folder, 'bin');
+  mkdirSync(bin);
+  const isSecond = 'test "$1" = fetch && test -e "$GIT_DIR/refs/ratelane/incomplete"';
+  const script = `#!/bin/sh\n${isSecond} && sleep 30\nPATH="\${PATH#*:}" exec git "$@"\n`;
+  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
+  const environment = { ...gitEnvironment, PATH: `${bin}:${gitEnvironment.PATH}` };
+  const cut = openGitStore(t, repository, { folder, fetchTimeoutMs: 3_000 }, { environment });
+  await t.throwsAsync(cut.store.read(), { message: /within 3s \(--git-fetch-timeout\)$/ });
+  await cut.store.close();
+  const state = join(repository.folder, 'state');
+  const kept = bytesIn(state);
+  const { store } = openGitStore(t, repository, { folder });
+  const { id, ...revision } = await store.read();
+  t.is(textsOf({ id, ...revision }), 'a.yaml=2');
+  const before = await store.readRevision(first);
+  t.is(before && textsOf(before), 'a.yaml=1');
+  t.true(bytesIn(state) < 200_000, `${kept}, then ${bytesIn(state)} bytes`);
+  const written = await store.write(put('b.yaml', 'b'), { ...unconditional, expectedRevision: id });
+  t.true(written.ok);
+  repository.push({ [`${folder}/a.yaml`]: '3' });
+  t.is(textsOf(await store.read()), 'a.yaml=3 b.yaml=b');
+  t.is(repository.gitAtRemote('ls-tree', '--name-only', 'main').includes('big.bin'), true);
+});
+
 test('a fetch has a deadline of its own, and leaves nothing behind when it is ended', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': '1' });

@@ -93,6 +93,7 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
     folder: repository,
     address,
     ref,
+    rulesFolder: folder,
     timeoutMs: options.timeoutMs,
     fetchTimeoutMs: options.fetchTimeoutMs,
     maxFileBytes: bounds.fileBytes,
