@@ -32,6 +32,7 @@ function toHeaderOptions({ response, request }: WorkerSettings['headers']): Head
     response: response.enabled ? response : undefined,
     request: request.enabled ? request : undefined,
     perUnit: response.perUnit ? response : undefined,
+    shadowed: request.shadowed === '' ? undefined : { key: request.shadowed, value: 'true' },
   };
 }
 

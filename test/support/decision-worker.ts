@@ -40,7 +40,7 @@ export const defaults: DecisionOptions = {
   stopIncrementWhenOver: 'false',
   sanitizeMetricDots: false,
   dynamicMetadata: false,
-  headers: { response: undefined, request: undefined, perUnit: undefined },
+  headers: { response: undefined, request: undefined, perUnit: undefined, shadowed: undefined },
 };
 
 /** Of the clock. */

@@ -4,7 +4,12 @@ import { type Code, codes, type DescriptorStatus } from './message.ts';
 import { toHeaders } from './response-headers.ts';
 
 const names = { limit: 'L', remaining: 'R', reset: 'T' };
-const responseOnly = { response: names, request: undefined, perUnit: undefined };
+const responseOnly = {
+  response: names,
+  request: undefined,
+  perUnit: undefined,
+  shadowed: undefined,
+};
 
 function status(limit: number, remaining: number, options: { unit?: Unit; code?: Code } = {}) {
   return {
@@ -49,7 +54,7 @@ test('a quota that is over does not displace an earlier descriptor without anyth
 });
 
 test('a request without any limit gets no headers', (t) => {
-  const all = { response: names, request: names, perUnit: names };
+  const all = { response: names, request: names, perUnit: names, shadowed: undefined };
   t.deepEqual(toHeaders(all, [withoutLimit], [false]), { response: [], request: [] });
 });
 
@@ -58,6 +63,7 @@ test('request headers carry the same values under their own names', (t) => {
     response: undefined,
     request: { limit: 'QL', remaining: 'QR', reset: 'QT' },
     perUnit: undefined,
+    shadowed: undefined,
   };
   t.deepEqual(toHeaders(options, [status(10, 4)], [false]), {
     response: [],
@@ -70,7 +76,7 @@ test('request headers carry the same values under their own names', (t) => {
 });
 
 test('per unit, the lowest remaining count is told, from the shortest unit to the longest', (t) => {
-  const options = { response: undefined, request: undefined, perUnit: names };
+  const options = { response: undefined, request: undefined, perUnit: names, shadowed: undefined };
   const statuses = [
     status(100, 50, { unit: 'day' }),
     status(10, 9, { unit: 'minute' }),
@@ -86,7 +92,7 @@ test('per unit, the lowest remaining count is told, from the shortest unit to th
 });
 
 test('the three headers go before those per unit', (t) => {
-  const options = { response: names, request: undefined, perUnit: names };
+  const options = { response: names, request: undefined, perUnit: names, shadowed: undefined };
   t.deepEqual(
     toHeaders(options, [status(10, 4)], [false]).response.map((header) => header.key),
     ['L', 'R', 'T', 'L-Hour', 'R-Hour'],

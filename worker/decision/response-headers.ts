@@ -14,6 +14,8 @@ export interface HeaderOptions {
   readonly request: HeaderNames | undefined;
   /** Base names of the `<name>-<Unit>` headers of the response. */
   readonly perUnit: Pick<HeaderNames, 'limit' | 'remaining'> | undefined;
+  /** Of requests that only shadow mode lets through: the last one within such a limit has the same three headers. */
+  readonly shadowed: Header | undefined;
 }
 
 /** A status with a limit; headers are about these only. */
@@ -82,11 +84,13 @@ function perUnitHeaders(
   });
 }
 
-/** `isQuota` is parallel to `statuses`. A request without any limit gets no headers. */
+/** `isQuota` is parallel to `statuses`. A request without any limit gets no headers. `isShadowed`: only shadow mode lets it
+ * through. */
 export function toHeaders(
   options: HeaderOptions,
   statuses: readonly DescriptorStatus[],
   isQuota: readonly boolean[],
+  isShadowed = false,
 ): { readonly response: readonly Header[]; readonly request: readonly Header[] } {
   const closest = closestToLimit(statuses, isQuota);
   return {
@@ -94,6 +98,9 @@ export function toHeaders(
       ...(options.response && closest ? namedHeaders(options.response, closest) : none),
       ...(options.perUnit ? perUnitHeaders(options.perUnit, statuses) : none),
     ],
-    request: options.request && closest ? namedHeaders(options.request, closest) : none,
+    request: [
+      ...(options.request && closest ? namedHeaders(options.request, closest) : none),
+      ...(options.shadowed && isShadowed ? [options.shadowed] : none),
+    ],
   };
 }

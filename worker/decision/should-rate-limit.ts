@@ -27,7 +27,7 @@ import {
 import { toRequestText } from './message-text.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 import { type HeaderOptions, toHeaders } from './response-headers.ts';
-import { createStatuses } from './status.ts';
+import { createStatuses, isOverInShadow } from './status.ts';
 import { stopWhereRefused } from './stop-where-refused.ts';
 import type { UnmatchedSampler } from './unmatched-sampler.ts';
 
@@ -364,7 +364,13 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     const isOver = isOverLimit(statuses, matches);
     const isRefused = isOver && !options.shadowMode;
     const isQuotas = hasHeaders || clientFields !== undefined ? matches.map(isQuota) : [];
-    const headers = hasHeaders ? toHeaders(headerOptions, statuses, isQuotas) : noHeaders;
+    const isShadowed =
+      headerOptions.shadowed !== undefined &&
+      !isRefused &&
+      (isOver || limited.some(isOverInShadow));
+    const headers = hasHeaders
+      ? toHeaders(headerOptions, statuses, isQuotas, isShadowed)
+      : noHeaders;
     if (isOver && options.shadowMode) globalShadowMode.add(1);
     else if (isOver) observer?.overLimit(request, limited, statuses, nowSeconds);
     const response = {

@@ -164,6 +164,13 @@ export function createStatuses({
   };
 }
 
+/** Whether the limit of a shadow rule would have refused the hit. */
+export function isOverInShadow({ match, refund, fallback, after, hits, limit }: RuleHit): boolean {
+  if (!match.limit.shadowMode || refund) return false;
+  if (fallback === 'cache' || fallback === 'deny') return true;
+  return fallback === 'allow' ? hits > limit : after > limit;
+}
+
 /** The number of requests at which near_limit begins. `ratio` is not negative. */
 export function nearThreshold(limit: number, ratio: number): number {
   // The product is a 32-bit float in the reference: 0.7 of 90 differs from the 64-bit product. The product

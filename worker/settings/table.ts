@@ -320,6 +320,11 @@ export const workerTable = {
         default: 'RateLimit-Reset',
         doc: "Name of the header with the seconds to the window's end",
       }),
+      shadowed: text({
+        names: ['LIMIT_REQUEST_SHADOWED_HEADER'],
+        default: '',
+        doc: 'Name of a header, with the value `true`, of requests that only shadow mode lets through; unset: none',
+      }),
     },
     clientFields: {
       retryAfter: bool({

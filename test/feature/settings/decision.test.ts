@@ -88,6 +88,42 @@ test('LIMIT_REQUEST_HEADERS_ENABLED: the request gets headers named by LIMIT_REQ
   t.is(responseHeadersToAdd, undefined);
 });
 
+test('LIMIT_REQUEST_SHADOWED_HEADER: the upstream can tell the last request within a soft limit from the first above it', async (t) => {
+  const soft = `
+domain: d
+descriptors:
+  - {key: window, shadow_mode: true, rate_limit: {unit: month, requests_per_unit: 2}}
+  - {key: bucket, shadow_mode: true, rate_limit: {unit: month, requests_per_unit: 2, algorithm: token_bucket}}
+  - key: list
+    shadow_mode: true
+    rate_limits: [{unit: day, requests_per_unit: 2}, {unit: month, requests_per_unit: 9}]
+  - {key: hard, rate_limit: {unit: month, requests_per_unit: 2}}
+`;
+  const run = async (env: Record<string, string>, ...keys: string[]) => {
+    const worker = await startWorker(t, {
+      env: { ...memory, ...env },
+      rules: soft,
+      clock: stoppedClock,
+    });
+    const marks: string[] = [];
+    for (let time = 0; time < 4; time++) {
+      const { status, text } = await worker.decide(...keys);
+      const { requestHeadersToAdd: [header] = [] } = JSON.parse(text);
+      marks.push(`${status} ${header === undefined ? '-' : `${header.key}=${header.value}`}`);
+    }
+    return marks;
+  };
+  const on = { LIMIT_REQUEST_SHADOWED_HEADER: 'x-soft-limited' };
+  const marked = ['200 -', '200 -', '200 x-soft-limited=true', '200 x-soft-limited=true'];
+  for (const key of ['window', 'bucket', 'list']) {
+    t.deepEqual(await run(on, key), marked, key);
+    t.deepEqual(await run({ ...on, LOCAL_CACHE_SIZE_IN_BYTES: '100000' }, key), marked, key);
+  }
+  t.deepEqual(await run({ ...on, SHADOW_MODE: 'true' }, 'hard'), marked);
+  t.deepEqual(await run(on, 'hard', 'window'), ['200 -', '200 -', '429 -', '429 -']);
+  t.deepEqual(await run({}, 'window'), ['200 -', '200 -', '200 -', '200 -']);
+});
+
 test('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with true the start names rules that refuse nothing, with enforced these switch no limit off', async (t) => {
   const trial = `
 domain: d
