@@ -29,6 +29,24 @@ testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) =
   return { out: [...changed, ...warnings].join('\n') };
 });
 
+test('a user without a home directory is told to name one for the state', (t) => {
+  const homes = [
+    () => '',
+    () => {
+      throw new Error('A system error occurred: uv_os_homedir returned ENOENT');
+    },
+  ];
+  for (const readHome of homes) {
+    const { XDG_STATE_HOME: _, ...homeless } = base;
+    const result = parseControlPlaneSettings(homeless, readHome);
+    t.deepEqual(result.ok ? [] : result.problems, [
+      '--state-dir/RATELANE_STATE_DIR: the user has no home directory (HOME), so name a directory for the state',
+    ]);
+    t.true(parseControlPlaneSettings({ ...homeless, '--state-dir': '/s' }, readHome).ok);
+    t.true(parseControlPlaneSettings(base, readHome).ok);
+  }
+});
+
 /** The settings that the program reads from a command line. */
 function settingsOf(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const command = new Command().exitOverride();

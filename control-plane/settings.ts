@@ -80,8 +80,12 @@ export type ControlPlaneSettingsResult =
       readonly warnings: readonly string[];
     };
 
-/** `environment` has the flags that were given as well, see settings/flags.ts. */
-export function parseControlPlaneSettings(environment: Environment): ControlPlaneSettingsResult {
+/** `environment` has the flags that were given as well, see settings/flags.ts. `readHome`: the user's home directory; it throws
+ * where a container's user has none. */
+export function parseControlPlaneSettings(
+  environment: Environment,
+  readHome: () => string = homedir,
+): ControlPlaneSettingsResult {
   const reading = parseSettings(controlPlaneTable, environment);
   const { config, git, xds, admin } = reading.values;
   const rows = {
@@ -100,11 +104,18 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     rollout?.ok === false && (hasCredentials(config.rollout) ? 'it has no steps' : rollout.reason);
   const notify = readNotifySettings(reading);
   const sourceProblem = admin.sourceUrl === '' ? undefined : findSourceUrlProblem(admin.sourceUrl);
+  const stateDirectory =
+    config.stateDirectory || findStateDirectory(environment, readHome, adminAddress.value);
   const isAdminLoopback = isLoopback(adminAddress.value.host);
   const hasTokens = admin.tokensFile !== '' || config.peersTokenFile !== '';
   const problems = [
     ...reading.problems,
     ...checkPlace(reading),
+    ...(stateDirectory === undefined
+      ? [
+          `${joinNames(rows.config.stateDirectory)}: the user has no home directory (HOME), so name a directory for the state`,
+        ]
+      : []),
     ...(peerList?.ok === false ? [`${show(reading, rows.config.peers)}: ${peerList.reason}`] : []),
     ...(rolloutProblem ? [`${show(reading, rows.config.rollout)}: ${rolloutProblem}`] : []),
     ...xdsAddress.problems,
@@ -136,7 +147,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
     }),
     ...warnPeerExposure(reading, peers),
   ];
-  if (problems.length > 0) return { ok: false, problems, warnings };
+  if (problems.length > 0 || stateDirectory === undefined) return { ok: false, problems, warnings };
 
   const { webhookSecret, webhookSecretFile, ...gitSettings } = git;
   const settings: ControlPlaneSettings = {
@@ -144,11 +155,7 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
       config.directory === ''
         ? { kind: 'git', ...gitSettings }
         : { kind: 'directory', directory: resolve(config.directory) },
-    stateDirectory: resolve(
-      config.stateDirectory === ''
-        ? defaultStateDirectory(environment, adminAddress.value)
-        : config.stateDirectory,
-    ),
+    stateDirectory: resolve(stateDirectory),
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
     rollout: rollout?.ok ? rollout.plan : undefined,
@@ -169,11 +176,21 @@ export function parseControlPlaneSettings(environment: Environment): ControlPlan
 }
 
 /** The directory for persistent state (XDG base directories), named for the admin address, which no two
- * control planes of a machine share. */
-function defaultStateDirectory(environment: Environment, { host, port }: HostPort): string {
-  const base = environment['XDG_STATE_HOME'] || join(homedir(), '.local', 'state');
+ * control planes of a machine share. Undefined where there is no home directory. */
+function findStateDirectory(
+  environment: Environment,
+  readHome: () => string,
+  { host, port }: HostPort,
+): string | undefined {
   const own = `${host === '' ? 'any' : host.replaceAll(/[^\w.-]/g, '_')}-${port}`;
-  return join(base, 'ratelane', own);
+  const base = environment['XDG_STATE_HOME'];
+  if (base) return join(base, 'ratelane', own);
+  try {
+    const home = readHome();
+    return home === '' ? undefined : join(home, '.local', 'state', 'ratelane', own);
+  } catch {
+    return undefined;
+  }
 }
 
 function toListener(values: Values['xds'] | Values['admin'], address: HostPort): ListenerSettings {

@@ -1,6 +1,7 @@
 // Runs one command, from its arguments to its exit code.
 
 import { type Command, CommanderError } from 'commander';
+import { errorText } from '../../shared/errors.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
 import { maskArguments } from '../../shared/settings/shown-value.ts';
 import { stackText } from '../../shared/source-places.ts';
@@ -30,9 +31,18 @@ export async function runCommand(args: readonly string[], given: CommandIo): Pro
     // Commander has printed it already; requested help has the code 0.
     if (error instanceof CommanderError)
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.trouble;
+    if (isOfSystem(error)) {
+      io.writeError(`error: ${errorText(error)}\n`);
+      return exitCodes.trouble;
+    }
     io.writeError(`unexpected error, a defect of this program: ${stackText(error)}\n`);
     return exitCodes.trouble;
   }
+}
+
+/** A file or address that cannot be used, of which the text says the call, its reason and the path. */
+function isOfSystem(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && 'code' in error;
 }
 
 /**

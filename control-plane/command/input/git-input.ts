@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { AppError } from '../../../shared/errors.ts';
+import { AppError, errorText } from '../../../shared/errors.ts';
 import { isError, problemOf } from '../../../shared/rules/problem/problem.ts';
 import { defaultBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
@@ -39,7 +39,12 @@ export async function readGitInput(
   const parsed = parseGitAddress(url);
   if (!parsed.ok) return { ok: false, message: `--git: ${parsed.reason}` };
   const { address } = parsed;
-  const repository = await mkdtemp(join(tmpdir(), 'ratelane-git-'));
+  const made = await mkdtemp(join(tmpdir(), 'ratelane-git-')).catch((error: Error) => error);
+  if (made instanceof Error) {
+    const message = `--git needs a temporary directory: ${errorText(made)}; name one in TMPDIR`;
+    return { ok: false, message };
+  }
+  const repository = made;
   const git = createGit({
     repository,
     address,
@@ -66,7 +71,8 @@ export async function readGitInput(
     return { ok: false, message: `${address.shown}: ${error.message}` };
   } finally {
     stopProgress();
-    await rm(repository, { recursive: true, force: true });
+    // What is left of it is the system's to remove.
+    await rm(repository, { recursive: true, force: true }).catch(() => {});
     for (const signal of stopSignals) process.off(signal, interrupt);
   }
 }
