@@ -4,6 +4,7 @@ import type { Clock } from '../shared/clock.ts';
 import { LargeRequests } from '../shared/grpc/large-requests.ts';
 import type { ListenAddress } from '../shared/listen-address.ts';
 import type { Log } from '../shared/log.ts';
+import { type OpenFilesWatch, watchOpenFiles } from '../shared/open-files.ts';
 import type { RuleSet } from '../shared/rules/rule.ts';
 import type { TlsWatch } from '../shared/tls.ts';
 import type { Tracer } from '../shared/tracing.ts';
@@ -140,8 +141,10 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       exclusive: deps.listensAlone === true,
     },
   );
+  const openFilesExhausted = metrics.counter('ratelimit.open_files_exhausted');
   let grpc: ReturnType<typeof createGrpcServer> | undefined;
   let certificateWatch: TlsWatch | undefined;
+  let openFiles: OpenFilesWatch | undefined;
 
   return {
     useRules(accepted) {
@@ -198,6 +201,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       signal.throwIfAborted();
       const addresses = { grpc: await grpc.start(), http: await http.start() };
       certificateWatch = serverTls?.watch(grpc.replaceCertificates);
+      openFiles = watchOpenFiles({ clock, log, onExhausted: () => openFilesExhausted.add(1) });
       return addresses;
     },
     describe: () => [
@@ -207,6 +211,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     ],
     async stop(graceMs) {
       certificateWatch?.close();
+      openFiles?.close();
       if (graceMs > 0 && grpc) await letCallersLeave([grpc, http], leaveLimitMs, clock);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       leases?.close();

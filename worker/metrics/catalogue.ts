@@ -71,6 +71,10 @@ export const catalogue: readonly CatalogueEntry[] = [
     'ratelimit.grpc.cx_refused',
     'gRPC connections that were closed because there were too many, see the log',
   ),
+  ownCounter(
+    'ratelimit.open_files_exhausted',
+    'Seconds in which no more files and connections could be opened, so that new connections were closed unanswered',
+  ),
   ownGauge('ratelimit.lease.open', 'Counters that this worker has a lease of'),
   ownGauge('ratelimit.lease.unused_hits', 'Hits of leases that are counted and not used yet'),
   ownCounter('ratelimit.lease.decisions', 'Decisions that were answered from a lease'),

@@ -124,3 +124,19 @@ test('an event loop that stood still for longer than a minute was late', (t) => 
   clock.stall(90_050);
   t.is(read().max, 90_000_000);
 });
+
+test.serial('memory that the system cannot say ends no reading of the gauges', (t) => {
+  const { memoryUsage } = process;
+  t.teardown(() => {
+    process.memoryUsage = memoryUsage;
+  });
+  const metrics = createRegistry({ runtimeNamesMax: 1, log: createRecordedLog() });
+  measureNode({ metrics, clock: createManualClock() });
+  const read = () => metrics.snapshot().get('ratelimit.node.rss_bytes');
+  const before = read();
+  const refuse = () => {
+    throw new Error('EMFILE: too many open files, uv_resident_set_memory');
+  };
+  process.memoryUsage = Object.assign(refuse, { rss: refuse });
+  t.is(read(), before);
+});

@@ -2,6 +2,7 @@
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import { pausedMs } from '../../shared/fine-pause.ts';
 import type { Metrics } from '../metrics.ts';
+import { readMemory } from './process-memory.ts';
 
 /** How often the event loop is sampled. Each time is a wake-up. */
 const lookIntervalMs = 50;
@@ -54,11 +55,13 @@ export function measureNode({ metrics, clock }: NodeGaugesDeps): () => void {
   });
 
   metrics.beforeReading(() => {
-    const memory = process.memoryUsage();
-    rss.set(memory.rss);
-    heapUsed.set(memory.heapUsed);
-    heapTotal.set(memory.heapTotal);
-    external.set(memory.external);
+    const memory = readMemory();
+    if (memory !== undefined) {
+      rss.set(memory.rss);
+      heapUsed.set(memory.heapUsed);
+      heapTotal.set(memory.heapTotal);
+      external.set(memory.external);
+    }
     uptime.set(Math.floor(process.uptime()));
     busy.set(toBusyPercent(samples));
     const lateUs = Float64Array.from(samples, (sample) => sample.lateUs).sort();

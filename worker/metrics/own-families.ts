@@ -2,6 +2,7 @@
 // Prometheus' clients, and how long decisions and the store's servers take.
 import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
+import { readMemory } from './process-memory.ts';
 import type { Histogram } from './registry.ts';
 import type { Family, FamilyType } from './series.ts';
 import { SeriesList, type ValueSeries } from './series.ts';
@@ -91,7 +92,7 @@ export function createOwnFamilies(deps: OwnFamiliesDeps): OwnFamilies {
         'process_resident_memory_bytes',
         'gauge',
         'Resident memory of the process in bytes',
-        () => process.memoryUsage.rss(),
+        () => readMemory()?.rss,
       ),
       family(
         'process_virtual_memory_bytes',

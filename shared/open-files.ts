@@ -1,0 +1,76 @@
+// Notices that the process has as many files and connections open as the system allows. Node then accepts each new connection
+// and closes it at once, without an event.
+import { open, readFile } from 'node:fs/promises';
+import type { Clock } from './clock.ts';
+
+const intervalMs = 1_000;
+
+export interface OpenFilesDeps {
+  readonly clock: Clock;
+  readonly log: { warning(text: string): void; notice(text: string): void };
+  /** Called at each look that finds the limit reached. */
+  readonly onExhausted: () => void;
+  /** Rejects when no file can be opened; the default opens one. */
+  readonly tryToOpen?: () => Promise<void>;
+}
+
+export interface OpenFilesWatch {
+  close(): void;
+}
+
+/** Looks each second. */
+export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
+  const { clock, log, onExhausted, tryToOpen = openSomething } = deps;
+  const limit = readLimit();
+  let isClosed = false;
+  let isExhausted = false;
+  let cancel = () => {};
+
+  async function look(): Promise<void> {
+    const failure = await tryToOpen().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (isClosed) return;
+    const wasExhausted = isExhausted;
+    isExhausted = isLimitReached(failure);
+    if (isExhausted) {
+      onExhausted();
+      if (!wasExhausted) {
+        log.warning(
+          `no more files and connections can be opened (limit: ${await limit}): new connections are closed unanswered; raise the limit (ulimit -n, LimitNOFILE)`,
+        );
+      }
+    } else if (wasExhausted) log.notice('files and connections can be opened again');
+    lookLater();
+  }
+
+  function lookLater(): void {
+    if (!isClosed) cancel = clock.after(intervalMs, () => void look());
+  }
+
+  lookLater();
+  return {
+    close() {
+      isClosed = true;
+      cancel();
+    },
+  };
+}
+
+async function openSomething(): Promise<void> {
+  const handle = await open('/dev/null');
+  await handle.close();
+}
+
+/** Of the process, or of the whole system. */
+function isLimitReached(failure: unknown): boolean {
+  if (!(failure instanceof Error) || !('code' in failure)) return false;
+  return failure.code === 'EMFILE' || failure.code === 'ENFILE';
+}
+
+/** Read early: later it needs a file. */
+async function readLimit(): Promise<string> {
+  const text = await readFile('/proc/self/limits', 'utf8').catch(() => '');
+  return /^Max open files\s+(\S+)/m.exec(text)?.[1] ?? 'unknown';
+}
