@@ -87,26 +87,6 @@ test('the status is that of the workers of all control planes', async (t) => {
   t.is(run.code, 0, run.out);
 });
 
-test('workers that count differently are told where they have different control planes', async (t) => {
-  const alone = await startPlane(t, []);
-  const agreementsOf = (agreement: string, id: string) => {
-    const example = { id, address: `${id}:1` };
-    return {
-      agreements: [
-        { group: 'default', count: 1, agreements: [{ agreement, workers: 2, example }] },
-      ],
-    };
-  };
-  const peers = [
-    await serveLike(t, alone, 2, agreementsOf('8c358c90', 'worker-1')),
-    await serveLike(t, alone, 2, agreementsOf('b649fab3', 'worker-2')),
-  ];
-  const asked = await startPlane(t, peers.map(peer));
-  const run = await runInProcess(['status', '--admin-url', asked]);
-  t.is(run.code, 0);
-  t.regex(run.err, /warning: .*count differently.*8c358c90.*worker-1.*b649fab3.*worker-2/);
-});
-
 test('each control plane is shown with what it serves, and with what it may forget', async (t) => {
   const alone = await startPlane(t, []);
   const problem = '/rules takes no writes (EROFS)';
@@ -216,16 +196,6 @@ test('a peer that has just been lost is remembered with its workers, whoever ask
 const errorsOf = ({ controlPlanes }: { controlPlanes: { error: string | null }[] }) =>
   controlPlanes.flatMap(({ error }) => (error === null ? [] : error.replace(/.*\((.*)\).*/, '$1')));
 
-test('a peer that lies is as one that is away', async (t) => {
-  const lying = await serve(t, (_request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end('{"verdict":"in_force","workers":{"connected":1e9}}');
-  });
-  const status = await statusOf(await startPlane(t, [peer(lying)]));
-  t.is(status.verdict, 'not_known');
-  t.deepEqual(errorsOf(status), ['what it answers is not of this version']);
-});
-
 test('a peer that is slow, or answers without an end, is waited for two seconds', async (t) => {
   const slow = await serve(t, () => {});
   const endless = await serve(t, (_request, response) => {
@@ -238,21 +208,6 @@ test('a peer that is slow, or answers without an end, is waited for two seconds'
   t.deepEqual(
     errorsOf(status).map((error) => error.replace(/.*: no answer/, 'no answer')),
     ['no answer within 2s', 'no answer within 2s'],
-  );
-});
-
-test('a control plane that finds itself among its peers, by address or by name, does not count twice', async (t) => {
-  const port = await freePort();
-  const peers: PeerSource[] = [
-    peer(`http://127.0.0.1:${port}`),
-    { kind: 'dns', host: 'localhost', port },
-  ];
-  const asked = await startPlane(t, peers, { port });
-  const { controlPlanes } = await statusOf(asked);
-  // The name may stand for an address at which nobody listens.
-  t.deepEqual(
-    controlPlanes.filter(({ error }: { error: string | null }) => error === null).length,
-    1,
   );
 });
 
