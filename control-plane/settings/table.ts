@@ -94,7 +94,7 @@ export const controlPlaneTable = {
       names: ['--git-fetch-timeout', 'RATELANE_GIT_FETCH_TIMEOUT'],
       default: 300_000,
       min: 1_000,
-      doc: 'How long one fetch may take; the first one brings the whole history of the branch',
+      doc: 'How long one fetch may take; the first one brings the whole history of the branch, with --git-path only the files of that folder where the host can leave files out',
     }),
     username: text({
       names: ['--git-username', 'RATELANE_GIT_USERNAME'],
