@@ -59,8 +59,7 @@ Pool
   );
 });
 
-const markdown = `- [Store](#store)
-- [Pool](#pool)
+const markdown = `[Store](#store), [Pool](#pool)
 
 ## Store
 
@@ -97,4 +96,13 @@ test('the dump tells the value in force and its origin, without secrets', (t) =>
     { section: 'Pool', name: 'SIZE', value: '1', from: 'default' },
     { section: 'Pool', name: 'LIMIT', value: '0', from: 'default' },
   ]);
+});
+
+test('a setting with the meaning of one before it is told to be as that one', (t) => {
+  const text = toMarkdown({
+    first: section('First', { a: int({ names: ['A'], default: 1, doc: 'Size' }) }),
+    other: section('Other', { b: int({ names: ['B'], default: 2, doc: 'Size' }) }),
+  });
+  t.true(text.includes('| `A` | 1 | Size |'));
+  t.true(text.includes('| `B` | 2 | As `A` |'));
 });

@@ -35,7 +35,9 @@ function wrap(text: string, indent: string): string {
  */
 export function toMarkdown(table: SettingsTable): string {
   const groups = groupByTitle(table);
-  const contents = groups.map(([title]) => `- [${title}](#${toAnchor(title)})`).join('\n');
+  const contents = groups.map(([title]) => `[${title}](#${toAnchor(title)})`).join(', ');
+  /** By its text, the first setting with it: the others are told to be as that one. */
+  const meanings = new Map<string, string>();
   const columns = ['Name', 'Default', 'Meaning'];
   const sections = groups.map(([title, settings]) =>
     [
@@ -43,7 +45,7 @@ export function toMarkdown(table: SettingsTable): string {
       '',
       toLine(columns),
       `|${'---|'.repeat(columns.length)}`,
-      ...settings.map((setting) => toLine(toCells(setting))),
+      ...settings.map((setting) => toLine(toCells(setting, meanings))),
     ].join('\n'),
   );
   return [contents, ...sections].join('\n\n');
@@ -61,9 +63,13 @@ function toLine(cells: readonly string[]): string {
   return `| ${cells.join(' | ')} |`;
 }
 
-function toCells(setting: Setting<unknown>): string[] {
-  const names = setting.names.map((name) => `\`${name}\``).join(', ');
-  return [names, defaultOf(setting), escapeCell(meaningOf(setting))];
+function toCells(setting: Setting<unknown>, meanings: Map<string, string>): string[] {
+  const names = setting.names.map((name) => `\`${name}\``);
+  const meaning = meaningOf(setting);
+  const first = meanings.get(meaning);
+  if (first === undefined) meanings.set(meaning, names[0] ?? '');
+  const told = first === undefined ? escapeCell(meaning) : `As ${first}`;
+  return [names.join(', '), defaultOf(setting), told];
 }
 
 function escapeCell(text: string): string {
