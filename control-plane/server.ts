@@ -1,6 +1,8 @@
 // The composition root of `serve`: store, snapshots, xDS and admin API, put together, started in order
 // and stopped in order. Read it top to bottom.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
 import type { Clock } from '../shared/clock.ts';
 import { AppError } from '../shared/errors.ts';
 import type { HostPort } from '../shared/host-port.ts';
@@ -49,6 +51,7 @@ import { openRollout } from './rollout/open-rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
 import { Building, KnownDocuments } from './snapshot/building.ts';
 import { SnapshotCache } from './snapshot/cache.ts';
+import { StateOwner } from './state-owner.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
 import { listSetAside } from './store/set-aside.ts';
@@ -163,6 +166,12 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     history,
     marks,
     readInForce: () => snapshots.state().inForce?.revision.id,
+  });
+  const owner = new StateOwner({
+    stateDirectory,
+    name: `${hostname()}:${settings.admin.address.port}, process ${process.pid}`,
+    log,
+    clock,
   });
   const fleet = createFleet({ method: loadFleetLink(), history, log, clock });
   const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
@@ -309,6 +318,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);
       if (signal.aborted) return undefined;
       await notifying?.check();
+      await owner.start();
       await opened.read();
       await keptActivity.read();
       const servedBefore = await keptHour.read();

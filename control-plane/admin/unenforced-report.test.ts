@@ -37,9 +37,16 @@ test('workers that do not announce what a rule needs are counted by domain', (t)
   ]);
 });
 
-test('an older worker of ours, which announces less, is among them', (t) => {
-  const older = workerOf('old', 'edge', { 'ratelane.fields': 'value_to_metric' });
-  t.is(findUnenforced([older], inForce)[0]?.workers, 1);
+test('of an older worker of ours, which announces less, only what it lacks is said', (t) => {
+  const older = workerOf('old', 'edge', { 'ratelane.fields': 'value_to_metric algorithm' });
+  const reports = findUnenforced([older, workerOf('b', 'edge')], inForce);
+  t.deepEqual(
+    reports.map(({ fields, workers, example }) => [example.id, workers, ...fields]),
+    [
+      ['old', 1, 'burst'],
+      ['b', 1, 'algorithm', 'burst'],
+    ],
+  );
 });
 
 test('workers without the domain, and those that announce all of it, are not', (t) => {

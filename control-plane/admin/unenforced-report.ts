@@ -11,7 +11,7 @@ export const unenforcedJson = Type.Object(
     domain: Type.String(),
     /** Keys of rules, such as `algorithm`. */
     fields: Type.Array(Type.String()),
-    /** How many workers of the domain do not announce all of them in their node's metadata. */
+    /** How many workers of the domain announce none of them in their node's metadata, and all others that it has. */
     workers: Type.Integer(),
     /** One of the workers. */
     example: Type.Object({ id: Type.String(), address: Type.String() }),
@@ -20,7 +20,7 @@ export const unenforcedJson = Type.Object(
 );
 export type UnenforcedJson = Type.Static<typeof unenforcedJson>;
 
-/** One for each domain with such workers; at most 100. */
+/** One for each domain and each set of fields that workers of it lack; at most 100. */
 export function findUnenforced(
   workers: readonly WorkerJson[],
   { leftOut, groups }: Pick<InForceState, 'leftOut' | 'groups'>,
@@ -30,20 +30,21 @@ export function findUnenforced(
     const having = new Set(
       groups.filter(({ domains }) => domains.includes(domain)).map(({ name }) => name),
     );
-    const [first, ...others] = workers.filter(
-      ({ group, metadata }) =>
-        group !== null && having.has(group) && !announcesAll(metadata[extensionsKey], fields),
-    );
-    if (first === undefined) return [];
-    const example = { id: first.id, address: first.address };
-    return [{ domain: toExcerpt(domain), fields, workers: 1 + others.length, example }];
+    const found = new Map<string, UnenforcedJson>();
+    for (const { group, metadata, id, address } of workers) {
+      if (group === null || !having.has(group)) continue;
+      // An older worker reads those that were there in its time.
+      const announced = new Set(metadata[extensionsKey]?.split(' '));
+      const lacked = fields.filter((field) => !announced.has(field));
+      if (lacked.length === 0) continue;
+      const key = lacked.join(' ');
+      const none = { domain: toExcerpt(domain), fields: lacked, workers: 0 };
+      const before = found.get(key) ?? { ...none, example: { id, address } };
+      found.set(key, { ...before, workers: before.workers + 1 });
+    }
+    return [...found.values()];
   });
   return reports.slice(0, maxReports);
 }
 
 const maxReports = 100;
-
-function announcesAll(announced: string | undefined, fields: readonly string[]): boolean {
-  const words = new Set(announced?.split(' '));
-  return fields.every((field) => words.has(field));
-}

@@ -96,6 +96,7 @@ const read = (page: string) => readFile(new URL(`../../${page}`, import.meta.url
 const chart = parse(await read('compose/helm/ratelane/values.yaml'));
 const { min, max, cpuPercent } = chart.worker.autoscaling;
 /** `512Mi` as a page has it. */
+const { cpuMillis, memoryLimitMebibytes } = chart.worker.perProcess;
 const memoryOf = ({ limits }: { readonly limits: { readonly memory: string } }) =>
   limits.memory.replace(/(?=[GM]i$)/, ' ').replace(/$/, 'B');
 
@@ -136,8 +137,8 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `answered late has not failed for ${time(quietMs)}`,
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
     `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
-    `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${chart.worker.resources.requests.cpu} CPU, ${memoryOf(chart.worker.resources)} each;`,
-    `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu} and ${memoryOf(chart.controlPlane.resources)}.`,
+    `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${cpuMillis}m CPU, ${memoryLimitMebibytes} MiB each;`,
+    `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu}, and ${memoryOf({ limits: chart.controlPlane.resources.requests })} of at most ${memoryOf(chart.controlPlane.resources)}.`,
     `there are at most ${maxUnfinishedHandshakes}, for ${time(handshakeLimitMs)} each.`,
     `\`GRPC_MAX_CONNECTIONS\` is ${count(maxPlainConnections)}, or ${count(maxTlsConnections)} with TLS`,
     `| those of the control plane's ports | the same, read every ${time(controlPlane.tlsIntervalMs)} |`,

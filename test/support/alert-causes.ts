@@ -11,6 +11,7 @@ const times = (le: string) => `ratelimit_decision_duration_seconds_bucket{le="${
 /** What each alert is for. */
 export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneWorkerDown: { 'up{job="sample-ratelane-worker"}': '0x60' },
+  RatelaneWorkersGone: { 'up{job="sample-ratelane-worker"}': '1x20 _x40' },
   RatelaneStoreDown: { ratelimit_redis_pool_cx_active: '0x60' },
   RatelaneStoreErrors: { [failed('redis_error')]: '0+10x60', [calls]: '0+600x60' },
   RatelaneBreakerOpen: { ratelimit_per_second_store_breaker_open: '1x60' },
@@ -39,6 +40,7 @@ export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
     'ratelane_control_plane_certificate_renewal_refused{use="admin"}': '1x60',
   },
   RatelaneControlPlaneDown: { 'up{job="ratelane-control-plane"}': '0x60' },
+  RatelaneControlPlanesGone: { 'up{job="ratelane-control-plane"}': '1x20 _x40' },
   RatelaneRevisionInvalid: { ratelane_control_plane_newest_revision_valid: '0x60' },
   RatelaneRevisionHeldBack: { ratelane_control_plane_newest_revision_held_back: '1x60' },
   RatelaneRolloutPaused: { ratelane_control_plane_rollout_paused: '1x60' },

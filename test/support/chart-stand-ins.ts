@@ -98,8 +98,9 @@ export function createStandIns(folder: string): StandIns {
       const { spec } = release.find('Pod', `${release.name}-test`);
       const tests = spec.containers.map((container: Manifest) => {
         const set = exports(release.environmentOf(container)).map((each) => `${each}; `);
-        const args = container.args.map((each: string) => `'${release.place(each)}'`);
-        return `( ${set.join('')}ratelane ${args.join(' ')} )`;
+        const words = [...(container.command ?? ['ratelane']), ...container.args];
+        const args = words.map((each: string) => `'${release.place(each)}'`);
+        return `( ${set.join('')}${args.join(' ')} )`;
       });
       write(
         'helm',

@@ -2,14 +2,14 @@
 // its pod security standard "restricted" (test/setup/go-tools/chart-check); what it sets is held against what
 // the programs know and need. How the control planes find each other: helm-chart-peers.test.ts; its alerts:
 // helm-chart-alerts.test.ts; what it says after the installation, and its probes: test/e2e/helm-chart.test.ts.
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
-import { testWith } from '../../support/installed-tool.ts';
+import { runTool, testWith } from '../../support/installed-tool.ts';
 import {
   chartFolder as chart,
   environmentOf,
@@ -384,9 +384,9 @@ testChart('where the admin port asks for certificates, all that ask it show one'
     keySecret: { name: 'plane-tls', key: 'tls.key' },
   });
   const { spec } = find('Pod', 'sample-ratelane-test');
-  const { args, volumeMounts } = spec.containers.find(({ name }: Manifest) => name === 'rules');
-  t.true(args.includes('--cert=/run/secrets/admin-tls/tls.crt'));
-  t.true(args.includes('--key=/run/secrets/admin-tls/tls.key'));
+  const [{ args, volumeMounts }] = spec.containers;
+  t.regex(args[0], /--cert=\/run\/secrets\/admin-tls\/tls\.crt/);
+  t.regex(args[0], /--key=\/run\/secrets\/admin-tls\/tls\.key/);
   t.true(volumeMounts.some(({ mountPath }: Manifest) => mountPath === '/run/secrets/admin-tls'));
   const { secret } = spec.volumes.find(({ name }: Manifest) => name === 'admin-tls');
   t.deepEqual(
@@ -408,9 +408,166 @@ testChart('ports that settings name are those of Service, test and NOTES', async
   );
   const [{ args }] = find('Pod', 'sample-ratelane-test').spec.containers;
   const address = 'sample-ratelane-worker.limits.svc:9000';
-  t.true(args.includes(`-dial_string=${address}`), String(args));
+  t.true(args[0].includes(`-dial_string=${address} `), String(args));
   t.true(readNotes(output).includes(address));
 });
+
+testChart(
+  'helm test asks both programs in one container, whose log stays until the next test',
+  async (t) => {
+    for (const [values, wanted] of [
+      [{}, /ratelane client [\s\S]*control-plane status --wait/],
+      [{ controlPlane: { enabled: false } }, /ratelane client /],
+      [{ worker: { settings: { GRPC_CLIENT_TLS_CACERT: '/ca' } } }, /control-plane status --wait/],
+    ] as const) {
+      const { code, output } = await render(t, values);
+      t.is(code, 0, output);
+      const { metadata, spec } = readManifests(output).find(({ kind }) => kind === 'Pod');
+      t.is(metadata.annotations['helm.sh/hook-delete-policy'], 'before-hook-creation');
+      t.is(spec.containers.length, 1);
+      const [{ command, args }] = spec.containers;
+      t.deepEqual([command, args.length], [['sh', '-ec'], 1]);
+      t.regex(args[0], wanted);
+      // As the container runs it, with a program that fails.
+      const script = `ratelane() { [ "$1" = client ] || return 4; }; ${args[0]}`;
+      const { status } = spawnSync('sh', ['-ec', script]);
+      t.is(status, args[0].includes('status') ? 4 : 0);
+    }
+  },
+);
+
+testChart('what manifests of the values say wins over the chart, for each program', async (t) => {
+  const manifests = {
+    deployment: { metadata: { annotations: { a: 'b' } }, spec: { strategy: { type: 'Recreate' } } },
+    pod: { dnsPolicy: 'Default', terminationGracePeriodSeconds: 90 },
+    container: {
+      livenessProbe: { periodSeconds: 33 },
+      lifecycle: { postStart: { sleep: { seconds: 1 } } },
+    },
+    service: { metadata: { annotations: { c: 'd' } }, spec: { ipFamilyPolicy: 'PreferDualStack' } },
+    disruptionBudget: { spec: { unhealthyPodEvictionPolicy: 'IfHealthyBudget' } },
+  };
+  const metrics = [
+    {
+      type: 'Pods',
+      pods: { metric: { name: 'calls' }, target: { type: 'AverageValue', averageValue: '1k' } },
+    },
+  ];
+  const autoscaler = { spec: { metrics, behavior: { scaleUp: { selectPolicy: 'Min' } } } };
+  const secure = {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  };
+  const beside = { image: 'beside:1', securityContext: secure };
+  const extra = {
+    extraInitContainers: [{ ...beside, name: 'before' }],
+    extraContainers: [{ ...beside, name: 'beside' }],
+  };
+  const stateVolume = { persistentVolumeClaim: { claimName: 'state' } };
+  const { code, output } = await render(t, {
+    namespaceOverride: 'other',
+    commonLabels: { team: 'edge', 'app.kubernetes.io/name': 'no' },
+    worker: { manifests: { ...manifests, autoscaler }, ...extra },
+    controlPlane: { manifests, ...extra, replicas: 1, stateVolume },
+    serviceMonitor: { enabled: true },
+    prometheusRule: { enabled: true },
+    dashboard: { enabled: true },
+    networkPolicy: { enabled: true, scrapers: [{ podSelector: {} }] },
+    serviceAccount: { create: true },
+    redis: { enabled: true },
+  });
+  t.is(code, 0, output);
+  for (const { kind, metadata, spec } of readManifests(output)) {
+    t.is(metadata.namespace, 'other', `${kind} ${metadata.name}`);
+    t.like(metadata.labels, { team: 'edge', 'app.kubernetes.io/name': 'ratelane' });
+    const isRedis = metadata.name.endsWith('-redis');
+    if (kind === 'Deployment') t.is(spec.template.metadata.labels.team, 'edge');
+    if (isRedis) continue;
+    if (kind === 'Deployment') {
+      t.is(metadata.annotations.a, 'b');
+      t.deepEqual(spec.strategy, { type: 'Recreate' });
+      const { initContainers, containers, ...pod } = spec.template.spec;
+      t.like(pod, manifests.pod);
+      t.like(containers[0].livenessProbe, { periodSeconds: 33, timeoutSeconds: 5 });
+      t.deepEqual(containers[0].lifecycle.postStart, { sleep: { seconds: 1 } });
+      t.deepEqual(containers.slice(1), extra.extraContainers);
+      t.deepEqual(initContainers.slice(-1), extra.extraInitContainers);
+      if (metadata.name.endsWith('control-plane')) {
+        t.deepEqual(pod.volumes[0], { name: 'state', ...stateVolume });
+      }
+    }
+    if (kind === 'Service') {
+      t.is(spec.ipFamilyPolicy, 'PreferDualStack');
+      t.is(metadata.annotations.c, 'd');
+    }
+    if (kind === 'PodDisruptionBudget') t.is(spec.unhealthyPodEvictionPolicy, 'IfHealthyBudget');
+    if (kind === 'HorizontalPodAutoscaler') {
+      t.deepEqual(spec.metrics, metrics);
+      t.is(spec.behavior.scaleUp.selectPolicy, 'Min');
+      t.is(spec.behavior.scaleDown.stabilizationWindowSeconds, 300);
+    }
+  }
+});
+
+testChart('labels and the tag of an image do without the + of a version', async (t) => {
+  const folder = join(createTemporaryFolder(t), 'ratelane');
+  cpSync(chart, folder, { recursive: true });
+  const file = join(folder, 'Chart.yaml');
+  const version = '1.2.3-rc.1+build.5';
+  writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/(ersion: )"?\d\S*/g, `$1${version}`));
+  const values = join(folder, 'given.json');
+  writeFileSync(values, '{}');
+  const { code, output } = await runTool('chart-check', [folder, values]);
+  t.is(code, 0, output);
+  const worker = findPod(output, 'sample-ratelane-worker');
+  t.is(worker.metadata.labels['app.kubernetes.io/version'], '1.2.3-rc.1_build.5');
+  t.is(worker.metadata.labels['helm.sh/chart'], 'ratelane-1.2.3-rc.1_build.5');
+  t.is(worker.spec.containers[0].image, 'ratelane:1.2.3-rc.1_build.5');
+});
+
+testChart(
+  'each process of a worker has a core and memory, unless resources are given',
+  async (t) => {
+    const resourcesOf = async (worker: object) => {
+      const { code, output } = await render(t, { worker });
+      t.is(code, 0, output);
+      return findPod(output, 'sample-ratelane-worker').spec.containers[0].resources;
+    };
+    const one = { requests: { cpu: '500m', memory: '256Mi' }, limits: { memory: '512Mi' } };
+    t.deepEqual(await resourcesOf({}), one);
+    for (const four of [4, '4']) {
+      t.deepEqual(await resourcesOf({ settings: { WORKER_PROCESSES: four } }), {
+        requests: { cpu: '2000m', memory: '1280Mi' },
+        limits: { memory: '2560Mi' },
+      });
+    }
+    const resources = { requests: { cpu: '3' } };
+    t.deepEqual(await resourcesOf({ resources }), {
+      ...one,
+      requests: { cpu: '3', memory: '256Mi' },
+    });
+  },
+);
+
+testChart(
+  'a program that reads rules of the values starts when they have been checked',
+  async (t) => {
+    const checked = ({ spec }: Manifest) =>
+      (spec.initContainers ?? []).map(({ args }: Manifest) => args);
+    const check = [['control-plane', 'check', '/rules']];
+    for (const [values, worker, plane] of [
+      [{}, [], check],
+      [{ controlPlane: { enabled: false } }, check, undefined],
+      [{ controlPlane: { git: { url: 'https://git.example/a' } } }, [], []],
+    ] as const) {
+      const { code, output } = await render(t, values);
+      t.is(code, 0, output);
+      t.deepEqual(checked(findPod(output, 'sample-ratelane-worker')), worker);
+      if (plane) t.deepEqual(checked(findPod(output, 'sample-ratelane-control-plane')), plane);
+    }
+  },
+);
 
 testChart('a word that a setting does not have is refused, with those that it has', async (t) => {
   const { code, output } = await render(t, {
@@ -591,7 +748,7 @@ test('the chart has the version of the package', (t) => {
 function checkPod(t: ExecutionContext, { spec }: Manifest): void {
   t.like(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
   const volumes = new Set((spec.volumes ?? []).map((volume: Manifest) => volume.name));
-  for (const container of spec.containers) {
+  for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
     t.like(container.securityContext, {
       readOnlyRootFilesystem: true,
       allowPrivilegeEscalation: false,

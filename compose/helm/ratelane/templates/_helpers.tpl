@@ -5,12 +5,58 @@
 {{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
+{{- define "ratelane.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{/* Labels and tags cannot have the + of a version. */}}
+{{- define "ratelane.version" -}}
+{{- . | replace "+" "_" | trunc 63 | trimAll "-_." }}
+{{- end }}
+
 {{- define "ratelane.labels" -}}
-app.kubernetes.io/name: {{ include "ratelane.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- $own := dict
+  "app.kubernetes.io/name" (include "ratelane.name" .)
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/version" (include "ratelane.version" .Chart.AppVersion)
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (include "ratelane.version" (printf "%s-%s" .Chart.Name .Chart.Version)) }}
+{{- toYaml (merge $own .Values.commonLabels) }}
+{{- end }}
+
+{{/* Manifests, between lines of ---, with what the values of their program say of them: (list manifests values). Maps are
+merged, lists are replaced. */}}
+{{- define "ratelane.changed" -}}
+{{- $values := last . }}
+{{- range $text := splitList "\n---\n" (first .) }}
+{{- $manifest := fromYaml $text }}
+{{- with $manifest.Error }}{{ fail . }}{{ end }}
+{{- $changes := get $values.manifests (get (dict
+  "Deployment" "deployment"
+  "Service" "service"
+  "PodDisruptionBudget" "disruptionBudget"
+  "HorizontalPodAutoscaler" "autoscaler") $manifest.kind) }}
+{{- $_ := mergeOverwrite $manifest (deepCopy ($changes | default dict)) }}
+{{- if eq $manifest.kind "Deployment" }}
+{{- if eq (dig "spec" "strategy" "type" "" $manifest) "Recreate" }}{{ $_ = unset $manifest.spec.strategy "rollingUpdate" }}{{ end }}
+{{- $pod := mergeOverwrite $manifest.spec.template.spec (deepCopy $values.manifests.pod) }}
+{{- $container := mergeOverwrite (first $pod.containers) (deepCopy $values.manifests.container) }}
+{{- $_ = set $pod "containers" (concat (list $container) $values.extraContainers) }}
+{{- with concat ($pod.initContainers | default list) $values.extraInitContainers }}{{ $_ = set $pod "initContainers" . }}{{ end }}
+{{- end }}
+---
+{{ toYaml $manifest }}
+{{ end }}
+{{- end }}
+
+{{/* Checks rules of the values before a program starts with them. */}}
+{{- define "ratelane.rulesCheck" -}}
+- name: rules
+  {{- include "ratelane.image" . | nindent 2 }}
+  args: [control-plane, check, /rules]
+  resources: { requests: { cpu: 50m, memory: 96Mi }, limits: { memory: 512Mi } }
+  volumeMounts:
+    - { name: rules, mountPath: /rules, readOnly: true }
 {{- end }}
 
 {{- define "ratelane.name" -}}
@@ -31,12 +77,12 @@ app.kubernetes.io/component: {{ last . }}
 
 {{/* The address at which control planes ask each other, also for commands that run in pods. */}}
 {{- define "ratelane.adminUrl" -}}
-{{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ .Release.Namespace }}.svc:18001
+{{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ include "ratelane.namespace" . }}.svc:18001
 {{- end }}
 
 {{/* Where callers reach the workers: their Service is headless, so the port is the program's own. */}}
 {{- define "ratelane.workerAddress" -}}
-{{ include "ratelane.fullname" . }}-worker.{{ .Release.Namespace }}.svc:{{ .Values.worker.settings.GRPC_PORT | default 8081 }}
+{{ include "ratelane.fullname" . }}-worker.{{ include "ratelane.namespace" . }}.svc:{{ .Values.worker.settings.GRPC_PORT | default 8081 }}
 {{- end }}
 
 {{/* Whether the admin port asks callers for a certificate: "true" or nothing. They show its own. */}}
@@ -70,7 +116,7 @@ app.kubernetes.io/component: {{ last . }}
 {{- end }}
 
 {{- define "ratelane.image" -}}
-{{- $version := printf ":%s" (.Values.image.tag | default .Chart.AppVersion) }}
+{{- $version := printf ":%s" (.Values.image.tag | default (include "ratelane.version" .Chart.AppVersion)) }}
 {{- with .Values.image.digest }}{{ $version = printf "@%s" . }}{{ end }}
 image: {{ printf "%s%s" .Values.image.repository $version | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
