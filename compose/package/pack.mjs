@@ -5,7 +5,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundledPackages } from './bundle.ts';
-import { createSbom, isCarriedNode } from './sbom.mjs';
+import { createSbom, isCarriedNode, toReleaseLock } from './sbom.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
 const {
@@ -17,10 +17,15 @@ const {
   ...manifest
 } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 for (const name of bundledPackages) delete manifest.dependencies[name];
+/** What an installation may share with other packages. Where this package is installed for itself, its shrinkwrap has the
+ * versions that were tested. */
+const toRanges = (versions) =>
+  Object.fromEntries(Object.entries(versions).map(([name, version]) => [name, `^${version}`]));
 const optional = Object.entries(manifest.optionalDependencies);
-manifest.optionalDependencies = Object.fromEntries(
-  optional.filter(([name]) => !isCarriedNode(name)),
+manifest.optionalDependencies = toRanges(
+  Object.fromEntries(optional.filter(([name]) => !isCarriedNode(name))),
 );
+manifest.dependencies = toRanges(manifest.dependencies);
 manifest.engines = { node: '>=24' };
 
 const [npm, ...first] = process.env.npm_execpath
@@ -33,6 +38,8 @@ try {
   }
   cpSync(join(root, 'compose', 'package', 'README.md'), join(folder, 'README.md'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  const lock = toReleaseLock(root, manifest, (name) => bundledPackages.includes(name));
+  writeFileSync(join(folder, 'npm-shrinkwrap.json'), JSON.stringify(lock));
   const sbom = JSON.parse(createSbom(root, [npm, ...first]));
   writeFileSync(join(folder, 'sbom.cdx.json'), JSON.stringify(sbom));
   const { status } = spawnSync(npm, [...first, 'pack', folder, ...process.argv.slice(2)], {

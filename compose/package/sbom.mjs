@@ -12,22 +12,34 @@ export function isCarriedNode(name) {
   return name.startsWith('node-');
 }
 
+/**
+ * The lock file of what the programs run with, for the manifest that names it: without packages of tests, the carried Node,
+ * and those that `isLeftOut` names.
+ */
+export function toReleaseLock(root, manifest, isLeftOut = () => false) {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  const { name, version, license, dependencies, optionalDependencies, engines, bin } = manifest;
+  const own = { name, version, license, dependencies, optionalDependencies, engines, bin };
+  const packages = { '': own };
+  for (const [path, locked] of Object.entries(lock.packages)) {
+    const [, top] = /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path) ?? [];
+    if (top === undefined || locked.dev || isCarriedNode(top) || isLeftOut(top)) continue;
+    const { dev: _, devOptional, ...rest } = locked;
+    // Packages of tests, which need these too, are not there.
+    packages[path] = devOptional ? { ...rest, optional: true } : rest;
+  }
+  return { ...lock, name, version, packages };
+}
+
 /** `npm` is a command and its first arguments. The text of the document; throws where npm gives none. */
 export function createSbom(root, [npm, ...first]) {
-  const read = (name) => JSON.parse(readFileSync(join(root, name), 'utf8'));
-  const manifest = read('package.json');
-  const lock = read('package-lock.json');
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   // Packages of tests are taken out here: --omit=dev also leaves out those of them that the programs need.
-  for (const project of [manifest, lock.packages['']]) {
-    delete project.devDependencies;
-    for (const name of Object.keys(project.optionalDependencies).filter(isCarriedNode)) {
-      delete project.optionalDependencies[name];
-      delete lock.packages[`node_modules/${name}`];
-    }
+  delete manifest.devDependencies;
+  for (const name of Object.keys(manifest.optionalDependencies).filter(isCarriedNode)) {
+    delete manifest.optionalDependencies[name];
   }
-  for (const [path, { dev }] of Object.entries(lock.packages)) {
-    if (dev) delete lock.packages[path];
-  }
+  const lock = toReleaseLock(root, manifest);
   const parent = mkdtempSync(join(tmpdir(), 'ratelane-sbom-'));
   try {
     // npm names the component by its folder.

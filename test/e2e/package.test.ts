@@ -77,6 +77,7 @@ test.serial('what is packed is small: programs, without sources and tests', (t) 
     'dist/worker/main.js',
     'dist/worker/main.js.map',
     'sbom.cdx.json',
+    'npm-shrinkwrap.json',
   ]) {
     t.true(paths.includes(path), path);
   }
@@ -115,6 +116,30 @@ test.serial('no other Node comes along, and its readme names its own commands', 
     t.regex(await readFile(join(own, 'dist', 'licenses', `${name}.txt`), 'utf8'), /Copyright/);
   }
 });
+
+test.serial(
+  'what is installed is what the bill of materials lists, each once where it can be',
+  async (t) => {
+    const own = join(folder, 'node_modules', 'ratelane');
+    const { components } = JSON.parse(await readFile(join(own, 'sbom.cdx.json'), 'utf8'));
+    const listed = (components as { name: string; version: string; group?: string }[])
+      .map(({ group, name, version }) => `${group ? `${group}/` : ''}${name}@${version}`)
+      .filter((each) => !bundledPackages.some((name) => each.startsWith(`${name}@`)));
+    const paths = await readdir(folder, { recursive: true });
+    const manifests = paths.filter((path) =>
+      /node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/.test(path),
+    );
+    const installed = await Promise.all(
+      manifests.map(async (path) => {
+        const { name, version } = JSON.parse(await readFile(join(folder, path), 'utf8'));
+        return `${name}@${version}`;
+      }),
+    );
+    const others = installed.filter((each) => !each.startsWith('ratelane@'));
+    t.deepEqual([...new Set(others)].sort(), [...new Set(listed)].sort());
+    t.is(others.filter((each) => each.startsWith('@smithy/core@')).length, 1);
+  },
+);
 
 test.serial('rules are checked, with the exit code of the check', async (t) => {
   const check = ['ratelane', 'control-plane', 'check'];

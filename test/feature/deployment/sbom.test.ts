@@ -5,7 +5,7 @@ import test from 'ava';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 // Plain JavaScript, which has no types.
-const { createSbom } = await import(join(root, 'compose', 'package', 'sbom.mjs'));
+const { createSbom, toReleaseLock } = await import(join(root, 'compose', 'package', 'sbom.mjs'));
 
 interface Component {
   readonly name: string;
@@ -41,4 +41,19 @@ test('a release lists each package that its programs run with, as the lock file 
   t.deepEqual([...new Set(listed)].sort(), [...new Set(wanted)].sort());
   t.true(listed.some((line) => line.startsWith('ioredis@')));
   t.false(listed.some((line) => /^(?:ava|typescript)@/.test(line)));
+});
+
+test('the shrinkwrap of the package has the versions of the lock file, without what is bundled and without tools', (t) => {
+  const read = (name: string) => JSON.parse(readFileSync(join(root, name), 'utf8'));
+  const manifest = { name: 'ratelane', version: '1.0.0', dependencies: { ioredis: '^6.0.0' } };
+  const { packages } = toReleaseLock(root, manifest, (name: string) => name === 'typebox');
+  t.like(packages[''], manifest);
+  t.is(packages['node_modules/typebox'], undefined);
+  const locked: Record<string, Locked> = read('package-lock.json').packages;
+  for (const [path, { version, integrity, dev }] of Object.entries(packages as typeof locked)) {
+    if (path === '') continue;
+    t.like(locked[path], { version, integrity }, path);
+    t.is(dev, undefined);
+  }
+  t.true(Object.keys(packages).length > 100);
 });
