@@ -23,7 +23,7 @@ for (const replicas of [1, 2]) {
       RATELANE_PEERS: `dns:${peersHost}:18001`,
       RATELANE_PEERS_TOKEN_FILE: '/run/secrets/peers/token',
       // What other pods can reach.
-      RATELANE_ADMIN_ADDRESS: '0.0.0.0:18001',
+      RATELANE_ADMIN_ADDRESS: ':18001',
     });
     const parsed = parseControlPlaneSettings(environmentOf(chart.plane));
     t.deepEqual(parsed.ok ? [] : parsed.problems, []);

@@ -3,7 +3,9 @@
 // the programs know and need. How the control planes find each other: helm-chart-peers.test.ts; its alerts:
 // helm-chart-alerts.test.ts; what it says after the installation, and its probes: test/e2e/helm-chart.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parse, parseAllDocuments } from 'yaml';
@@ -507,6 +509,26 @@ testChart('what manifests of the values say wins over the chart, for each progra
       t.is(spec.behavior.scaleUp.selectPolicy, 'Min');
       t.is(spec.behavior.scaleDown.stabilizationWindowSeconds, 300);
     }
+  }
+});
+
+testChart('ports that others ask are open to IPv4 and IPv6', async (t) => {
+  const { code, output } = await render(t, {});
+  t.is(code, 0, output);
+  const [worker, plane] = ['worker', 'control-plane'].map((name) =>
+    environmentOf(findPod(output, `sample-ratelane-${name}`)),
+  );
+  t.like(worker, { HOST: '', GRPC_HOST: '', PULLMETRICS_ADDR: undefined });
+  t.like(plane, { RATELANE_ADMIN_ADDRESS: ':18001', RATELANE_XDS_ADDRESS: ':18000' });
+  // As Node opens a port without a host, where the machine has both.
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen({ host: worker?.['HOST'], port: 0 }, resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  for (const host of ['127.0.0.1', '::1']) {
+    const socket = connect({ host, port });
+    await once(socket, 'connect');
+    socket.destroy();
   }
 });
 
