@@ -38,17 +38,7 @@ async function toCommandTable(): Promise<string> {
   });
   const commands = program.commands.filter((command) => command.name() !== 'help');
   const uses = commands.map((command) => [toUsage(command), command.summary()]);
-  const exitCodes = commands.flatMap((command) =>
-    toExitCodes(command).map((line, at) => [
-      at === 0 ? `\`${command.name()}\`` : '',
-      line.slice(0, 1),
-      line.slice(1).trim(),
-    ]),
-  );
-  return [
-    toTable(['Command', 'Does'], uses),
-    toTable(['Command', 'Exit code', 'Means'], exitCodes),
-  ].join('\n\n');
+  return toTable(['Command', 'Does'], uses);
 }
 
 function toUsage(command: Command): string {
@@ -57,20 +47,6 @@ function toUsage(command: Command): string {
     return argument.required ? `<${text}>` : `[${text}]`;
   });
   return `\`${[command.name(), ...given].join(' ')}\``;
-}
-
-/** The lines of the paragraph in the help, each a digit and what it means. */
-function toExitCodes(command: Command): string[] {
-  let help = '';
-  command.configureOutput({
-    writeOut(text) {
-      help += text;
-    },
-  });
-  command.outputHelp();
-  const [, paragraph = ''] = help.split('Exit codes:\n');
-  const lines = paragraph.split('\n\n')[0]?.trim().split('\n') ?? [];
-  return lines.map((line) => line.trim());
 }
 
 interface Operation {
