@@ -4,8 +4,8 @@ import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
 
 function rulesWith(limit: string): ComparedRules {
-  const field = limit.startsWith('[') ? `rate_limits: ${limit}` : `rate_limit: {${limit}}`;
-  const { document } = parseRuleDocument(`domain: d\ndescriptors: [{key: k, ${field}}]`, 'd.yaml');
+  const limits = limit.startsWith('[') ? `rate_limits: ${limit}` : `rate_limit: {${limit}}`;
+  const { document } = parseRuleDocument(`domain: d\ndescriptors: [{key: k, ${limits}}]`, 'd.yaml');
   const documents = document === undefined ? [] : [document];
   const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
   if (!built.ok || document === undefined) throw new Error(limit);

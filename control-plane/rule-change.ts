@@ -38,7 +38,11 @@ export type RuleChangeKind =
   | 'replaces_changed'
   | 'name_changed'
   | 'metric_changed'
-  | 'metadata_changed';
+  | 'metadata_changed'
+  /** By the file of the node groups (snapshot/node-change.ts). */
+  | 'group_gets_domain'
+  | 'group_loses_domain'
+  | 'group_steps_changed';
 
 export interface RuleChange {
   readonly kind: RuleChangeKind;
@@ -49,6 +53,8 @@ export interface RuleChange {
   readonly text: string;
   readonly before: Limit | undefined;
   readonly after: Limit | undefined;
+  /** Of a limit of a list beyond the first: its window in seconds. */
+  readonly furtherWindow?: number;
   /** The rule that is for just these requests, where there is one. */
   readonly ruleBefore: PlacedRule | undefined;
   readonly ruleAfter: PlacedRule | undefined;
@@ -227,16 +233,15 @@ function listRestarted(was: Match | undefined, is: Match | undefined): string[] 
     .map(describeShape);
 }
 
+type ListChange = Pick<RuleChange, 'kind' | 'text' | 'before' | 'after' | 'furtherWindow'>;
+
 /** Of the limits beyond the first: those of one window are compared as two limits are; else the list is another one. */
-function compareLists(
-  was: Match | undefined,
-  is: Match | undefined,
-): Pick<RuleChange, 'kind' | 'text' | 'before' | 'after'>[] {
+function compareLists(was: Match | undefined, is: Match | undefined): ListChange[] {
   const [before, after] = [furtherOf(was), furtherOf(is)];
   const [had, has] = [before, after].map(describeList);
   if (had === has) return [];
   const left = [...after];
-  const changes: Pick<RuleChange, 'kind' | 'text' | 'before' | 'after'>[] = [];
+  const changes: ListChange[] = [];
   let unpaired = 0;
   for (const limit of before) {
     const at = left.findIndex((each) => windowSecondsOf(each) === windowSecondsOf(limit));
@@ -248,7 +253,10 @@ function compareLists(
     const step = compareLimits(limit, other);
     const kinds = [...(step ? [step] : []), ...compareShapes(limit, other)];
     const text = describeStep(limit, other);
-    changes.push(...kinds.map((kind) => ({ kind, text, before: limit, after: other })));
+    const furtherWindow = windowSecondsOf(limit);
+    for (const kind of kinds) {
+      changes.push({ kind, text, before: limit, after: other, furtherWindow });
+    }
   }
   if (changes.length > 0 && unpaired + left.length === 0) return changes;
   const anew = listRestarted(was, is);

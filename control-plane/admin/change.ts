@@ -6,9 +6,12 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import { HttpError } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { findingChanged, type Step } from '../policy/makers.ts';
 import { judgingByPolicy } from '../policy/policy-guard.ts';
 import { findingRemoval } from '../snapshot/admission.ts';
+import type { BuiltSnapshots } from '../snapshot/build.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import { comparingForNodes } from '../snapshot/node-change.ts';
 import { applyChange, existingPaths } from '../store/file-change.ts';
 import type { Revision } from '../store/revision.ts';
 import {
@@ -54,7 +57,7 @@ export interface ChangeRequest {
 
 export interface ChangeDeps {
   readonly store: ConfigStore;
-  readonly snapshots: Pick<SnapshotCache, 'ruleSet' | 'governed' | 'wasInForce'>;
+  readonly snapshots: Pick<SnapshotCache, 'governed' | 'wasInForce' | 'stepsTo'>;
   readonly examine: Examine;
   readonly turns: ChangeTurns;
   /** Whether any change may remove most limits. */
@@ -123,15 +126,17 @@ export async function judgeChange(
   const change = request.plan(before, known);
   const after = applyChange(before, change);
   const examined = await examine(after);
-  const { problems, ruleSet } = examined;
+  const { problems, governed } = examined;
   const added = addedErrors(request.toleratesOldErrors ? known.problems : [], problems);
-  const served = snapshots.ruleSet;
+  const served = snapshots.governed;
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal =
-    isGuarded && ruleSet && served ? await runInSlices(findingRemoval(served, ruleSet)) : undefined;
+    isGuarded && governed && served
+      ? await runInSlices(findingRemoval(served, governed))
+      : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
   const info = { author: request.author.name, message: toMessage(request) };
-  const broken = await refusedByPolicy({ snapshots }, examined, info);
+  const broken = await refusedByPolicy({ snapshots }, { before, known, examined }, info);
   return { before, change, after, known, examined, refused: [...refused, ...broken] };
 }
 
@@ -170,13 +175,33 @@ async function makeInTurn(deps: PlanDeps, request: ChangeRequest): Promise<MadeC
 /** The problems for which the policy will refuse the revision; none where the revision has errors. */
 async function refusedByPolicy(
   { snapshots }: Pick<PlanDeps, 'snapshots'>,
-  { governed, content }: Examination,
+  { before, known, examined }: Pick<PlannedChange, 'before' | 'known' | 'examined'>,
   info: { readonly author: string; readonly message: string },
 ): Promise<readonly Problem[]> {
+  const { governed, content } = examined;
   if (governed === undefined || content === undefined) return [];
+  const steps = await toSteps({ snapshots }, { before, known }, governed, info);
   const isUndo = snapshots.wasInForce(content);
-  const judged = judgingByPolicy(snapshots.governed, governed, { ...info, isUndo });
+  const comparing = comparingForNodes;
+  const judged = judgingByPolicy(snapshots.governed, governed, { steps, isUndo, comparing });
   return (await runInSlices(judged)).refused;
+}
+
+/** What others have made, and is not in force, would come into force with it. */
+async function toSteps(
+  { snapshots }: Pick<PlanDeps, 'snapshots'>,
+  { before, known }: Pick<PlannedChange, 'before' | 'known'>,
+  governed: BuiltSnapshots,
+  info: { readonly author: string; readonly message: string },
+): Promise<readonly Step[]> {
+  const others = await snapshots.stepsTo(before, known.governed);
+  if (others.length === 0 || known.governed === undefined) {
+    return [{ makers: [...others.flatMap(({ makers }) => makers), info], changed: undefined }];
+  }
+  const { policy } = governed;
+  const comparing = comparingForNodes;
+  const own = findingChanged(known.governed, governed, { policy, comparing });
+  return [...others, { makers: [info], changed: await runInSlices(own) }];
 }
 
 /** The author's words about the change travel with it. */

@@ -4,7 +4,7 @@ import { HttpError } from '../../shared/router/index.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { GovernedRules } from '../policy/policy-guard.ts';
+import type { BuiltSnapshots } from '../snapshot/build.ts';
 import { type Building, TooBusy } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 
@@ -17,7 +17,7 @@ export interface Examination {
   readonly content: string | undefined;
   readonly problems: readonly Problem[];
   /** With the policy beside them; undefined when there are errors. */
-  readonly governed: GovernedRules | undefined;
+  readonly governed: BuiltSnapshots | undefined;
 }
 
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;

@@ -6,7 +6,8 @@ import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toRuleChangeJson } from '../admin/rule-change-json.ts';
 import { toLimitJson } from '../explain/explanation-json.ts';
-import { compareRules, type RuleChange } from '../rule-change.ts';
+import type { RuleChange } from '../rule-change.ts';
+import { compareForNodes, readGroupDomains } from '../snapshot/node-change.ts';
 import { type AdminOptions, addAdminOptions, givenAdminOption } from './admin/admin-options.ts';
 import { formatChanges } from './change-text.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
@@ -68,9 +69,11 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
         const mergesDomains = options.mergeDomains ?? side.startsWith(serverPrefix);
         loaded.push(loadRules(read.input, mergesDomains));
       }
-      const valid = loaded.flatMap(({ ruleSet, documents }) =>
-        ruleSet ? [{ ruleSet, documents }] : [],
-      );
+      const valid = loaded.flatMap(({ ruleSet, documents, nodeGroups }) => {
+        if (ruleSet === undefined) return [];
+        const groups = readGroupDomains(nodeGroups?.text, [...ruleSet.domains.keys()].sort());
+        return [{ ruleSet, documents, groups }];
+      });
       const [was, is] = valid;
       if (valid.length < 2 || was === undefined || is === undefined) {
         const errors = loaded.flatMap(({ problems }) => problems.filter(isError));
@@ -78,7 +81,7 @@ export const addDiff: AddCommand = (program, { io, finish, fail }) => {
         finish(exitCodes.trouble);
         return;
       }
-      const changes = compareRules(was, is);
+      const changes = compareForNodes(was, is);
       io.write(options.json ? formatJson(changes) : formatChanges(changes.map(toRuleChangeJson)));
       finish(changes.length === 0 ? exitCodes.ok : exitCodes.no);
     });

@@ -7,8 +7,9 @@ import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../glob.ts';
-import { type ComparedRules, comparing, type RuleChange } from '../rule-change.ts';
-import { type RevisionInfo, valuesOf } from '../store/revision.ts';
+import type { ComparedRules, RuleChange } from '../rule-change.ts';
+import { toShortId, valuesOf } from '../store/revision.ts';
+import { type Comparing, type Maker, Makers, type Step } from './makers.ts';
 import { type Policy, policyFile } from './policy-file.ts';
 import { findingViolations, placeOf, policiesOf, type Violation } from './violations.ts';
 
@@ -30,117 +31,160 @@ export interface PolicyVerdict {
 
 /** The trailer in the message of a commit, or of a change. */
 const exceptionTrailer = 'Policy-Exception';
-const exceptionHint = `if it has to be, give the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
+const maxNamed = 10;
+const exceptionHint = `if it has to be, an owner gives the reason: a line '${exceptionTrailer}: ...' at the end of the commit's message`;
 
-export interface ChangeInfo extends Pick<RevisionInfo, 'author' | 'message'> {
+export interface ChangeInfo<Rules extends GovernedRules = GovernedRules> {
+  /** The oldest first; the last one ends with the rules that are judged. Each change is judged by who made it. */
+  readonly steps: readonly Step[];
   /** Back to rules that were in force before: only a change of the policy itself is refused then. */
   readonly isUndo: boolean;
+  readonly comparing: Comparing<Rules>;
+}
+
+/** Something that a policy does not allow, and whose doing it is. */
+interface Breach {
+  readonly problem: Problem;
+  /** Who may let it pass; undefined: everybody. */
+  readonly owners: readonly string[] | undefined;
+  readonly makers: readonly Maker[];
 }
 
 /** `before` has the rules in force, undefined where there are none: then nothing is refused. */
-export function judgeByPolicy(
-  before: GovernedRules | undefined,
-  after: GovernedRules,
-  info: ChangeInfo,
+export function judgeByPolicy<Rules extends GovernedRules>(
+  before: Rules | undefined,
+  after: Rules,
+  info: ChangeInfo<Rules>,
 ): PolicyVerdict {
   return runAtOnce(judgingByPolicy(before, after, info));
 }
 
 /** The same, in steps. */
-export function* judgingByPolicy(
-  before: GovernedRules | undefined,
-  after: GovernedRules,
-  { author, message, isUndo }: ChangeInfo,
+export function* judgingByPolicy<Rules extends GovernedRules>(
+  before: Rules | undefined,
+  after: Rules,
+  info: ChangeInfo<Rules>,
 ): Generator<void, PolicyVerdict> {
   if (before?.policyText === undefined && after.policyText === undefined) {
     return { refused: [], tolerated: [], exception: undefined };
   }
   const violations = yield* findingViolations(after.policy, after.documents);
-  if (before === undefined || before.documents === after.documents) {
-    return {
-      refused: [],
-      tolerated: violations.map(({ problem }) => problem),
-      exception: undefined,
-    };
+  const told = (all: readonly Violation[]) => all.map(({ problem }) => problem);
+  if (before === undefined || before === after) {
+    return { refused: [], tolerated: told(violations), exception: undefined };
   }
   const foundBefore = yield* findingViolations(after.policy, before.documents);
   const old = new Set(foundBefore.map(({ identity }) => identity));
-  const isKept = ({ identity }: Violation) => isUndo || old.has(identity);
+  const isKept = ({ identity }: Violation) => info.isUndo || old.has(identity);
+  const made = new Makers(info.steps);
   const added = violations.filter((violation) => !isKept(violation));
-  const broken = [
-    ...added.map(({ problem }) => problem),
-    ...findPolicyChange(before, after, author),
-    ...(isUndo ? [] : yield* findChangeProblems(before, after, author)),
+  const breaches = [
+    ...added.map(({ identity, problem, owners }) => ({
+      ...{ problem, owners },
+      makers: made.ofViolation(identity),
+    })),
+    ...findPolicyChange(before, after, made.ofPolicy()),
+    ...(info.isUndo ? [] : yield* findChangeProblems(before, after, info, made)),
   ];
-  const kept = violations.filter(isKept);
-  const tolerated = kept.map(({ problem }) => problem);
-  if (broken.length === 0) return { refused: [], tolerated, exception: undefined };
-  const [exception] = valuesOf(message, exceptionTrailer);
-  if (exception !== undefined) {
-    const excused = toExcerpt(exception.trim(), 500);
-    const warnings = broken.map((problem): Problem => ({ ...problem, severity: 'warning' }));
-    return { refused: [], tolerated: [...tolerated, ...warnings], exception: excused };
+  const kept = told(violations.filter(isKept));
+  const excused = breaches.map((breach) => findExcuse(breach));
+  const [exception] = excused.filter((each) => each !== undefined && each !== '');
+  const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
+  return {
+    refused: breaches.filter((_, index) => excused[index] === undefined).map(toRefusal),
+    tolerated: [
+      ...kept,
+      ...breaches
+        .filter((_, index) => excused[index] !== undefined)
+        .map(({ problem }) => asWarning(problem)),
+    ],
+    exception: exception === undefined ? undefined : toExcerpt(exception, 500),
+  };
+}
+
+/** The reason of the owner who has made it, '' where an owner has approved it by name; undefined where there is neither. */
+function findExcuse({ owners, makers }: Breach): string | undefined {
+  if (makers.length === 0) return undefined;
+  let reason = '';
+  for (const { author, message, approvedBy } of makers) {
+    if (approvedBy !== undefined && isOwner(owners, approvedBy)) continue;
+    const [given] = isOwner(owners, author) ? valuesOf(message, exceptionTrailer) : [];
+    if (given === undefined) return undefined;
+    reason = given.trim();
   }
-  const refused = broken.map(
-    (problem): Problem => ({
-      ...problem,
-      severity: 'error',
-      hint: problem.hint === undefined ? exceptionHint : `${problem.hint}; ${exceptionHint}`,
-    }),
-  );
-  return { refused, tolerated, exception: undefined };
+  return reason;
+}
+
+function toRefusal({ problem, makers }: Breach): Problem {
+  const [{ revision } = {}] = makers;
+  const named =
+    revision === undefined
+      ? exceptionHint
+      : `revision ${toShortId(revision)} made it: revert that, or let an owner approve it by its name; ${exceptionHint}`;
+  const hint = problem.hint === undefined ? named : `${problem.hint}; ${named}`;
+  return { ...problem, severity: 'error', hint };
 }
 
 function findPolicyChange(
   before: GovernedRules,
   after: GovernedRules,
-  author: string | undefined,
-): readonly Problem[] {
+  makers: readonly Maker[],
+): readonly Breach[] {
   const { owners } = before.policy;
-  const isChanged = before.policyText !== undefined && before.policyText !== after.policyText;
-  return isChanged && !isOwner(owners, author)
-    ? [notOwner(policyFile, 'the policy', owners, author, undefined)]
-    : [];
+  if (before.policyText === undefined || before.policyText === after.policyText) return [];
+  const strangers = makers.filter(({ author }) => !isOwner(owners, author));
+  if (strangers.length === 0) return [];
+  const [{ author } = { author: undefined }] = strangers;
+  const problem = notOwner(policyFile, 'the policy', owners, author, undefined);
+  return [{ problem, owners, makers: strangers }];
 }
 
 /** By the policy before, so that nobody makes room for a change by the change itself. */
-function* findChangeProblems(
-  before: GovernedRules,
-  after: GovernedRules,
-  author: string | undefined,
-): Generator<void, readonly Problem[]> {
+function* findChangeProblems<Rules extends GovernedRules>(
+  before: Rules,
+  after: Rules,
+  { comparing }: ChangeInfo<Rules>,
+  made: Makers,
+): Generator<void, readonly Breach[]> {
   const policy = before.policyText === undefined ? after.policy : before.policy;
-  const problems: Problem[] = [];
-  if (policy.policies.length === 0) return problems;
+  const breaches: Breach[] = [];
+  if (policy.policies.length === 0) return breaches;
   const byDomain = Map.groupBy(yield* comparing(before, after), ({ domain }) => domain);
   for (const [domain, changes] of byDomain) {
     for (const each of policiesOf(policy, domain)) {
-      if (!isOwner(each.owners, author)) {
+      const { owners } = each;
+      const makers = new Set<Maker>();
+      for (const change of changes) {
+        for (const maker of made.ofChange(change)) makers.add(maker);
+        yield;
+      }
+      const strangers = [...makers].filter(({ author }) => !isOwner(owners, author));
+      for (const maker of strangers.slice(0, maxNamed)) {
         const file = fileOf(changes, after) ?? '(all files)';
         const what = `domain '${toExcerpt(domain)}'`;
-        problems.push(notOwner(file, what, each.owners, author, placeOf(each)));
+        const problem = notOwner(file, what, owners, maker.author, placeOf(each));
+        breaches.push({ problem, owners, makers: [maker] });
       }
       for (const change of changes) {
         yield;
         const message = describeFactor(change, each.largestFactor);
         if (message === undefined) continue;
         const file = change.ruleAfter?.document.file ?? '(all files)';
-        const problem = problemOf(
-          'warning',
-          'policy',
-          file,
-          message,
-          `the policy is at ${placeOf(each)}`,
-        );
-        problems.push({
-          ...problem,
-          path: change.ruleAfter?.path ?? '',
-          ...change.ruleAfter?.descriptor.position,
+        const hint = `the policy is at ${placeOf(each)}`;
+        const problem = problemOf('warning', 'policy', file, message, hint);
+        breaches.push({
+          problem: {
+            ...problem,
+            path: change.ruleAfter?.path ?? '',
+            ...change.ruleAfter?.descriptor.position,
+          },
+          owners,
+          makers: made.ofChange(change),
         });
       }
     }
   }
-  return problems;
+  return breaches;
 }
 
 /** The file of the domain that changed. */

@@ -8,6 +8,7 @@ import { formatProblem, formatProblems } from '../../shared/rules/problem/proble
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { type Outcome, testScenarios } from '../../test/support/scenarios.ts';
 import { toSettingLines } from '../../test/support/setting-lines.ts';
+import { comparing } from '../rule-change.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { parsePolicy } from './policy-file.ts';
 import { type GovernedRules, judgeByPolicy } from './policy-guard.ts';
@@ -40,14 +41,13 @@ function read(text: string): Outcome {
 /** What is tolerated, then as errors what is refused. */
 function judge(folder: string, words: readonly string[]): Outcome {
   const info = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
+  const after = readGoverned(join(folder, 'after'));
+  const message = info.message && `x\n\n${info.message}`;
+  const steps = [{ makers: [{ author: info.author, message }], changed: undefined }];
   const { refused, tolerated, exception } = judgeByPolicy(
     words.includes('first') ? undefined : readGoverned(join(folder, 'before')),
-    readGoverned(join(folder, 'after')),
-    {
-      author: info.author,
-      message: info.message && `x\n\n${info.message}`,
-      isUndo: words.includes('undo'),
-    },
+    after,
+    { steps, isUndo: words.includes('undo'), comparing },
   );
   const by = exception === undefined ? '' : `exception: ${exception}\n`;
   return { out: by + formatProblems(tolerated), err: formatProblems(refused) };

@@ -15,6 +15,8 @@ import { type Bound, type DomainPolicy, type Policy, policyFile } from './policy
 export interface Violation {
   /** Equal for the same violation of the same rule, wherever that stands. */
   readonly identity: string;
+  /** Of the policy: who may let it pass. */
+  readonly owners: readonly string[] | undefined;
   /** A warning. */
   readonly problem: Problem;
 }
@@ -65,7 +67,7 @@ function* visit(
       for (const limit of limits) {
         for (const message of describeViolations(policy, rule, limit)) {
           const problem = createRuleAdvice('policy', rule, undefined, message, hint(policy));
-          found.push({ identity: `${name}\0${message}`, problem });
+          found.push({ identity: `${name}\0${message}`, owners: policy.owners, problem });
         }
       }
     }

@@ -1,6 +1,7 @@
 // Keeps the record up to date, whether or not revisions reach the workers in steps: once a second and after each change
 // it puts on record what has happened, renews what is due, and tells the peers. A rollout attaches itself to it.
 import { type Clock, repeatAfter } from '../../shared/clock.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toShortId } from '../store/revision.ts';
 import type { Outcomes } from './outcomes.ts';
@@ -132,6 +133,11 @@ export class Bookkeeping {
   async approveNewest(revision: string, reason: string, by: string): Promise<string | undefined> {
     const { newest } = this.#deps.snapshots.state();
     const id = toShortId(revision);
+    // The policy refuses what it has made, with all that came after it.
+    const isRefused = newest?.problems.some((each) => isError(each) && each.rule === 'policy');
+    const isOver = newest?.problems.some(({ rule }) => rule === 'taken-back');
+    const content = isRefused && !isOver ? this.#deps.snapshots.contentOfStep(revision) : undefined;
+    if (content !== undefined) return this.approve({ revision, content, reason, by });
     if (newest?.revision.id !== revision) {
       return `revision ${id} is not the newest one, which is ${toShortId(newest?.revision.id ?? 'not known')}`;
     }

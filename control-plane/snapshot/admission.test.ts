@@ -4,6 +4,7 @@ import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
 import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';
+import { readGroupDomains } from './node-change.ts';
 import type { Said, Serving } from './served.ts';
 
 /** `a: 3` is a domain with three limits. */
@@ -21,7 +22,8 @@ function rulesOf(
   });
   const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
   if (!built.ok) throw new Error('the rules of this test are wrong');
-  return built.ruleSet;
+  const groups = readGroupDomains(undefined, Object.keys(limits));
+  return { ruleSet: built.ruleSet, documents, groups };
 }
 
 test('a change that leaves no domain is held back, however small', (t) => {
@@ -90,7 +92,7 @@ function isJudgedAgain(
     { ...newest, invalidSinceMs: undefined, ...judged },
     {
       ...{ serving, before: undefined, memory, served: new Set() },
-      ...{ allowsRemoval: false, rollsOut: true },
+      ...{ allowsRemoval: false, rollsOut: true, steps: [] },
     },
   );
 }

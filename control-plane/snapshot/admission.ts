@@ -6,6 +6,7 @@ import { runAtOnce } from '../../shared/in-slices.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import type { Step } from '../policy/makers.ts';
 import { judgingByPolicy } from '../policy/policy-guard.ts';
 import {
   allowRemovalTrailer,
@@ -18,6 +19,8 @@ import {
   toLine,
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
+import { comparingForNodes, describeClass, type RulesForNodes } from './node-change.ts';
+import { findingClasses } from './node-classes.ts';
 import type { InForce, Said, Serving } from './served.ts';
 
 /** The verdicts on revisions that outlive a control plane: given by record/record-keeper.ts. */
@@ -63,6 +66,8 @@ export interface Circumstances {
   readonly allowsRemoval: boolean;
   /** Whether a revision that changes something is on trial first. */
   readonly rollsOut: boolean;
+  /** The way to the revision from what is in force; empty where nobody but its author has gone it. */
+  readonly steps: readonly Step[];
 }
 
 export type Judgement = Findings &
@@ -104,9 +109,12 @@ export function* judging(
   const { built } = outcome;
   const takenBack = findTakenBack(candidate, given.memory);
   const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given));
-  const { author, message } = whole;
   const isUndo = wasInForce(built.content, given);
-  const policy = yield* judgingByPolicy(given.before?.built, built, { author, message, isUndo });
+  const { id: revision, author, message } = whole;
+  const own = { makers: [{ revision, author, message }], changed: undefined };
+  const steps = given.steps.length > 0 ? given.steps : [own];
+  const comparing = comparingForNodes;
+  const policy = yield* judgingByPolicy(given.before?.built, built, { steps, isUndo, comparing });
   const refused = problem === undefined ? policy.refused : [problem, ...policy.refused];
   const problems = [...outcome.warnings, ...policy.tolerated];
   const goesBack = isBack(whole, built, given);
@@ -205,17 +213,18 @@ function findTakenBack(
 
 function* findLargeRemoval(
   candidate: Candidate,
-  { content, ruleSet }: BuiltSnapshots,
+  built: BuiltSnapshots,
   { before, memory, allowsRemoval }: Circumstances,
 ): Generator<void, Problem | undefined> {
   const { whole } = candidate;
+  const { content } = built;
   if (mayRemove(whole, allowsRemoval) || isApproved(whole, content, memory)) return undefined;
   const heldBack = findHeldBack(candidate, memory);
   if (heldBack !== undefined) {
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
   if (before === undefined || before.revision.id === whole.id) return undefined;
-  return yield* findingRemoval(before.built.ruleSet, ruleSet);
+  return yield* findingRemoval(before.built, built);
 }
 
 function isApproved({ id }: Revision, content: string, memory: RevisionMemory): boolean {
@@ -266,39 +275,87 @@ function newWord<Word extends Said>(
 const minRemoved = 10;
 const maxNamed = 20;
 
-/** An error when `after` has no domain of `before`, or removes more than half of its limits and at least
- * ten; else undefined. An empty folder, a wrong path or a bad merge looks like any valid revision, and would let
- * everything pass. */
-export function findRemoval(before: RuleSet, after: RuleSet): Problem | undefined {
+/** An error when nodes get no domain any more that got some, or lose more than half of their limits and at least ten: all
+ * nodes by the rules, or some by their group; else undefined. An empty folder, a wrong path or a bad merge looks like any
+ * valid revision, and would let everything pass. */
+export function findRemoval(before: RulesForNodes, after: RulesForNodes): Problem | undefined {
   return runAtOnce(findingRemoval(before, after));
 }
 
 /** The same, in steps. */
 export function* findingRemoval(
+  before: RulesForNodes,
+  after: RulesForNodes,
+): Generator<void, Problem | undefined> {
+  const limits = yield* compareLimits(before.ruleSet, after.ruleSet);
+  const [had, has] = [before, after].map(({ ruleSet }) => [...ruleSet.domains.keys()]);
+  const ofAll = yield* toRemoval(limits, had ?? [], has ?? [], '');
+  if (ofAll !== undefined) return ofAll;
+  for (const each of yield* findingClasses(before.groups, after.groups)) {
+    yield;
+    const where = ` for ${describeClass(each)}`;
+    const problem = yield* toRemoval(limits, each.before.domains, each.after.domains, where);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** Of one domain of before. */
+interface ComparedLimits {
+  readonly all: readonly string[];
+  /** Those that nobody has any more. */
+  readonly removed: readonly string[];
+}
+
+function* compareLimits(
   before: RuleSet,
   after: RuleSet,
+): Generator<void, ReadonlyMap<string, ComparedLimits>> {
+  const found = new Map<string, ComparedLimits>();
+  for (const domain of before.domains.keys()) {
+    const kept = new Set<string>();
+    for (const name of after.limitNames(domain)) {
+      kept.add(name);
+      yield;
+    }
+    const all: string[] = [];
+    const removed: string[] = [];
+    for (const name of before.limitNames(domain)) {
+      all.push(name);
+      if (!kept.has(name)) removed.push(name);
+      yield;
+    }
+    found.set(domain, { all, removed });
+    yield;
+  }
+  return found;
+}
+
+function* toRemoval(
+  limits: ReadonlyMap<string, ComparedLimits>,
+  before: readonly string[],
+  after: readonly string[],
+  where: string,
 ): Generator<void, Problem | undefined> {
-  const kept = new Set<string>();
-  for (const name of after.limitNames()) {
-    kept.add(name);
+  const kept = new Set(after);
+  const named: string[] = [];
+  let [limitCount, removedCount] = [0, 0];
+  for (const domain of before) {
     yield;
+    const { all = [], removed = [] } = limits.get(domain) ?? {};
+    const gone = kept.has(domain) ? removed : all;
+    limitCount += all.length;
+    removedCount += gone.length;
+    for (const name of gone.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
   }
-  let limitCount = 0;
-  const removed: string[] = [];
-  for (const name of before.limitNames()) {
-    limitCount++;
-    if (!kept.has(name)) removed.push(name);
-    yield;
-  }
-  const leavesNothing = before.domains.size > 0 && after.domains.size === 0;
-  const takesMost = removed.length >= minRemoved && removed.length * 2 > limitCount;
+  const leavesNothing = before.length > 0 && after.length === 0;
+  const takesMost = removedCount >= minRemoved && removedCount * 2 > limitCount;
   if (!leavesNothing && !takesMost) return undefined;
-  const named = removed.slice(0, maxNamed).map((name) => toExcerpt(name));
-  const more = removed.length - named.length;
+  const more = removedCount - named.length;
   const list = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
   const what = leavesNothing
-    ? 'held back: no domain would be left'
-    : `held back: ${removed.length} of ${limitCount} limits would go`;
+    ? `held back: no domain would be left${where}`
+    : `held back: ${removedCount} of ${limitCount} limits would go${where}`;
   const hint = `if that is meant, approve the revision, or say it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(
     'error',

@@ -381,7 +381,7 @@ test('a warning is said once, and again after revisions without it', async (t) =
   const { store, publish, log } = await startCache(t, { rollsOut: false });
   const warned = (id: string) => {
     const { files, ...rest } = revisionOf('a', { id });
-    const group = '  - name: none\n    match: { id: none }\n    domains: [none]\n';
+    const group = '  - name: none\n    match: { id: none }\n    domains: ["*", none]\n';
     store.publish({
       ...rest,
       files: files.map(({ path, text }) => ({

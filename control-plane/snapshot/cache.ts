@@ -9,7 +9,7 @@ import type { Log } from '../../shared/log.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import type { GovernedRules } from '../policy/policy-guard.ts';
+import type { Step } from '../policy/makers.ts';
 import { inRepository, type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 import {
@@ -28,6 +28,7 @@ import {
 import type { BuildOptions, BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
 import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
+import { type KnownStep, PolicySteps } from './policy-steps.ts';
 import { RevisionLog } from './revision-log.ts';
 import { type InForce, Served, type Serving } from './served.ts';
 import type { NodeIdentity, SnapshotProvider } from './snapshot.ts';
@@ -59,6 +60,7 @@ export class SnapshotCache implements SnapshotProvider {
   readonly #lastGood: LastGood;
   readonly #unfinished: UnfinishedExamination;
   readonly #say: RevisionLog;
+  readonly #policySteps: PolicySteps;
   /** The last large one: it is judged again when something else is known of it. */
   #built:
     | { readonly id: string; readonly outcome: BuildOutcome | Promise<BuildOutcome> }
@@ -74,6 +76,8 @@ export class SnapshotCache implements SnapshotProvider {
   /** The newest one, while it is not known what was said of it. */
   #unexamined: Revision | undefined;
   #withdrawn: SnapshotState['withdrawn'];
+  /** Who has made what of the newest revision, where a policy asks for it. */
+  #way: { readonly steps: readonly KnownStep[]; readonly approvals: string } | undefined;
   /** Ids of revisions that have been the newest one, the oldest first. */
   readonly #seenIds = new Set<string>();
   /** Contents that this control plane has had in force, the oldest first. */
@@ -88,6 +92,7 @@ export class SnapshotCache implements SnapshotProvider {
     this.#lastGood = new LastGood({ stateDirectory, store: store.description, log });
     this.#unfinished = new UnfinishedExamination(stateDirectory);
     this.#say = new RevisionLog(store.description, log);
+    this.#policySteps = new PolicySteps(deps);
   }
 
   /**
@@ -118,7 +123,8 @@ export class SnapshotCache implements SnapshotProvider {
     }
     const apply = (each: Revision) => void this.#apply(each);
     const examined = revision && this.#apply(revision);
-    if (this.#served.now.inForce === undefined) await examined;
+    const isAwaited = this.#served.now.inForce === undefined || !(revision && isLarge(revision));
+    if (isAwaited) await examined;
     const { inForce, trial } = this.#served.now;
     if (inForce === undefined && trial === undefined) {
       this.#restore(kept, memory.otherVersion ?? trouble);
@@ -175,7 +181,7 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   /** The rules in force with their policy; undefined while nothing is. */
-  get governed(): GovernedRules | undefined {
+  get governed(): BuiltSnapshots | undefined {
     return this.#served.now.inForce?.built;
   }
 
@@ -193,7 +199,11 @@ export class SnapshotCache implements SnapshotProvider {
       return;
     }
     const newest = this.#newest;
-    if (newest !== undefined && isOutdated(newest, this.#circumstances())) {
+    if (newest === undefined) return;
+    const { steps = [], approvals = '' } = this.#way ?? {};
+    const isOtherwiseApproved =
+      newest.invalidSinceMs !== undefined && approvals !== this.#approvalsOf(newest.whole, steps);
+    if (isOtherwiseApproved || isOutdated(newest, this.#circumstances([]))) {
       void this.#take(newest.whole);
     }
   }
@@ -284,9 +294,10 @@ export class SnapshotCache implements SnapshotProvider {
     this.#examined = whole;
     return this.#whenBuilt(whole, (outcome) => {
       if (this.#examined !== whole) return;
-      if (!isLarge(whole)) {
+      if (!isLarge(whole) && !this.#needsSteps(whole, outcome)) {
         const candidate = this.#toCandidate(whole, outcome);
-        this.#settle(candidate, judge(candidate, outcome, this.#circumstances()));
+        this.#way = { steps: [], approvals: this.#approvalsOf(whole, []) };
+        this.#settle(candidate, judge(candidate, outcome, this.#circumstances([])));
         andThen();
         return;
       }
@@ -298,11 +309,16 @@ export class SnapshotCache implements SnapshotProvider {
   async #judgeInSlices(whole: Revision, outcome: BuildOutcome, andThen: () => void): Promise<void> {
     for (;;) {
       const turns = this.#turns;
+      const { now } = this.#served;
+      const steps = await this.#findSteps(whole, outcome);
+      if (this.#isClosed || this.#examined !== whole) return;
       const candidate = this.#toCandidate(whole, outcome);
-      const given = this.#circumstances();
+      const approvals = this.#approvalsOf(whole, steps);
+      const given = this.#circumstances(this.#policySteps.toSteps(steps, whole.id));
       const judgement = await runInSlices(judging(candidate, outcome, given));
       if (this.#isClosed || this.#examined !== whole) return;
-      if (turns !== this.#turns || given.serving !== this.#served.now) continue;
+      if (turns !== this.#turns || now !== this.#served.now) continue;
+      this.#way = { steps, approvals };
       this.#settle(candidate, judgement);
       andThen();
       return;
@@ -361,12 +377,65 @@ export class SnapshotCache implements SnapshotProvider {
     }
   }
 
-  #circumstances(): Circumstances {
+  /** Whether others than its author may have made what comes into force with it. */
+  #needsSteps(whole: Revision, outcome: BuildOutcome): boolean {
+    const before = this.#before();
+    return (
+      outcome.ok &&
+      this.#deps.store.between !== undefined &&
+      before !== undefined &&
+      before.revision.id !== whole.id &&
+      (before.built.policyText ?? outcome.built.policyText) !== undefined
+    );
+  }
+
+  async #findSteps(whole: Revision, outcome: BuildOutcome): Promise<readonly KnownStep[]> {
+    const before = this.#before();
+    if (!outcome.ok || before === undefined || !this.#needsSteps(whole, outcome)) return [];
+    return this.#policySteps.find(before, whole, outcome.built);
+  }
+
+  /** The steps to a revision from what is in force, each with whoever made it; empty where that is the same. `built`:
+   * undefined where it has errors. */
+  async stepsTo(whole: Revision, built: BuiltSnapshots | undefined): Promise<readonly Step[]> {
+    const before = this.#before();
+    if (before === undefined || before.revision.id === whole.id) return [];
+    const steps = await this.#policySteps.find(before, whole, built);
+    return this.#policySteps.toSteps(steps, whole.id);
+  }
+
+  /** Names the revisions on the way to the newest one that somebody has approved. */
+  #approvalsOf(newest: Revision, steps: readonly KnownStep[]): string {
+    const { memory } = this.#deps;
+    const makers = steps.flatMap((step) => step.makers);
+    const known = [...makers, { revision: newest.id, content: undefined }];
+    return known
+      .flatMap(({ revision = newest.id, content = '' }) =>
+        memory.verdictOf(revision, content)?.outcome === 'approved' ? revision : [],
+      )
+      .join();
+  }
+
+  /** What somebody may approve by its name although it is not the newest: it was refused with that. */
+  contentOfStep(id: string): string | undefined {
+    const newest = this.#newest;
+    if (newest?.invalidSinceMs === undefined) return undefined;
+    if (newest.whole.id === id) return newest.content;
+    const makers = this.#way?.steps.flatMap((step) => step.makers) ?? [];
+    return makers.find(({ revision }) => revision === id)?.content;
+  }
+
+  #before(): Circumstances['before'] {
+    return this.#served.now.inForce ?? this.#servedBefore;
+  }
+
+  #circumstances(steps: readonly Step[]): Circumstances {
     const { memory, allowsRemoval, options } = this.#deps;
     const serving = this.#served.now;
     return {
+      steps,
       serving,
-      before: serving.inForce ?? this.#servedBefore,
+      before: this.#before(),
       memory,
       served: this.#servedContents,
       allowsRemoval,

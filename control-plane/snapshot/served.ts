@@ -15,6 +15,8 @@ export interface Said {
   /** Of one that is held back: the content that everybody had, from which it would remove too much. An older control plane
    * does not say it. */
   readonly against?: string;
+  /** The person who said it. */
+  readonly by?: string;
 }
 
 export interface InForce {

@@ -32,6 +32,7 @@ import { createRevisionHistory } from './revision-history.ts';
 import {
   type Change,
   type ConfigStore,
+  maxLineage,
   shortestRevisionPrefix,
   type WriteOptions,
   type WriteResult,
@@ -213,6 +214,14 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     trigger: loop.trigger,
     status: loop.status,
     write,
+    async between(older, newer) {
+      const infos = await history.list();
+      const from = infos.findIndex(({ id }) => id === newer);
+      const to = infos.findIndex(({ id }, index) => index > from && id === older);
+      const start = Math.max(0, from);
+      const end = Math.min(to === -1 ? infos.length : to, start + maxLineage);
+      return { revisions: infos.slice(start, end).reverse(), isCut: to !== end };
+    },
     findObstacles: async (change, before) => [
       ...checkChange(change, existingPaths(before), bounds),
       ...(await findObstacles(directory, change)),

@@ -32,6 +32,7 @@ import {
   type Author,
   type Change,
   type ConfigStore,
+  maxLineage,
   shortestRevisionPrefix,
   type WriteOptions,
   type WriteResult,
@@ -219,6 +220,14 @@ export function createGitStore(deps: GitStoreDeps): ConfigStore {
         }
         return { ok: false, reason: 'busy' };
       }),
+    async between(older, newer) {
+      const isKnown = (await resolveObject(git, `${older}^{commit}`)) !== undefined;
+      const range = isKnown ? `${older}..${newer}` : newer;
+      // A merge is made by whoever merges.
+      const infos = await readLog(git, ['--first-parent', '-n', String(maxLineage + 1), range]);
+      const revisions = infos.slice(0, maxLineage).reverse();
+      return { revisions, isCut: !isKnown || infos.length > maxLineage };
+    },
     async findObstacles(change, before) {
       mirror.refuseTag();
       return checkChange(change, existingPaths(before), bounds);

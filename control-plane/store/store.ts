@@ -34,6 +34,8 @@ export interface ConfigStore {
   /** Why `write` would refuse this change of `before`, as far as that can be told without it and without another machine.
    * Rejects with an AppError where nothing can be written at all. */
   findObstacles(change: Change, before: Revision): Promise<readonly Problem[]>;
+  /** The revisions after `older`, up to `newer`, as they followed each other on what is followed. Does not look. */
+  between?(older: string, newer: string): Promise<Lineage>;
   /** Makes all of the change or nothing, as far as the kind of store allows (see there). A change without
    * effect succeeds with the newest revision. */
   write(change: Change, options: WriteOptions): Promise<WriteResult>;
@@ -52,6 +54,16 @@ export interface ConfigStore {
 
 /** Shortest accepted prefix of an id. */
 export const shortestRevisionPrefix = 6;
+
+/** The most revisions of a lineage. */
+export const maxLineage = 100;
+
+export interface Lineage {
+  /** The oldest first. */
+  readonly revisions: readonly RevisionInfo[];
+  /** Whether older ones are left out. */
+  readonly isCut: boolean;
+}
 
 export interface RevisionPlace {
   /** The full id. */

@@ -156,8 +156,11 @@ function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
           describeLimit(fullKey, each),
         ),
       ),
-    *limitNames() {
-      for (const { fullKey, limit } of walkNodes(built)) {
+    *limitNames(domain?: string) {
+      const one = domain === undefined ? undefined : built.get(domain);
+      const nodes =
+        domain === undefined ? walkNodes(built) : walkNodes(one ? [[domain, one] as const] : []);
+      for (const { fullKey, limit } of nodes) {
         if (limit !== undefined && !limit.unlimited) yield fullKey;
       }
     },

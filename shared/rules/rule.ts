@@ -75,8 +75,8 @@ export interface RuleSet {
    * children (`/rlconfig`; behaviour: debug-pages).
    */
   describe(): string[];
-  /** Of the limits that can refuse somebody: domain and keys, each once. */
-  limitNames(): Iterable<string>;
+  /** Of the limits that can refuse somebody, of all domains or of one: domain and keys, each once. */
+  limitNames(domain?: string): Iterable<string>;
   /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { comparing } from '../../rule-change.ts';
+import { comparingForNodes } from '../../snapshot/node-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
@@ -117,7 +117,7 @@ export class Default extends AdminController {
     const before = await this.findRevision(from);
     const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
     const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
-    const changes = await runInSlices(comparing(...compared));
+    const changes = await runInSlices(comparingForNodes(...compared));
     return {
       from: toRevisionJson(before),
       to: toRevisionJson(after),
@@ -137,16 +137,11 @@ export class Default extends AdminController {
     const planned = await this.plan({ ...(await this.toRequest(given)), message });
     const { before, after, examined } = planned;
     const known = await this.api.examine(before);
-    const { ruleSet, documents } = known.ruleSet ? known : this.api.snapshots;
-    const isComparable = ruleSet !== undefined && examined.ruleSet !== undefined;
-    const changes = isComparable
-      ? await runInSlices(
-          comparing(
-            { ruleSet, documents },
-            { ruleSet: examined.ruleSet, documents: examined.documents },
-          ),
-        )
-      : [];
+    const { governed } = known.governed ? known : this.api.snapshots;
+    const changes =
+      governed && examined.governed
+        ? await runInSlices(comparingForNodes(governed, examined.governed))
+        : [];
     return {
       from: toRevisionJson(before),
       files: compareFiles(before, after),
@@ -155,8 +150,8 @@ export class Default extends AdminController {
   }
 
   private async toCompared(revision: Revision) {
-    const { ruleSet, documents } = await this.api.examine(revision);
-    if (ruleSet !== undefined) return { ruleSet, documents };
+    const { governed } = await this.api.examine(revision);
+    if (governed !== undefined) return governed;
     throw new HttpError(409, { detail: `revision ${revision.id} has errors: it is not compared` });
   }
 

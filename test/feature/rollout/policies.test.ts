@@ -75,14 +75,15 @@ test('over the API a change that breaks the policy is refused before it is writt
   t.deepEqual((await post('ada', rules(20))).status, 201);
 });
 
-test('with a reason it is served, and the reason is in the log', async (t) => {
+test('with a reason of an owner it is served, and the reason is in the log', async (t) => {
   const { port, log } = await startApi(t, 10);
   const message = 'More for the sale\n\nPolicy-Exception: sale of 27 November';
-  const made = await call(port, 'bob', 'POST', '/revisions', replace(rules(40), message));
+  t.is((await call(port, 'bob', 'POST', '/revisions', replace(rules(40), message))).status, 422);
+  const made = await call(port, 'ada', 'POST', '/revisions', replace(rules(40), message));
   t.is(made.status, 201);
   await eventually('the exception is told', () =>
     log.lines.some((line) =>
-      /^notice audit: revision \S+ \("More for the sale", bob.*\) breaks the policy, by its own word: sale of 27 November$/.test(
+      /^notice audit: revision \S+ \("More for the sale", ada.*\) breaks the policy, by its own word: sale of 27 November$/.test(
         line,
       ),
     ),
@@ -191,6 +192,50 @@ test('a commit that breaks the policy is not served, and one with a reason is', 
   repository.push({ 'shop.yaml': rules(26) }, 'Sale\n\nPolicy-Exception: agreed with ops');
   await store.trigger();
   await told(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
+});
+
+test('a refused commit stays refused whoever goes on from it, until an owner approves it by its name', async (t) => {
+  const repository = createGitRepository(t);
+  const owned = policy.replace('[ada]', '["ada*"]');
+  const by = (name: string, files: Record<string, string>) => {
+    repository.push(files, `by ${name}`);
+    repository.git('commit', '--quiet', '--amend', '--no-edit', `--author=${name} <${name}@x>`);
+    repository.git('push', '--quiet', '--force', 'origin', 'main');
+    return repository.git('rev-parse', 'HEAD');
+  };
+  by('ada', { 'shop.yaml': rules(10), 'policy.yaml': owned });
+  const { store } = openGitStore(t, repository);
+  const { port, snapshots } = await startAdminApi(t, { ...options, files: {}, store, tokens });
+  const inForce = () => snapshots.state().inForce?.revision.id;
+  const first = inForce();
+  const judged = async (id: string) => {
+    await store.trigger();
+    await eventually('it is judged', () => snapshots.state().newest?.revision.id === id);
+    return snapshots.state().newest?.problems.map(({ message }) => message) ?? [];
+  };
+  const refused = by('bob', { 'shop.yaml': rules(12) });
+  const said = await judged(refused);
+  t.regex(said.join(), /domain 'shop' is changed by bob/);
+  t.regex(
+    (await judged(by('ada', { 'other.yaml': rules(1, 'other') }))).join(),
+    /is changed by bob/,
+  );
+  t.is(inForce(), first);
+  // Two commits that come together, of which only the second one is an owner's.
+  by('bob', { 'shop.yaml': rules(13) });
+  t.regex((await judged(by('ada', { 'other.yaml': rules(2, 'other') }))).join(), /changed by bob/);
+  const push = {
+    files: [
+      { path: 'shop.yaml', text: rules(13) },
+      { path: 'policy.yaml', text: owned },
+    ],
+  };
+  t.is((await call(port, 'ada', 'POST', '/revisions', push)).status, 422, 'over the API as well');
+  const last = repository.git('rev-parse', 'HEAD~1');
+  const approval = { revision: last, reason: 'seen' };
+  t.is((await call(port, 'ada', 'POST', '/approvals', approval)).status, 200);
+  await eventually('it is in force', () => inForce() === snapshots.state().newest?.revision.id);
+  t.not(inForce(), first);
 });
 
 test('check tells the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {
