@@ -50,11 +50,13 @@ test('revisions, rollouts and resets are marked, and a restart keeps them and th
   t.is((await plane.fetch('/resets', { method: 'POST', headers, body })).status, 200);
   const marks = await readMarks();
   t.is(marks.at(-1)?.text, 'local: reset counters of (customer=ada) of domain d: a good customer');
+  // Processes that come, and what they do to the answers, have marks of their own.
+  const ofPeople = marks.filter(({ kind }) => !/^(?:control_plane|workers|outage)$/.test(kind));
   t.deepEqual(
-    marks.map(({ kind }) => kind),
+    ofPeople.map(({ kind }) => kind),
     ['rollout', 'taken_back', 'rollout', 'in_force', 'reset'],
   );
-  t.is(marks[1]?.revision, newest.id);
+  t.is(ofPeople[1]?.revision, newest.id);
   let slots: readonly Slot[] = [];
   await eventually('the decisions are known', async () => {
     slots = (await plane.fetch('/traffic')).body.slots;
