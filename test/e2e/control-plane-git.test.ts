@@ -109,7 +109,7 @@ test.serial(
     repository.push({ 'limits/shop.yaml': 'domain: [' }, 'a mistake');
     const mistaken = await plane.run('status');
     t.is(mistaken.exitCode, 4, 'status itself looks at the repository');
-    t.regex(mistaken.stdout, /shop\.yaml:1:\d+: error: /);
+    t.regex(mistaken.stdout, /limits\/shop\.yaml:1:\d+: not valid YAML/);
     t.true(await hasLimit(worker, 12));
     repository.push({ 'limits/shop.yaml': ruleText('shop', 13) });
     t.is((await callWebhook(run)).status, 202);
