@@ -7,7 +7,7 @@ import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'compose', 'systemd');
-/** How long the programs take to stop at most, in seconds (worker/docs/failures.md). */
+/** How long the programs take to stop at most, in seconds (worker/docs/operating.md). */
 const stopSeconds = 15;
 
 /** The values of each key, in order. */
