@@ -1,11 +1,13 @@
 // Makes the notification of a revision for people outside: its outcome, its author and its problems.
 import { randomUUID } from 'node:crypto';
+import { runInSlices } from '../../shared/in-slices.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { toReplacement } from '../admin/change.ts';
 import type { Examine } from '../admin/examination.ts';
 import { type ProblemJson, toProblemJson } from '../admin/problem-json.ts';
 import { toTime } from '../admin/revision-json.ts';
 import type { OutcomeOnRecord, Outcomes } from '../record/outcomes.ts';
+import { comparingGroups } from '../snapshot/node-change.ts';
 import { inRepository, type Revision, toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
 
@@ -19,7 +21,7 @@ export interface Notification {
     readonly author: { readonly name: string; readonly email: string | null } | null;
     readonly message: string | null;
   };
-  /** The domains whose files differ from those in force before, at most 100. */
+  /** The domains whose files differ from those in force before, and those that other nodes get, at most 100. */
   readonly domains: readonly string[];
   /** With the figures that it was decided by; null where there is nothing to say. */
   readonly reason: string | null;
@@ -92,9 +94,13 @@ async function toDomains(
   const { put, delete: gone } = toReplacement(before ?? { files: [], problems: [] }, after.files);
   const changed = new Set([...put.map(({ path }) => path), ...gone]);
   const examined = await Promise.all([after, before].map((each) => each && examine(each)));
+  const [is, was] = examined.map((each) => each?.governed);
+  const byGroups = is && was ? await runInSlices(comparingGroups(was, is)) : [];
   const documents = examined.flatMap((each) => each?.documents ?? []);
-  const domains = documents.filter(({ file }) => changed.has(file)).map(({ domain }) => domain);
-  return [...new Set(domains)].sort().slice(0, maxDomains);
+  const byFiles = documents.filter(({ file }) => changed.has(file));
+  return [...new Set([...byFiles, ...byGroups].map(({ domain }) => domain))]
+    .sort()
+    .slice(0, maxDomains);
 }
 
 /** Parses `name <email>`, or a name alone. */

@@ -44,7 +44,8 @@ export function* comparingForNodes(
 /** Changes of one domain that are named. */
 const maxNamed = 20;
 
-function* comparingGroups(
+/** Those of groups alone, in steps. */
+export function* comparingGroups(
   before: RulesForNodes,
   after: RulesForNodes,
 ): Generator<void, RuleChange[]> {
