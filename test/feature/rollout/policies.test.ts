@@ -207,12 +207,23 @@ test('a refused commit stays refused whoever goes on from it, until an owner app
   const { store } = openGitStore(t, repository);
   const { port, snapshots } = await startAdminApi(t, { ...options, files: {}, store, tokens });
   const inForce = () => snapshots.state().inForce?.revision.id;
-  const first = inForce();
   const judged = async (id: string) => {
     await store.trigger();
     await eventually('it is judged', () => snapshots.state().newest?.revision.id === id);
     return snapshots.state().newest?.problems.map(({ message }) => message) ?? [];
   };
+  const toGroups = (domains: string) => ({
+    'node-groups.yaml': `groups: [{name: all, domains: ${domains}}]`,
+  });
+  const before = inForce();
+  t.regex(
+    (await judged(by('bob', toGroups('[], rollout: 100%')))).join(),
+    /domain 'shop' is changed by bob/,
+  );
+  t.is(inForce(), before);
+  t.deepEqual(await judged(by('ada', toGroups('"*"'))), [], 'each node gets what it had');
+  const first = inForce();
+  t.not(first, before);
   const refused = by('bob', { 'shop.yaml': rules(12) });
   const said = await judged(refused);
   t.regex(said.join(), /domain 'shop' is changed by bob/);
