@@ -1,9 +1,15 @@
 // Who has made what of a change that several people made one after the other (behaviour: judged-by-maker).
-import type { RuleChange } from '../rule-change.ts';
+import type { ComparedRules, RuleChange } from '../rule-change.ts';
 import type { RevisionInfo } from '../store/revision.ts';
 import type { Policy } from './policy-file.ts';
-import type { GovernedRules } from './policy-guard.ts';
 import { findingViolations } from './violations.ts';
+
+/** Rules with the policy that stands beside them. */
+export interface GovernedRules extends ComparedRules {
+  readonly policy: Policy;
+  /** The text of its file; undefined without one. */
+  readonly policyText: string | undefined;
+}
 
 /** A person who has made a change. */
 export interface Maker extends Pick<RevisionInfo, 'author' | 'message'> {

@@ -5,8 +5,9 @@ import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { comparing } from '../rule-change.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
+import type { GovernedRules } from './makers.ts';
 import { findingChanged, type Maker } from './makers.ts';
-import { type GovernedRules, judgeByPolicy } from './policy-guard.ts';
+import { judgeByPolicy } from './policy-guard.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
 

@@ -7,18 +7,11 @@ import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { Limit } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { matchesGlob } from '../glob.ts';
-import type { ComparedRules, RuleChange } from '../rule-change.ts';
+import type { RuleChange } from '../rule-change.ts';
 import { toShortId, valuesOf } from '../store/revision.ts';
-import { type Comparing, type Maker, Makers, type Step } from './makers.ts';
-import { type Policy, policyFile } from './policy-file.ts';
+import { type Comparing, type GovernedRules, type Maker, Makers, type Step } from './makers.ts';
+import { policyFile } from './policy-file.ts';
 import { findingViolations, placeOf, policiesOf, type Violation } from './violations.ts';
-
-/** Rules with the policy that stands beside them. */
-export interface GovernedRules extends ComparedRules {
-  readonly policy: Policy;
-  /** The text of its file; undefined without one. */
-  readonly policyText: string | undefined;
-}
 
 export interface PolicyVerdict {
   /** Errors: the change is refused. */

@@ -10,8 +10,9 @@ import { type Outcome, testScenarios } from '../../test/support/scenarios.ts';
 import { toSettingLines } from '../../test/support/setting-lines.ts';
 import { comparing } from '../rule-change.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
+import type { GovernedRules } from './makers.ts';
 import { parsePolicy } from './policy-file.ts';
-import { type GovernedRules, judgeByPolicy } from './policy-guard.ts';
+import { judgeByPolicy } from './policy-guard.ts';
 import { formatPolicySchema } from './policy-keys.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
