@@ -67,7 +67,7 @@ async function check(
   const paths = envoys.flatMap((_, index) => ['--envoy', join(folder.path, `envoy-${index}.yaml`)]);
   const run = await runInProcess(['check', rulesFolder, ...paths, ...flags, '--json']);
   t.is(run.err, '');
-  const { problems } = JSON.parse(run.out) as {
+  const { problems: all } = JSON.parse(run.out) as {
     problems: {
       rule: string;
       file: string;
@@ -78,6 +78,8 @@ async function check(
       severity: string;
     }[];
   };
+  // The rules alone lead to it.
+  const problems = all.filter(({ rule }) => rule !== 'meeting-counters');
   const clean = (text: string) => text.replaceAll(`${rulesFolder}/`, '');
   return {
     code: run.code,
