@@ -244,7 +244,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
       await forgetForeignOwn();
       return { version, record: parsed.record, isDamaged: false };
     }
-    if (found === undefined) foreign.shared = undefined;
+    // One of another version has been removed, and what was there before it is there again, or nothing is.
+    foreign.shared = undefined;
     if (foreign.own !== undefined) throw new AppError('store', foreign.own.problem);
     return { version, record: undefined, isDamaged: false };
   }

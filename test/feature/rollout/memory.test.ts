@@ -180,9 +180,10 @@ test('a record of a newer version stops rollouts, and one that is damaged is set
   rules.write(newer, '{"format":4,"rollout":null}');
   rules.write('a.yaml', ruleText('second', 1));
   const said = /it is of a newer version \(format 4\): run the version that wrote it, or remove it/;
-  await eventually('it is named', async () =>
-    said.test((await plane.run('rollout', 'status')).stdout),
-  );
+  await eventually('it is named', async () => {
+    const { stdout, stderr } = await plane.run('status');
+    return said.test(stdout + stderr);
+  });
   t.is(everTold(workers, 'second'), 0);
   rmSync(join(rules.path, newer));
   await eventually('it goes on', () => having(workers, 'second') === 1);
