@@ -17,24 +17,29 @@ const callsPerTurn = 100;
 export class OpenRights<Call> {
   readonly #deps: OpenRightsDeps<Call>;
   readonly #open = new Map<Call, ReasonAgainst>();
-  #stop: () => void;
+  /** Undefined while no call is open: there is nothing to check then. */
+  #stopChecks: (() => void) | undefined;
   #turn: NodeJS.Immediate | undefined;
 
   constructor(deps: OpenRightsDeps<Call>) {
     this.#deps = deps;
-    this.#stop = repeatAfter(deps.clock, rightsMs, () => this.#check(this.#open.entries()));
   }
 
   add(call: Call, reasonAgainst: ReasonAgainst): void {
     this.#open.set(call, reasonAgainst);
+    this.#stopChecks ??= repeatAfter(this.#deps.clock, rightsMs, () =>
+      this.#check(this.#open.entries()),
+    );
   }
 
   delete(call: Call): void {
     this.#open.delete(call);
+    if (this.#open.size === 0) this.stop();
   }
 
   stop(): void {
-    this.#stop();
+    this.#stopChecks?.();
+    this.#stopChecks = undefined;
     clearImmediate(this.#turn);
   }
 
@@ -46,7 +51,7 @@ export class OpenRights<Call> {
       if (done) return;
       const reason = value[1]();
       if (reason === undefined) continue;
-      this.#open.delete(value[0]);
+      this.delete(value[0]);
       this.#deps.onLost(value[0], reason);
     }
     this.#turn = setImmediate(() => this.#check(calls));
