@@ -1,4 +1,4 @@
-// What comments point to is there: a decision by its name in docs/behaviour.md, such as `behaviour: verbs`, and a
+// What comments point to is there: a decision by its name in shared/docs/behaviour.md, such as `behaviour: verbs`, and a
 // file by its name. Nothing is cited by number, or from a document that is not in the repository.
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -18,7 +18,7 @@ const comments = [
 const placeOf = ({ file, line }: Comment) => `${file}:${line}`;
 
 /** The headings of the third level, in kebab-case. */
-const page = readFileSync(join(root, 'docs/behaviour.md'), 'utf8');
+const page = readFileSync(join(root, 'shared/docs/behaviour.md'), 'utf8');
 const decisions = [...page.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
 const citations = comments.flatMap((comment) =>
   [...comment.text.matchAll(/\bbehaviour: ([a-z0-9-]+(?:, [a-z0-9-]+)*)/g)].flatMap(

@@ -144,7 +144,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| those of the control plane's ports | the same, read every ${time(controlPlane.tlsIntervalMs)} |`,
     `| client certificates for memcached | replace the files, which are read every ${time(memcached.tlsIntervalMs)};`,
   ],
-  'docs/behaviour.md': [
+  'shared/docs/behaviour.md': [
     `Of the servers of the store ${maxStoreServers} are told apart.`,
     `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
   ],
@@ -209,7 +209,7 @@ test('as many hits may wait as decisions, for either kind of store', (t) => {
 });
 
 test('what pages call a second is one', (t) => {
-  t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, docs/behaviour.md');
+  t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, shared/docs/behaviour.md');
   t.is(directoryTiming.poll, 1000, 'control-plane/docs/operating.md: each second (directory)');
   t.is(gitTiming.poll, 5000, 'control-plane/docs/operating.md: every five (Git)');
 });

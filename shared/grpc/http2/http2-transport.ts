@@ -1,5 +1,5 @@
 // The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which
-// implement the protocol. docs/behaviour.md describes it and its limits.
+// implement the protocol. shared/docs/behaviour.md describes it and its limits.
 import type { Socket } from 'node:net';
 // Imported, because a global is looked up at each use.
 import process from 'node:process';

@@ -1,4 +1,4 @@
-// All limits of a connection, and why each has its value. docs/behaviour.md describes what
+// All limits of a connection, and why each has its value. shared/docs/behaviour.md describes what
 // happens beyond them.
 
 /** SETTINGS_MAX_CONCURRENT_STREAMS: calls at once on a connection. Calls that the peer has reset but that
