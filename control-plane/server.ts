@@ -352,6 +352,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await ads?.stop(stopGraceMs);
       await keptHour.stop();
       await keptActivity.stop();
+      await owner.stop();
       await examining.close();
       await parsing.close();
       await opened.close();
