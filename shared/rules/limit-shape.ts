@@ -116,11 +116,9 @@ export function describeTime({
   return unitMultiplier === 1 ? `${unit}` : `${unitMultiplier} ${unit}s`;
 }
 
-const digits = new Intl.NumberFormat('en');
-
 /** `40,000`. */
 export function toNumberText(value: number): string {
-  return digits.format(value);
+  return value.toLocaleString('en');
 }
 
 /**

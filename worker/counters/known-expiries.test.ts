@@ -23,7 +23,20 @@ test('a key that is known for a window is known for shorter ones, and not for lo
   known.remember('k', 86_400, 1_000);
   t.true(known.has('k', 3_600, 4_000_000), 'for as long as the longest');
   known.remember('century', 3_155_760_000, 0);
-  t.true(known.has('century', 3_155_760_000, 3_155_759_999_000));
+  t.true(
+    known.has('century', 3_155_760_000, 60_000_000_000),
+    'for two years of the process at least',
+  );
+});
+
+test('of windows of more lengths than it has numbers for, nothing wrong is known', (t) => {
+  const known = createKnownExpiries();
+  for (let seconds = 1; seconds <= 100; seconds++) known.remember(`k${seconds}`, seconds, 0);
+  t.true(known.has('k63', 63, 0));
+  t.false(known.has('k63', 64, 0));
+  t.false(known.has('k100', 100, 0));
+  known.remember('k63', 100, 0);
+  t.false(known.has('k63', 63, 0), 'its life in the store may have become shorter');
 });
 
 test('as many keys as a busy worker has are known at once', (t) => {

@@ -12,22 +12,28 @@ export interface KnownExpiries {
 /** Slots of a bucket; the least recently used key is replaced. */
 const keysPerBucket = 8;
 const buckets = 65_536;
-/** A bucket has the tags of its keys, then until when each lives, then for what window: side by side, since reading
- * memory is most of what a look-up costs. */
-const untilOffset = keysPerBucket;
-const windowOffset = 2 * keysPerBucket;
-const wordsPerBucket = 3 * keysPerBucket;
+/** A bucket has the tags of its keys, then how long each lives, in one cache line: reading memory is most of what a look-up
+ * costs. */
+const lifeOffset = keysPerBucket;
+const wordsPerBucket = 2 * keysPerBucket;
+/** A life has the number of its window in the low bits, and above them the second until when it lasts. */
+const windowBits = 6;
+const windowsMax = 2 ** windowBits;
+const untilMax = 2 ** (32 - windowBits) - 1;
 
 /**
- * A table of fixed size, 6 MB, that holds no key itself: keys come from requests, are many and can be
+ * A table of fixed size, 4 MB, that holds no key itself: keys come from requests, are many and can be
  * long, and a map of them would keep the garbage collector busy. Keys are distinguished by 48 bits of a
  * hash. On a collision an increment lacks an EXPIRE, which is repeated where it matters: a new counter
  * shows by its value (behaviour: expiry-when-new).
  *
- * Limits of several units may share a key: one that is known for an hour is not known for a day.
+ * Limits of several units may share a key: one that is known for an hour is not known for a day. Of up to 63 lengths of
+ * windows, and for up to two years of the process: what does not fit is not remembered.
  */
 export function createKnownExpiries(): KnownExpiries {
   const words = new Uint32Array(buckets * wordsPerBucket);
+  /** Lengths by number, in the order of their first use. A slot that was never used has 0. */
+  const windows = [Number.NEGATIVE_INFINITY];
   /** Random, so that callers cannot predict which keys share a bucket. */
   const seed = Math.floor(Math.random() * 2 ** 32);
   /** Further results of `find`. */
@@ -38,22 +44,35 @@ export function createKnownExpiries(): KnownExpiries {
   function has(key: string, windowSeconds: number, nowMs: number): boolean {
     const slot = find(key);
     if (slot === -1) return false;
-    const until = words[slot + untilOffset] as number;
-    const window = words[slot + windowOffset] as number;
-    if (until * 1000 <= nowMs || windowSeconds > window) return false;
-    if (slot > bucket) putFirst(slot, until, window);
+    const life = words[slot + lifeOffset] as number;
+    const window = windows[life & (windowsMax - 1)] as number;
+    if ((life >>> windowBits) * 1000 <= nowMs || windowSeconds > window) return false;
+    if (slot > bucket) putFirst(slot, life);
     return true;
   }
 
   function remember(key: string, windowSeconds: number, nowMs: number): void {
+    const window = numberOf(windowSeconds);
+    if (window === windowsMax) {
+      forget(key);
+      return;
+    }
     const slot = find(key);
-    const until = Math.floor(nowMs / 1000) + windowSeconds;
-    putFirst(slot === -1 ? bucket + keysPerBucket - 1 : slot, until, windowSeconds);
+    const until = Math.min(Math.floor(nowMs / 1000) + windowSeconds, untilMax);
+    const life = ((until << windowBits) | window) >>> 0;
+    putFirst(slot === -1 ? bucket + keysPerBucket - 1 : slot, life);
   }
 
   function forget(key: string): void {
     const slot = find(key);
-    if (slot !== -1) words[slot + untilOffset] = 0;
+    if (slot !== -1) words[slot + lifeOffset] = 0;
+  }
+
+  /** `windowsMax` where there is no number left. */
+  function numberOf(windowSeconds: number): number {
+    const known = windows.indexOf(windowSeconds);
+    if (known !== -1 || windows.length === windowsMax) return known === -1 ? windowsMax : known;
+    return windows.push(windowSeconds) - 1;
   }
 
   /** -1 where it is not found. */
@@ -76,14 +95,12 @@ export function createKnownExpiries(): KnownExpiries {
   }
 
   /** Entries before `slot` move back by one: a bucket is ordered by use. */
-  function putFirst(slot: number, until: number, window: number): void {
+  function putFirst(slot: number, life: number): void {
     for (let to = slot; to > bucket; to--) {
       words[to] = words[to - 1] as number;
-      words[to + untilOffset] = words[to + untilOffset - 1] as number;
-      words[to + windowOffset] = words[to + windowOffset - 1] as number;
+      words[to + lifeOffset] = words[to + lifeOffset - 1] as number;
     }
     words[bucket] = tag;
-    words[bucket + untilOffset] = until;
-    words[bucket + windowOffset] = window;
+    words[bucket + lifeOffset] = life;
   }
 }

@@ -57,6 +57,7 @@ test('nobody is told to come again at once, also where the window has ended mean
     ],
     isQuota: [false],
     isRefused: true,
+    nowSeconds: 0,
     findWait: () => 0,
   });
   t.deepEqual(fields, [{ key: 'retry-after', value: '1' }]);

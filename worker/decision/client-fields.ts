@@ -25,8 +25,9 @@ export interface ClientFieldInput {
   readonly isQuota: readonly boolean[];
   /** Whether the request is refused. */
   readonly isRefused: boolean;
+  readonly nowSeconds: number;
   /** Whole seconds until a hit would be admitted if the same request came again; infinite for never. */
-  readonly findWait: (hit: RuleHit) => number;
+  readonly findWait: (hit: RuleHit, nowSeconds: number) => number;
 }
 
 /** A limit of the request, as a client sees it. */
@@ -77,12 +78,13 @@ export function toClientFields(options: ClientFieldOptions, input: ClientFieldIn
  * Until nothing refuses the request any more, with its own hits counted where they are: also a limit that was not over may
  * be used up by them. The last of the enforced limits, and the first of the quotas, which refuse together.
  */
-function findRequestWait({ statuses, limited, isQuota, findWait }: ClientFieldInput): number {
+function findRequestWait(input: ClientFieldInput): number {
+  const { statuses, limited, isQuota, nowSeconds, findWait } = input;
   /** By descriptor: all limits of a list have to admit it. */
   const waits = new Map<number, number>();
   for (const hit of limited) {
     const { descriptorIndex: index } = hit;
-    waits.set(index, Math.max(waits.get(index) ?? 0, findWait(hit)));
+    waits.set(index, Math.max(waits.get(index) ?? 0, findWait(hit, nowSeconds)));
   }
   const quotas: number[] = [];
   let wait = 1;

@@ -113,8 +113,9 @@ export function createCounterAccess(deps: CounterAccessDeps): CounterAccess {
         problems.push({ descriptor, problem: problem ?? '' });
         return;
       }
+      const receivedMs = clock.monotonicMs();
       for (const part of match.parts ?? [match]) {
-        found.push(prepare(request, descriptor, part, nowSeconds(), clock.monotonicMs()));
+        found.push(prepare({ request, receivedMs }, descriptor, part, nowSeconds()));
       }
     });
     return { found, problems };

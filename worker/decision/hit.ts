@@ -12,7 +12,13 @@ import type { Limiter } from '../../shared/rules/limit-shape.ts';
 import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import type { Unit } from '../../shared/rules/unit.ts';
 import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
-import { type Hit, type LimiterWindow, toLimiterHit, toMapKey } from '../counters/store.ts';
+import {
+  type Hit,
+  type LimiterHit,
+  type LimiterWindow,
+  toLimiterHit,
+  toMapKey,
+} from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
 import type { RateLimitRequest, RequestDescriptor } from './message.ts';
@@ -43,23 +49,23 @@ export interface PrepareHitsDeps {
   readonly calendarMonths: boolean;
 }
 
+/** Passed as an object: a time with fractions would become one at each call. */
+export interface Arrived {
+  readonly request: RateLimitRequest;
+  /** On the monotonic clock. */
+  readonly receivedMs: number;
+}
+
 export interface PrepareHits {
-  /** The hit of the descriptor at `index` on its one limit. `receivedMs` is on the monotonic clock. */
-  prepare(
-    request: RateLimitRequest,
-    index: number,
-    match: Match,
-    nowSeconds: number,
-    receivedMs: number,
-  ): RuleHit;
+  /** The hit of the descriptor at `index` on its one limit. */
+  prepare(arrived: Arrived, index: number, match: Match, nowSeconds: number): RuleHit;
   /** One hit for each limit of a list. */
   prepareList(
-    request: RateLimitRequest,
+    arrived: Arrived,
     index: number,
     match: Match,
     parts: readonly Match[],
     nowSeconds: number,
-    receivedMs: number,
   ): readonly RuleHit[];
 }
 
@@ -78,11 +84,10 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
   const limiterWindows = new WeakMap<Limiter, LimiterWindow>();
 
   const prepare = (
-    request: RateLimitRequest,
+    { request, receivedMs }: Arrived,
     index: number,
     match: Match,
     nowSeconds: number,
-    receivedMs: number,
   ): RuleHit => {
     const descriptor = request.descriptors[index] as RequestDescriptor;
     const addend = hitsAddend(request, descriptor);
@@ -102,21 +107,17 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     (refund ? stats.totalNegativeHits : stats.totalHits).add(hits);
     const { requestsPerUnit } = match.limit;
     const limit = limiter === undefined ? requestsPerUnit : limiter.capacity;
-    const overUntilMs =
-      overLimitCache !== undefined && !refund && (limiter === undefined || isFound(limiter, hits))
-        ? overLimitCache.find(mapKey, requestsPerUnit, limit, receivedMs)
-        : 0;
-    const isKnownOver = overUntilMs > 0;
-    const limiterHit = limiter && toLimiterHit(toLimiterWindow(limiter, unit, window));
+    const isKnownOver =
+      overLimitCache !== undefined &&
+      !refund &&
+      (limiter === undefined || isFound(limiter, hits)) &&
+      overLimitCache.has(mapKey, requestsPerUnit, limit, receivedMs);
+    const limiterHit =
+      limiter === undefined ? undefined : toLimiterHit(toLimiterWindow(limiter, unit, window));
     if (isKnownOver) {
       trail?.knownOver(key, match);
       if (limiterHit !== undefined) {
-        limiterHit.resetSeconds = findClosedReset(
-          limiterHit.window,
-          hits,
-          overUntilMs - receivedMs,
-        );
-        limiterHit.waitSeconds = limiterHit.resetSeconds;
+        closeUntil(limiterHit, hits, overLimitCache.until(mapKey) - receivedMs);
       }
     }
     return {
@@ -155,15 +156,8 @@ export function createPrepareHits(deps: PrepareHitsDeps): PrepareHits {
     return limiterWindow;
   };
 
-  const prepareList: PrepareHits['prepareList'] = (
-    request,
-    index,
-    match,
-    parts,
-    nowSeconds,
-    receivedMs,
-  ) => {
-    const list = parts.map((part) => prepare(request, index, part, nowSeconds, receivedMs));
+  const prepareList: PrepareHits['prepareList'] = (arrived, index, match, parts, nowSeconds) => {
+    const list = parts.map((part) => prepare(arrived, index, part, nowSeconds));
     const [{ hits, refund } = { hits: 0, refund: false }] = list;
     // The rule itself counts once.
     const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
@@ -191,15 +185,13 @@ function isFound({ algorithm, countsOver }: Limiter, hits: number): boolean {
   return hits > 0 && !countsOver && (hits === 1 || algorithm === 'token_bucket');
 }
 
-/** The reset of these hits on a limiter that admits a single one after so many milliseconds. */
-function findClosedReset(
-  { limit, capacity, windowSeconds }: LimiterWindow,
-  hits: number,
-  ms: number,
-): number {
-  if (hits > capacity || limit === 0) return Number.POSITIVE_INFINITY;
+/** The answer to these hits on a limiter that admits a single one after so many milliseconds. */
+function closeUntil(limiter: LimiterHit, hits: number, ms: number): void {
+  const { limit, capacity, windowSeconds } = limiter.window;
   const furtherMs = hits === 1 ? 0 : ((hits - 1) * windowSeconds * 1000) / limit;
-  return Math.max(1, Math.ceil((ms + furtherMs) / 1000));
+  const seconds = Math.max(1, Math.ceil((ms + furtherMs) / 1000));
+  limiter.resetSeconds = hits > capacity || limit === 0 ? Number.POSITIVE_INFINITY : seconds;
+  limiter.waitSeconds = limiter.resetSeconds;
 }
 
 /** Caches counter keys. Repeated requests, as of a caller far over its limit, get the same string again:

@@ -14,8 +14,10 @@ export interface KnownLimit {
 
 /** Counters are identified by `Hit.mapKey`, times are on the monotonic clock. */
 export interface OverLimitCache {
-  /** Until when this counter is over this limit; 0 where that is not known. */
-  find(mapKey: string, requestsPerUnit: number, capacity: number, nowMs: number): number;
+  /** Whether this counter is known to be over this limit. */
+  has(mapKey: string, requestsPerUnit: number, capacity: number, nowMs: number): boolean;
+  /** Until when a counter is over that it has. */
+  until(mapKey: string): number;
   /** How often `remove` was called. */
   readonly removals: number;
   /** `removalsBefore`: `removals` at the start of the decision. A key that was removed since is not added:
@@ -58,123 +60,142 @@ class Removed extends AgedEntry<Removed> {
   }
 }
 
-/** Undefined where `sizeInBytes` is 0: then there is none. At the size limit, which counts removed keys too, the oldest
- * keys are dropped first. */
+/** Undefined where `sizeInBytes` is 0: then there is none. */
 export function createOverLimitCache(
   sizeInBytes: number,
   metrics: Metrics,
   clock: Clock,
 ): OverLimitCache | undefined {
   if (sizeInBytes === 0) return undefined;
-  const bytesMax = Math.max(sizeInBytes, leastBytes);
-  const known = new OldestFirst<Known>();
-  const removed = new OldestFirst<Removed>();
+  return new BoundedCache(Math.max(sizeInBytes, leastBytes), metrics, clock);
+}
+
+/** At the size limit, which counts removed keys too, the oldest keys are dropped first. */
+class BoundedCache implements OverLimitCache {
+  readonly #bytesMax: number;
+  readonly #clock: Clock;
+  readonly #known = new OldestFirst<Known>();
+  readonly #removed = new OldestFirst<Removed>();
   /** Of both. */
-  let bytes = 0;
-  let removals = 0;
+  #bytes = 0;
+  removals = 0;
   /** The value of `removals` after the last removal that is no longer remembered. */
-  let forgottenAt = 0;
-  const counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
-  let lastLookupMs: number | undefined;
+  #forgottenAt = 0;
+  readonly #counts = { hit: 0, miss: 0, expired: 0, evacuated: 0, overwritten: 0 };
+  #lastLookupMs = Number.NaN;
 
-  const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
-  const gauges = {
-    entryCount: gauge('entryCount'),
-    averageAccessTime: gauge('averageAccessTime'),
-    hitCount: gauge('hitCount'),
-    missCount: gauge('missCount'),
-    lookupCount: gauge('lookupCount'),
-    expiredCount: gauge('expiredCount'),
-    evacuateCount: gauge('evacuateCount'),
-    overwriteCount: gauge('overwriteCount'),
-  };
+  constructor(bytesMax: number, metrics: Metrics, clock: Clock) {
+    this.#bytesMax = bytesMax;
+    this.#clock = clock;
+    const gauge = (name: string) => metrics.gauge(`ratelimit.localcache.${name}`);
+    const gauges = {
+      entryCount: gauge('entryCount'),
+      averageAccessTime: gauge('averageAccessTime'),
+      hitCount: gauge('hitCount'),
+      missCount: gauge('missCount'),
+      lookupCount: gauge('lookupCount'),
+      expiredCount: gauge('expiredCount'),
+      evacuateCount: gauge('evacuateCount'),
+      overwriteCount: gauge('overwriteCount'),
+    };
+    metrics.beforeReading(() => {
+      const { hit, miss, expired, evacuated, overwritten } = this.#counts;
+      gauges.entryCount.set(this.#known.size);
+      gauges.averageAccessTime.set(this.#toAccessTime());
+      gauges.hitCount.set(hit);
+      gauges.missCount.set(miss);
+      gauges.lookupCount.set(hit + miss);
+      gauges.expiredCount.set(expired);
+      gauges.evacuateCount.set(evacuated);
+      gauges.overwriteCount.set(overwritten);
+    });
+  }
+
+  has(mapKey: string, requestsPerUnit: number, capacity: number, nowMs: number): boolean {
+    this.#lastLookupMs = nowMs;
+    const entry = this.#known.get(mapKey);
+    if (entry !== undefined && nowMs >= entry.untilMs) {
+      this.#drop(entry);
+      this.#counts.expired++;
+    } else if (entry?.requestsPerUnit === requestsPerUnit && entry.capacity === capacity) {
+      this.#counts.hit++;
+      return true;
+    }
+    this.#counts.miss++;
+    return false;
+  }
+
+  until(mapKey: string): number {
+    return this.#known.get(mapKey)?.untilMs ?? 0;
+  }
+
+  add(mapKey: string, limit: KnownLimit, untilMs: number, removalsBefore: number): void {
+    if (removalsBefore < (this.#removed.get(mapKey)?.at ?? this.#forgottenAt)) return;
+    const before = this.#known.get(mapKey);
+    if (before !== undefined) {
+      this.#drop(before);
+      this.#counts.overwritten++;
+    }
+    this.#sweep(this.#clock.monotonicMs());
+    this.#known.add(new Known(mapKey, limit, untilMs));
+    this.#bytes += cost(mapKey);
+    if (this.#bytes > this.#bytesMax) this.#makeRoom();
+  }
+
+  remove(mapKey: string): void {
+    this.removals++;
+    const before = this.#known.get(mapKey);
+    if (before !== undefined) this.#drop(before);
+    const removedBefore = this.#removed.get(mapKey);
+    if (removedBefore !== undefined) this.#forget(removedBefore);
+    this.#removed.add(new Removed(mapKey, this.removals));
+    this.#bytes += cost(mapKey);
+    this.#makeRoom();
+  }
+
   /** In Unix seconds, of the last lookup: the mean over the entries would need a timestamp in each. */
-  const toAccessTime = () => {
-    if (known.size === 0 || lastLookupMs === undefined) return 0;
-    return Math.floor((clock.wallMs() - (clock.monotonicMs() - lastLookupMs)) / 1000);
-  };
-  metrics.beforeReading(() => {
-    gauges.entryCount.set(known.size);
-    gauges.averageAccessTime.set(toAccessTime());
-    gauges.hitCount.set(counts.hit);
-    gauges.missCount.set(counts.miss);
-    gauges.lookupCount.set(counts.hit + counts.miss);
-    gauges.expiredCount.set(counts.expired);
-    gauges.evacuateCount.set(counts.evacuated);
-    gauges.overwriteCount.set(counts.overwritten);
-  });
+  #toAccessTime(): number {
+    if (this.#known.size === 0 || Number.isNaN(this.#lastLookupMs)) return 0;
+    const agoMs = this.#clock.monotonicMs() - this.#lastLookupMs;
+    return Math.floor((this.#clock.wallMs() - agoMs) / 1000);
+  }
 
-  // Two bytes per character, as for keys with a character outside Latin-1.
-  const cost = (mapKey: string) => bytesPerEntry + 2 * mapKey.length;
-  const drop = (entry: Known): void => {
-    known.delete(entry);
-    bytes -= cost(entry.key);
-  };
-  const forget = (entry: Removed): void => {
-    removed.delete(entry);
-    bytes -= cost(entry.key);
-  };
+  #drop(entry: Known): void {
+    this.#known.delete(entry);
+    this.#bytes -= cost(entry.key);
+  }
+
+  #forget(entry: Removed): void {
+    this.#removed.delete(entry);
+    this.#bytes -= cost(entry.key);
+  }
+
   /** A key contains its window, so nobody asks for it after that. */
-  const sweep = (nowMs: number): void => {
+  #sweep(nowMs: number): void {
     for (let count = 0; count < inspectedPerAddition; count++) {
-      const entry = known.inspectNext();
+      const entry = this.#known.inspectNext();
       if (entry === undefined || nowMs < entry.untilMs) continue;
-      drop(entry);
-      counts.expired++;
+      this.#drop(entry);
+      this.#counts.expired++;
     }
-  };
-  /** Removed keys go first: they matter only to decisions under way. */
-  const makeRoom = (): void => {
-    while (bytes > bytesMax || removed.size > removedKeysMax) {
-      const { oldest } = removed;
-      if (oldest === undefined) break;
-      forget(oldest);
-      forgottenAt = oldest.at;
-    }
-    while (bytes > bytesMax && known.oldest !== undefined) {
-      drop(known.oldest);
-      counts.evacuated++;
-    }
-  };
+  }
 
-  return {
-    find(mapKey, requestsPerUnit, capacity, nowMs) {
-      lastLookupMs = nowMs;
-      const entry = known.get(mapKey);
-      if (entry !== undefined && nowMs >= entry.untilMs) {
-        drop(entry);
-        counts.expired++;
-      } else if (entry?.requestsPerUnit === requestsPerUnit && entry.capacity === capacity) {
-        counts.hit++;
-        return entry.untilMs;
-      }
-      counts.miss++;
-      return 0;
-    },
-    get removals() {
-      return removals;
-    },
-    add(mapKey, limit, untilMs, removalsBefore) {
-      if (removalsBefore < (removed.get(mapKey)?.at ?? forgottenAt)) return;
-      const before = known.get(mapKey);
-      if (before !== undefined) {
-        drop(before);
-        counts.overwritten++;
-      }
-      sweep(clock.monotonicMs());
-      known.add(new Known(mapKey, limit, untilMs));
-      bytes += cost(mapKey);
-      if (bytes > bytesMax) makeRoom();
-    },
-    remove(mapKey) {
-      removals++;
-      const before = known.get(mapKey);
-      if (before !== undefined) drop(before);
-      const removedBefore = removed.get(mapKey);
-      if (removedBefore !== undefined) forget(removedBefore);
-      removed.add(new Removed(mapKey, removals));
-      bytes += cost(mapKey);
-      makeRoom();
-    },
-  };
+  /** Removed keys go first: they matter only to decisions under way. */
+  #makeRoom(): void {
+    while (this.#bytes > this.#bytesMax || this.#removed.size > removedKeysMax) {
+      const { oldest } = this.#removed;
+      if (oldest === undefined) break;
+      this.#forget(oldest);
+      this.#forgottenAt = oldest.at;
+    }
+    while (this.#bytes > this.#bytesMax && this.#known.oldest !== undefined) {
+      this.#drop(this.#known.oldest);
+      this.#counts.evacuated++;
+    }
+  }
+}
+
+/** Two bytes per character, as for keys with a character outside Latin-1. */
+function cost(mapKey: string): number {
+  return bytesPerEntry + 2 * mapKey.length;
 }

@@ -342,10 +342,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
     );
   };
 
-  const toResponse = (
-    { request, matches, limited, receivedMs }: Decision,
-    nowSeconds: number,
-  ): RateLimitResponse => {
+  const toResponse = (decision: Decision, nowSeconds: number): RateLimitResponse => {
+    const { request, matches, limited } = decision;
     const statuses = new Array<DescriptorStatus>(matches.length);
     let next = 0;
     for (let index = 0; index < statuses.length; index++) {
@@ -356,8 +354,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
         const count = match?.parts?.length ?? 1;
         statuses[index] =
           match === undefined || count === 1
-            ? toStatus(hit, nowSeconds, receivedMs)
-            : toListStatus(match, limited.slice(next, next + count), nowSeconds, receivedMs);
+            ? toStatus(hit, nowSeconds, decision)
+            : toListStatus(match, limited.slice(next, next + count), nowSeconds, decision);
         next += count;
       } else statuses[index] = matches[index] ? unlimitedStatus : statusWithoutLimit;
     }
@@ -386,7 +384,8 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
                 statuses,
                 isQuota: isQuotas,
                 isRefused,
-                findWait: (hit) => findWait(hit, nowSeconds),
+                nowSeconds,
+                findWait,
               }),
             ),
       requestHeadersToAdd: headers.request,
@@ -487,19 +486,19 @@ export function createShouldRateLimit(parts: DecisionParts): ShouldRateLimit {
 
   /** Sets `limited`. Returns how many of these hits need no answer of the store. */
   const prepareHits = (decision: Decision, nowSeconds: number): number => {
-    const { request, matches, receivedMs } = decision;
+    const { matches } = decision;
     let limited: RuleHit[] | undefined;
     let known = 0;
     for (let index = 0; index < matches.length; index++) {
       const match = matches[index];
       if (!match || match.limit.unlimited) continue;
       if (match.parts !== undefined) {
-        const list = prepareList(request, index, match, match.parts, nowSeconds, receivedMs);
+        const list = prepareList(decision, index, match, match.parts, nowSeconds);
         known += list.filter(({ fallback }) => fallback !== undefined).length;
         limited = limited === undefined ? [...list] : limited.concat(list);
         continue;
       }
-      const hit = prepare(request, index, match, nowSeconds, receivedMs);
+      const hit = prepare(decision, index, match, nowSeconds);
       if (limited === undefined) limited = [hit];
       else limited.push(hit);
       if (hit.fallback !== undefined) known++;

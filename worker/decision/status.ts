@@ -9,7 +9,7 @@ import type { AnsweringMode } from '../counters/failure/failure-mode.ts';
 import type { LimiterHit } from '../counters/store.ts';
 import type { Metrics, RuleStats } from '../metrics.ts';
 import type { DecisionTrail } from './decision-trail.ts';
-import type { RuleHit } from './hit.ts';
+import type { Arrived, RuleHit } from './hit.ts';
 import { type Code, codes, type DescriptorStatus } from './message.ts';
 import type { OverLimitCache } from './over-limit-cache.ts';
 
@@ -23,9 +23,8 @@ export interface StatusDeps {
 }
 
 export interface Statuses {
-  /** The status of a hit whose `after` is known, or whose `fallback` is. `receivedMs` is when its request had arrived,
-   * on the monotonic clock. */
-  toStatus(hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus;
+  /** The status of a hit whose `after` is known, or whose `fallback` is. */
+  toStatus(hit: RuleHit, nowSeconds: number, arrived: Arrived): DescriptorStatus;
   /** Whole seconds until the hits would be admitted if the same request came again and nothing else, 0 for at once;
    * infinite for never. */
   findWait(hit: RuleHit, nowSeconds: number): number;
@@ -34,7 +33,7 @@ export interface Statuses {
     match: Match,
     hits: readonly RuleHit[],
     nowSeconds: number,
-    receivedMs: number,
+    arrived: Arrived,
   ): DescriptorStatus;
 }
 
@@ -53,7 +52,7 @@ export function createStatuses({
     return next.start + next.seconds;
   };
 
-  const judgeLimiter = (hit: RuleHit, limiter: LimiterHit, receivedMs: number): Verdict => {
+  const judgeLimiter = (hit: RuleHit, limiter: LimiterHit, arrived: Arrived): Verdict => {
     const { after, hits, limit, mapKey, match, stats } = hit;
     const { window, closedMs } = limiter;
     if (hit.refund) {
@@ -63,17 +62,17 @@ export function createStatuses({
     if (after > limit && closedMs > 0) {
       // From the arrival, which was before the store's answer: never for longer than the store would refuse.
       const known = { requestsPerUnit: match.limit.requestsPerUnit, capacity: limit };
-      overLimitCache?.add(mapKey, known, receivedMs + closedMs, hit.removalsBefore);
+      overLimitCache?.add(mapKey, known, arrived.receivedMs + closedMs, hit.removalsBefore);
     }
     return judgeLimited(after, hits, window, nearLimitRatio, match.limit.shadowMode, stats);
   };
 
-  const judge = (hit: RuleHit, nowSeconds: number, receivedMs: number): Verdict => {
+  const judge = (hit: RuleHit, nowSeconds: number, arrived: Arrived): Verdict => {
     const { match, stats, hits, window } = hit;
     const { requestsPerUnit, shadowMode } = match.limit;
     if (hit.fallback !== undefined) return judgeByFallback(hit, hit.fallback);
     trail?.counted(hit, match);
-    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, receivedMs);
+    if (hit.limiter !== undefined) return judgeLimiter(hit, hit.limiter, arrived);
     if (hit.refund) {
       if (hit.after <= requestsPerUnit) overLimitCache?.remove(hit.mapKey);
       return judgeRefund(hit.after, requestsPerUnit);
@@ -81,7 +80,7 @@ export function createStatuses({
     if (overLimitCache !== undefined && hit.after > requestsPerUnit) {
       const leftMs = (window.start + window.seconds - nowSeconds) * 1000;
       const known = { requestsPerUnit, capacity: requestsPerUnit };
-      overLimitCache.add(hit.mapKey, known, receivedMs + leftMs, hit.removalsBefore);
+      overLimitCache.add(hit.mapKey, known, arrived.receivedMs + leftMs, hit.removalsBefore);
     }
     return judgeHits(hit.after, hits, requestsPerUnit, nearLimitRatio, shadowMode, stats);
   };
@@ -126,9 +125,9 @@ export function createStatuses({
     return isNever || resetSeconds === Number.POSITIVE_INFINITY ? undefined : resetSeconds;
   };
 
-  const toStatus = (hit: RuleHit, nowSeconds: number, receivedMs: number): DescriptorStatus => {
+  const toStatus = (hit: RuleHit, nowSeconds: number, arrived: Arrived): DescriptorStatus => {
     const { match, limiter } = hit;
-    const verdict = judge(hit, nowSeconds, receivedMs);
+    const verdict = judge(hit, nowSeconds, arrived);
     return {
       code: verdict.code,
       currentLimit: {
@@ -150,10 +149,8 @@ export function createStatuses({
   return {
     toStatus,
     findWait,
-    toListStatus(match, hits, nowSeconds, receivedMs) {
-      const status = hits
-        .map((hit) => toStatus(hit, nowSeconds, receivedMs))
-        .reduce(combineStatuses);
+    toListStatus(match, hits, nowSeconds, arrived) {
+      const status = hits.map((hit) => toStatus(hit, nowSeconds, arrived)).reduce(combineStatuses);
       const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, undefined);
       countRule(stats, hits, nearLimitRatio, match.limit.shadowMode);
       if (status.code !== codes.overLimit) return status;
