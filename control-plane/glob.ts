@@ -1,7 +1,28 @@
 // Patterns in which `*` stands for any characters, also none, and `?` for one.
 
-/** Takes at most time proportional to the product of both lengths: texts are untrusted. */
 export function matchesGlob(pattern: string, text: string): boolean {
+  return covers(pattern, text, (wanted, given) => wanted === '?' || wanted === given);
+}
+
+/** Whether every text that `inner` matches is matched by `outer`; some of those that are not seen are, too. */
+export function coversGlob(outer: string, inner: string): boolean {
+  return covers(
+    outer,
+    inner,
+    (wanted, given) => given !== '*' && (wanted === '?' || (wanted === given && given !== '?')),
+  );
+}
+
+/**
+ * Takes at most time proportional to the product of both lengths: texts are untrusted.
+ *
+ * @param takes whether a character of the pattern that is no star takes one of the text
+ */
+function covers(
+  pattern: string,
+  text: string,
+  takes: (wanted: string | undefined, given: string | undefined) => boolean,
+): boolean {
   let at = 0;
   let star = -1;
   let resume = 0;
@@ -11,7 +32,7 @@ export function matchesGlob(pattern: string, text: string): boolean {
     if (wanted === '*') {
       star = at++;
       resume = position;
-    } else if (wanted === '?' || wanted === text[position]) {
+    } else if (takes(wanted, text[position])) {
       at++;
       position++;
     } else if (star >= 0) {

@@ -1,5 +1,6 @@
 // What two patterns have in common, to find out which nodes two lists of groups tell apart. Pure. Both functions take time
 // proportional to the product of both lengths; longer patterns get the answer with which no difference is missed.
+import { coversGlob } from '../glob.ts';
 
 /** The product of two lengths up to which patterns are compared. */
 export const maxProduct = 100_000;
@@ -36,25 +37,5 @@ function isWild(character: string | undefined): boolean {
 export function globContains(outer: string, inner: string): boolean {
   if (/^\*+$/.test(outer)) return true;
   if (outer.length * inner.length > maxProduct) return false;
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  let position = 0;
-  while (position < inner.length) {
-    const [wanted, given] = [outer[at], inner[position]];
-    if (wanted === '*') {
-      star = at++;
-      resume = position;
-    } else if (given !== '*' && (wanted === '?' || (wanted === given && given !== '?'))) {
-      at++;
-      position++;
-    } else if (star >= 0) {
-      at = star + 1;
-      position = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (outer[at] === '*') at++;
-  return at === outer.length;
+  return coversGlob(outer, inner);
 }
