@@ -100,11 +100,10 @@ export function step(
   return { state: { conditions, workers }, events, moved };
 }
 
-/** The failure modes of some workers are different conditions. */
-function toKey({ kind, effect }: NoticeJson): string {
-  return kind === 'store_unreachable' || kind === 'store_partly_unreachable'
-    ? `${kind} ${effect.replace('their ', '')}`
-    : kind;
+/** The failure modes of some workers are different conditions, and so are the settings of each group. */
+function toKey({ kind, title, effect }: NoticeJson): string {
+  if (kind.startsWith('store_')) return `${kind} ${effect.replace('their ', '')}`;
+  return kind === 'settings_differ' ? `${kind} ${title}` : kind;
 }
 
 function toMoveText(move: keyof typeof moves, all: readonly string[]): string {
