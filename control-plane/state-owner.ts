@@ -39,10 +39,12 @@ export class StateOwner {
     });
   }
 
+  /** Never rejects: what is left behind is told at the next start. */
   async stop(): Promise<void> {
     this.#stop();
     await this.#looking;
-    if ((await this.#read()) === this.#deps.name) await rm(this.#path, { force: true });
+    if ((await this.#read()) === this.#deps.name)
+      await rm(this.#path, { force: true }).catch(() => {});
   }
 
   async #look(): Promise<void> {
