@@ -7,6 +7,7 @@ import type { Clock } from '../shared/clock.ts';
 import { AppError } from '../shared/errors.ts';
 import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
+import { watchOpenFiles } from '../shared/open-files.ts';
 import { readCredentials } from '../shared/router/index.ts';
 import { parseRuleDocument } from '../shared/rules/document/document.ts';
 import { createParsingThread, isLargeText } from '../shared/rules/thread/parsing-thread.ts';
@@ -313,6 +314,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     async start(signal) {
       // Aborts the store's work, so that a stop need not wait for it.
       signal.addEventListener('abort', () => void store.close(), { once: true });
+      open.push(watchOpenFiles({ clock, log }));
       const adminUrl = await startAdmin();
       await removeLeftovers(settings);
       log.info(`Admin API on ${adminUrl}; rules from ${store.description}`);

@@ -1,7 +1,7 @@
 // Notices that the process has as many files and connections open as the system allows. Node then accepts each new connection
 // and closes it at once, without an event.
 import { open, readFile } from 'node:fs/promises';
-import type { Clock } from './clock.ts';
+import { type Clock, repeatAfter } from './clock.ts';
 
 const intervalMs = 1_000;
 
@@ -9,7 +9,7 @@ export interface OpenFilesDeps {
   readonly clock: Clock;
   readonly log: { warning(text: string): void; notice(text: string): void };
   /** Called at each look that finds the limit reached. */
-  readonly onExhausted: () => void;
+  readonly onExhausted?: () => void;
   /** Rejects when no file can be opened; the default opens one. */
   readonly tryToOpen?: () => Promise<void>;
 }
@@ -24,7 +24,6 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
   const limit = readLimit();
   let isClosed = false;
   let isExhausted = false;
-  let cancel = () => {};
 
   async function look(): Promise<void> {
     const failure = await tryToOpen().then(
@@ -35,21 +34,16 @@ export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
     const wasExhausted = isExhausted;
     isExhausted = isLimitReached(failure);
     if (isExhausted) {
-      onExhausted();
+      onExhausted?.();
       if (!wasExhausted) {
         log.warning(
           `no more files and connections can be opened (limit: ${await limit}): new connections are closed unanswered; raise the limit (ulimit -n, LimitNOFILE)`,
         );
       }
     } else if (wasExhausted) log.notice('files and connections can be opened again');
-    lookLater();
   }
 
-  function lookLater(): void {
-    if (!isClosed) cancel = clock.after(intervalMs, () => void look());
-  }
-
-  lookLater();
+  const cancel = repeatAfter(clock, intervalMs, look);
   return {
     close() {
       isClosed = true;
