@@ -14,7 +14,7 @@ const base = {
 const ofBase = parseControlPlaneSettings(base);
 const defaults = new Set(ofBase.ok ? toSettingLines(ofBase.settings) : []);
 
-// Proof of SECURITY.md: all that a worker's token may, which the start says with `--rollout`
+// Proof of SECURITY.md: the same; with `--rollout` the start warns
 testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) => {
   const given = words.filter((word) => word.includes('=')).map((word) => word.split(/=(.*)/s));
   const isAlone = words[0] === 'alone';

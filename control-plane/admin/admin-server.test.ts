@@ -217,6 +217,7 @@ test('rules are checked and requests explained without a change', async (t) => {
   }
 });
 
+// Proof of SECURITY.md: changes rules for all workers, steers rollouts, approves; each by name in the audit log
 test('every change that was asked for is in the audit log', async (t) => {
   const { ask, log } = await run(t, { 'shop.yaml': ruleText('shop', 1) });
   const { revision: before } = (await ask('GET', '/domains')).body;
@@ -567,6 +568,7 @@ for (const [what, text] of [
   });
 }
 
+// Proof of SECURITY.md: `/healthcheck`, the console's files, a signed webhook
 test('a caller who does not authenticate has the connection for one answer', async (t) => {
   const { ask } = await run(t, {}, `me read ${token}`);
   const probe = await ask('GET', '/healthcheck');

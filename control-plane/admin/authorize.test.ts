@@ -106,6 +106,7 @@ const locals: [string, Readonly<Record<string, string>>, number][] = [
   ['a page without an origin', { host: 'localhost:1', origin: 'null' }, 403],
 ];
 for (const [title, headers, status] of locals) {
+  // Proof of SECURITY.md: cannot ask an admin API on loopback
   test(`without tokens a request for ${title} is answered with ${status}`, async (t) => {
     t.is(await statusOf(request('PUT', '/domains/a', headers), local), status);
   });
@@ -119,7 +120,7 @@ function toSet(result: ReturnType<typeof parseTokens>) {
   return result.ok ? result.tokens : undefined;
 }
 
-// Proof of SECURITY.md: sees what control planes ask of each other in a rollout
+// Proof of SECURITY.md: reads rules, revisions, workers, limited values and what peers ask; changes nothing
 test('the token of the peers may ask what peers ask of each other in a rollout, and change nothing', async (t) => {
   const addresses = [
     { ...none, peerToken, isLoopback: false },
@@ -140,8 +141,7 @@ test('the token of the peers may ask what peers ask of each other in a rollout, 
   }
 });
 
-// Proof of SECURITY.md: nothing but `/healthcheck`, the console's files and a signed webhook, where tokens are
-// asked for
+// Proof of SECURITY.md: `/healthcheck`, the console's files, a signed webhook
 test('where others can reach the address, nobody has access without a token', async (t) => {
   const local = { host: 'localhost:18001' };
   for (const deps of [none, { ...none, peerToken }]) {

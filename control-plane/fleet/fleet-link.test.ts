@@ -136,7 +136,7 @@ test('a bounded part of a report of 10,000 domains is kept', async (t) => {
   stream.close();
 });
 
-// Proof of SECURITY.md: takes no room in the tables of what is limited and unmatched from the links of others
+// Proof of SECURITY.md: cannot take its link, or its room in tables
 test('a link that fills the tables takes nothing from the links beside it', async (t) => {
   const { fleet, open } = await setUp(t);
   const helloOf = (instance: string) =>

@@ -123,7 +123,7 @@ test('the figures are the rates between the last two reports, of all workers tog
   t.like(fleet.counted().get('i-2'), { nodeId: 'w-2', decisions: 0 });
 });
 
-// Proof of SECURITY.md: nor its link
+// Proof of SECURITY.md: cannot take its link, or its room in tables
 test('a second link of a connected instance is refused by name, and the first one stays', async (t) => {
   const { fleet, log, connect } = await setUp(t);
   const first = connect({ hello }, { report: toReport({}) });

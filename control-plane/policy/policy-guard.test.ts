@@ -27,6 +27,8 @@ const limit = (number: number, more = '') =>
 
 const policyOf = (fields: string) => `policies: [{domains: shop, ${fields}}]`;
 
+// Proof of SECURITY.md: refuses or admits every request of the domains that `policy.yaml` does not give to other
+// owners
 test('each change is judged by who made it, whoever goes on from it, until an owner approves it or it is undone', (t) => {
   const policy = policyOf('owners: ada, bounds: [{most: 60}]');
   const rules = (a: number, more = '') =>

@@ -10,7 +10,10 @@ import {
   parseRecord,
   type RolloutOnRecord,
   type RolloutRecord,
+  toRecordText,
+  verdictOf,
   withEnd,
+  withVerdict,
 } from './record.ts';
 import {
   createRecordKeeper,
@@ -284,6 +287,24 @@ test('a record that somebody removes is known still, and written again with the 
   t.true(await one.write((record) => ({ ...record, after: 'x' })));
   await look(1_000);
   t.deepEqual([two.record.rollout, two.record.after], [rollout, 'x']);
+});
+
+// Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported
+test('whoever can write the text of the record moves a rollout on, approves and ends it', async (t) => {
+  const { look, text, one } = await startTwo();
+  await one.write(begin);
+  const write = async (change: (record: RolloutRecord) => RolloutRecord) => {
+    text.content = toRecordText(change(one.record));
+    text.writes++;
+    await look(1_000);
+  };
+  await write((record) => ({ ...record, rollout: { ...rollout, step: 3 } }));
+  t.is(one.record.rollout?.step, 3);
+  const [revision, outcome] = ['held', 'approved'] as const;
+  const approval = { revision, content: revision, outcome, reason: 'x', by: 'x', atMs: 1 };
+  await write((record) => withVerdict({ ...record, rollout: null }, approval));
+  t.is(one.record.rollout, null);
+  t.is(verdictOf(one.record, revision, revision)?.outcome, outcome);
 });
 
 test('alone, a place that cannot be reached either is no trouble', async (t) => {

@@ -228,8 +228,7 @@ const unbelieved: readonly (readonly [string, Sources])[] = [
   ['while nothing is on trial', { counted: [['i', counted]], isOnTrial: false }],
 ];
 for (const [what, sources] of unbelieved) {
-  // Proof of SECURITY.md: cannot speak for another worker: figures count with the stream of rules of the same
-  // instance and node id alone
+  // Proof of SECURITY.md: cannot speak for another worker, or take its stream
   test(`figures ${what} count nothing`, (t) => {
     t.is(only(sources).counted, null);
   });

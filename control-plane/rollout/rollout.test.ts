@@ -70,7 +70,7 @@ test('a share of the workers gets a revision first, and the others when they hav
   t.is(fleet.plane.cache.state().inForce?.revision.id, revisionOf(2).id);
 });
 
-// Proof of SECURITY.md: cannot choose to be among the first: they are others each time
+// Proof of SECURITY.md: cannot choose to be first, or enlarge the share
 test('other workers are first in each rollout', async (t) => {
   const fleet = await startSimulatedFleet(t);
   const shares: string[] = [];
@@ -90,6 +90,7 @@ test('other workers are first in each rollout', async (t) => {
 });
 
 // Proof of operating.md: a third of the workers of the step or more refuse it
+// Proof of SECURITY.md: pauses a revision by refusing it; a third of a step takes it back
 test('a revision that a third of the share refuses is taken back at once, and no more than the share saw it', async (t) => {
   const fleet = await startWithSecond(t, refused, { workers: 50 });
   t.true((await passUntil(fleet, () => state(fleet) === undefined, 20)) <= 5);
@@ -102,8 +103,7 @@ test('a revision that a third of the share refuses is taken back at once, and no
 });
 
 // Proof of operating.md: fewer refuse it, and others have accepted it
-// Proof of SECURITY.md: refuses a revision: that is its share of the evidence, a pause with its name where fewer
-// than a third refuse
+// Proof of SECURITY.md: pauses a revision by refusing it; a third of a step takes it back
 test('a revision that fewer than a third refuse and others have accepted is paused with the name', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=25%,hold=10s' });
   fleet.store.publish(revisionOf(2));
@@ -243,8 +243,8 @@ test('with too little traffic a step is watched twice, and then goes on or waits
 });
 
 // Proof of operating.md: one worker of three or more on a side alone makes the difference
-// Proof of SECURITY.md: reports wrong figures of itself: one worker of three or more on a side neither takes a
-// revision back nor lets a bad one through
+// Proof of SECURITY.md: alone of three or more, with false figures, neither takes a revision back nor passes a
+// bad one
 test('one worker of several that says something else pauses the rollout with its name, and takes nothing back', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=25%,hold=10s' });
   await fleet.pass(3);
@@ -259,8 +259,8 @@ test('one worker of several that says something else pauses the rollout with its
   );
 });
 
-// Proof of SECURITY.md: reports wrong figures of itself: one worker of three or more on a side neither takes a
-// revision back nor lets a bad one through
+// Proof of SECURITY.md: alone of three or more, with false figures, neither takes a revision back nor passes a
+// bad one
 test('a worker without the revision that claims to be limited does not make a bad one good', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s' });
   const [liar] = fleet.workers;
@@ -333,7 +333,7 @@ test('a single worker waits for an approval, or gets it where that is wanted', a
 });
 
 // Proof of operating.md: workers connect later, or again
-// Proof of SECURITY.md: cannot make the share larger, however often it connects
+// Proof of SECURITY.md: cannot choose to be first, or enlarge the share
 test('workers that connect later do not make a share larger, however often they do', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=1h' });
   await fleet.pass(3);
@@ -355,7 +355,7 @@ const undos: Readonly<Record<string, (fleet: SimulatedFleet) => void>> = {
     fleet.store.publish(revisionOf(5, 'the shop is down\n\nRollout: now')),
 };
 for (const [what, publish] of Object.entries(undos)) {
-  // Proof of operating.md: somebody goes back: in the files, in Git, with `rollback`, `push --now` or `rollout
+  // Proof of operating.md: an undo: in the files, in Git, with `rollback`, `push --now` or `rollout
   // abort`
   test(`an undo is at once: ${what}`, async (t) => {
     const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
@@ -435,8 +435,7 @@ test('the same rules that come again after they were taken back, and after other
   t.is(count(fleet, 2), 20);
 });
 
-// Proof of SECURITY.md: changes rules, gives them to all workers at once, steers rollouts and approves; each
-// change has its name in the audit log, and in the record where it is about a rollout
+// Proof of SECURITY.md: changes rules for all workers, steers rollouts, approves; each by name in the audit log
 test('somebody pauses, resumes and aborts, at whichever control plane', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s', planes: ['a', 'b'] });
   const [a, b] = [...fleet.planes.values()].map(({ rollout }) => rollout);
@@ -458,7 +457,7 @@ test('somebody pauses, resumes and aborts, at whichever control plane', async (t
   t.is(newestProblem(fleet), 'taken back: aborted by ada: wrong file');
 });
 
-// Proof of operating.md: somebody pauses it
+// Proof of operating.md: an operator pauses it
 test('a bad revision is taken back while it is paused, too', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
   await fleet.pass(3);

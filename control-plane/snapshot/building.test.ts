@@ -96,6 +96,8 @@ const endless = 'require("worker_threads").parentPort.on("message", () => { for 
 const greedy =
   'require("worker_threads").parentPort.on("message", () => { const all = []; for (;;) all.push([...all]); })';
 
+// Proof of SECURITY.md: cannot block or fill the control plane: a revision is read in a thread, in bounded time and
+// memory
 test('what takes too long, or too much memory, is refused with its largest file, and the next one is built', async (t) => {
   const clock = createManualClock();
   const programs = [endless, greedy];

@@ -80,6 +80,7 @@ const attacks: readonly (readonly [
 ];
 
 for (const [what, was, is, removes] of attacks) {
+  // Proof of SECURITY.md: cannot remove limits of others by `node-groups.yaml`
   test(`policy, removal guard and diff see what each node gets: ${what}`, (t) => {
     const [before, after] = [build(was), build(is)];
     const changes = compareForNodes(before, after);

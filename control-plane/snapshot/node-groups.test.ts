@@ -28,7 +28,7 @@ groups:
     domains: '*'
 `;
 
-// Proof of SECURITY.md: reads the rules of every node group: its group follows from what it says of itself
+// Proof of SECURITY.md: reads the rules of every node group
 test('a node is in the first group all of whose conditions it meets', (t) => {
   const production = { stage: 'production', tier: '1' };
   t.deepEqual(parseNodeGroups(text, domains).problems, []);

@@ -380,6 +380,7 @@ test('what is damaged of a history is set aside, and the rest of it can still be
   );
 });
 
+// Proof of SECURITY.md: cannot read files by links
 test('a link out of the directory is told, and what it leads to is in no revision', async (t) => {
   const folder = createRulesFolder(t);
   const secret = 'ann write a-secret-token-0001';

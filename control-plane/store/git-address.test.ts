@@ -24,6 +24,7 @@ test('every form of address that git takes is taken', (t) => {
   }
 });
 
+// Proof of SECURITY.md: is trusted for commits; cannot start a program or prompt here
 test('an address that would act as an option or start a program is refused', (t) => {
   for (const url of [
     '',

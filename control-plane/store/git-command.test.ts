@@ -112,6 +112,7 @@ exit 128`,
   t.notRegex(error.output ?? '', /s3cret/);
 });
 
+// Proof of SECURITY.md: is trusted for commits; cannot start a program or prompt here
 test('git gets what leads to the remote, and not what leads elsewhere', async (t) => {
   const variables = {
     HTTPS_PROXY: 'http://proxy',

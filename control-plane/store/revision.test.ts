@@ -27,6 +27,7 @@ test('a long message is cut in the middle, at the end of a line, and keeps its l
 
 const says = (message: string | undefined) => saysTrailer({ message }, allowRemovalTrailer);
 
+// Proof of SECURITY.md: cannot switch a guard off by text inside a commit message
 test('a trailer says what the author means, where git sees one', (t) => {
   for (const message of [
     'clean up\n\nAllow-Removal: yes',

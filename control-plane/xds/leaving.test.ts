@@ -135,7 +135,7 @@ test('a worker whose connection ends, is reset or answers no more has vanished, 
   }
 });
 
-// Proof of SECURITY.md: cannot take the place of an instance that is connected, neither its stream of rules
+// Proof of SECURITY.md: cannot speak for another worker, or take its stream
 test('a second stream of a connected instance is refused by name, and the first one stays', async (t) => {
   const { ads, workers, open, dropped } = await setUp(t);
   await open('w-1', 'i-1');

@@ -11,6 +11,7 @@ import { maxBodyBytes, maxListeners } from '../../control-plane/admin/admin-app.
 import { peersMs } from '../../control-plane/admin/admin-controller.ts';
 import * as admin from '../../control-plane/admin/admin-server.ts';
 import * as source from '../../control-plane/admin/controllers/sources.ts';
+import { maxOfCaller } from '../../control-plane/admin/events.ts';
 import { mostCopied } from '../../control-plane/admin/lift.ts';
 import { settleMs } from '../../control-plane/admin/status-report.ts';
 import { shortestToken } from '../../control-plane/admin/tokens.ts';
@@ -26,8 +27,9 @@ import * as controlPlane from '../../control-plane/server.ts';
 import { controlPlaneTable } from '../../control-plane/settings/table.ts';
 import * as attribution from '../../control-plane/store/directory-attribution.ts';
 import { staleMs as staleLockMs } from '../../control-plane/store/directory-lock.ts';
-import { fetchTimeoutMs } from '../../control-plane/store/git-command.ts';
-import { defaultLimits as xds } from '../../control-plane/xds/limits.ts';
+import { fetchTimeoutMs, mostProcesses } from '../../control-plane/store/git-command.ts';
+import { maxSharedTextBytes } from '../../control-plane/store/shared-text.ts';
+import * as xdsNames from '../../control-plane/xds/limits.ts';
 import { handshakeLimitMs, maxUnfinishedHandshakes } from '../../shared/connection-limit.ts';
 import { maxPlainConnections, maxTlsConnections } from '../../shared/grpc/acceptor.ts';
 import * as http2 from '../../shared/grpc/http2/limits.ts';
@@ -38,7 +40,6 @@ import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
 import { quietMs, sayIntervalMs } from '../../worker/counters/failure/failure-policy.ts';
-import { maxPendingChanges } from '../../worker/counters/memcached/memcached-lane.ts';
 import * as memcached from '../../worker/counters/memcached/memcached-nodes.ts';
 import { maxOpen as maxOpenMemcached } from '../../worker/counters/memcached/memcached-store.ts';
 import { maxCharacters, maxCounters } from '../../worker/counters/memory-store.ts';
@@ -56,7 +57,7 @@ import * as workerPorts from '../../worker/listen/server-tls.ts';
 import * as streamed from '../../worker/listen/streamed-answers.ts';
 import { keepaliveMs, keepaliveTimeoutMs } from '../../worker/management-stream.ts';
 import * as pull from '../../worker/metrics/pull-endpoint.ts';
-import { maxRuntimeKeyLength, maxStoreServers } from '../../worker/metrics/registry.ts';
+import { maxStoreServers } from '../../worker/metrics/registry.ts';
 import { backoff, maxSilentSteps, silenceStepMs } from '../../worker/processes/process-slot.ts';
 import { maxBufferedBytes } from '../../worker/recording/record-buffer.ts';
 import { flushIntervalMs } from '../../worker/recording/record-file.ts';
@@ -89,6 +90,9 @@ function toLastTryMs(): number {
   return waits.reduce((sum, waitMs) => sum + waitMs, (retries + 1) * notifier.answerMs);
 }
 
+const xds = xdsNames.defaultLimits;
+const requests = workerTable.requests.settings;
+
 const plainConnections = [http, debug, pull].map((port) => count(port.maxConnections)).join(', ');
 
 const read = (page: string) => readFile(new URL(`../../${page}`, import.meta.url), 'utf8');
@@ -102,34 +106,28 @@ const memoryOf = ({ limits }: { readonly limits: { readonly memory: string } }) 
 
 const sentences: Readonly<Record<string, readonly string[]>> = {
   'SECURITY.md': [
-    `| ${count(maxPendingChanges)} counters on each connection;`,
-    `| ${streamed.maxAnswers} at once, ${time(streamed.answerLimitMs)} each;`,
-    `| ${time(leaveLimitMs)} for callers to leave, ${time(stopGraceMs)} for decisions in flight, ${time(stopGraceMs + closeGraceMs)} in all;`,
-    `| \`GRPC_MAX_CONNECTIONS\`, ${count(maxPlainConnections)}, with TLS ${count(maxTlsConnections)};`,
-    `| ${maxUnfinishedHandshakes} on a port of either program, ${time(handshakeLimitMs)} each;`,
-    `${mib(http2.maxHeldBytes)}; the connection stalled the longest is cut`,
-    `| ${mib(large.maxAtWorkBytes)} in progress, ${time(large.sliceMs)} of each round of the event loop; ${mib(large.maxWaitingBytes)} wait for their turn`,
-    `| ${count(http2.maxConcurrentStreams)} calls, ${kib(maxRequestBytes)} a message, ${mib(http2.maxBufferedBytes)} unfinished, ${kib(http2.maxHeaderListBytes)} of headers, ${mib(http2.maxUnsentBytes)} unread;`,
-    `| unfinished bodies of \`/json\` | ${mib(http.maxAllBodiesBytes)} in all`,
-    `| HTTP, debug, pull port | ${plainConnections} connections;`,
-    `in ${time(headersLimitMs)}, a request in ${time(requestLimitMs)} |`,
-    `in all, ${time(requestLimitMs)} each; beyond, the oldest is refused`,
-    `| profiles | one at a time, ${debug.maxProfileSeconds} s at most`,
-    `| samples of requests that match nothing | ${maxSamplesPerSecond} a second`,
-    `| metric names made from requests | \`RUNTIME_METRIC_NAMES_MAX\`, ${count(maxRuntimeKeyLength)} characters each;`,
-    `| decisions that wait for the store | ${count(maxWaiting)}, and as many hits`,
-    `| counters in process | ${count(maxCounters)}, and ${Math.round(maxCharacters / 1e6)} million characters of their keys;`,
-    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases`,
-    `| admin connections that have not authenticated | ${count(admin.maxUnauthenticated)}, with TLS ${count(admin.maxUnauthenticatedTls)}, each for one request and ${time(admin.unauthenticatedLimitMs)}, its headers ${time(admin.headTimeouts.headersTimeout)};`,
-    `| admin connections with a token | ${admin.maxConnections}, beside those;`,
-    `| bodies that the admin API reads | ${mib(maxBodyBytes)} each, read only when the token fits; ${mib(webhook.maxBytes)} of a webhook, whose signature comes after; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each:`,
-    `| callers that listen to \`/events\` | ${maxListeners};`,
-    `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)};`,
-    `| ${count(xds.maxOpening)} are read at once, the others wait for their turn; then the oldest goes if it has had ${time(xds.openingMs)};`,
-    `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} on a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} requests a second; a stream that does not read is cut after ${time(xds.drainTimeoutMs)}`,
-    `| questions about counters | ${maxDescriptors} descriptors`,
-    `a worker answers ${maxOpen} at once`,
-    `| unfinished xDS requests | ${mib(xds.maxUnfinishedBytes)} on all streams together, ${time(xds.requestMs)} each;`,
+    `| gRPC connections | \`GRPC_MAX_CONNECTIONS\`: ${count(maxPlainConnections)}, with TLS ${count(maxTlsConnections)}; ${maxUnfinishedHandshakes} unfinished handshakes, ${time(handshakeLimitMs)} each |`,
+    `| one gRPC connection | ${count(http2.maxConcurrentStreams)} calls; ${kib(http2.maxHeaderListBytes)} of headers, ${mib(http2.maxBufferedBytes)} unfinished, ${mib(http2.maxUnsentBytes)} unread (`,
+    `| all requests | ${mib(http2.maxHeldBytes)} unfinished or unread; of those above ${kib(large.largeRequestBytes)} ${mib(large.maxAtWorkBytes)} in progress, ${mib(large.maxWaitingBytes)} waiting |`,
+    `| one request | ${kib(maxRequestBytes)}, \`REQUEST_MAX_DESCRIPTORS\` ${requests.maxDescriptors.default}, \`REQUEST_MAX_ENTRIES\` ${count(requests.maxEntries.default)} |`,
+    `| HTTP, debug, pull ports | ${plainConnections} connections; headers in ${time(headersLimitMs)}, a request in ${time(requestLimitMs)} |`,
+    `| bodies of \`/json\` | ${mib(http.maxAllBodiesBytes)} |`,
+    `| profiles | one, ${debug.maxProfileSeconds} s |`,
+    `| pulled statistics | ${streamed.maxAnswers} answers, ${time(streamed.answerLimitMs)} each |`,
+    `| decisions awaiting the store | ${count(maxWaiting)}, as many hits |`,
+    `| counters in process | ${count(maxCounters)}; ${Math.round(maxCharacters / 1e6)} million characters |`,
+    `| unmatched samples | ${maxSamplesPerSecond} a second |`,
+    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases |`,
+    `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
+    `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
+    `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,
+    `| names on a stream | ${count(xdsNames.maxNames)} of ${count(xdsNames.maxNameLength)} characters; ${mib(xds.maxKeptBytes)} in all |`,
+    `| workers' reports | ${fleet.messagesPerSecond} a second;`,
+    `| admin connections | ${count(admin.maxUnauthenticated)} without a token, with TLS ${count(admin.maxUnauthenticatedTls)}, one request in ${time(admin.unauthenticatedLimitMs)}; ${admin.maxConnections} with one |`,
+    `| admin bodies | ${mib(maxBodyBytes)}, webhooks ${mib(webhook.maxBytes)}; ${mib(admin.maxHeldBytes)} in all, ${time(admin.bodyTimeoutMs)} each |`,
+    `| listeners to \`/events\` | ${maxListeners}, ${maxOfCaller} a token |`,
+    `| record of a rollout | ${kib(maxSharedTextBytes)} |`,
+    `| git | ${mostProcesses} processes, each with a time limit |`,
   ],
   'worker/docs/operating.md': [
     `for ${time(patienceMs)} (or \`KVSTORE_TIMEOUT\`, if less) in the other modes`,
@@ -139,6 +137,8 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
     `The chart without values: ${min} to ${max} workers at ${cpuPercent} % of ${cpuMillis}m CPU, ${memoryLimitMebibytes} MiB each;`,
     `${chart.controlPlane.replicas} control planes with ${chart.controlPlane.resources.requests.cpu}, and ${memoryOf({ limits: chart.controlPlane.resources.requests })} of at most ${memoryOf(chart.controlPlane.resources)}.`,
+    `or after ${time(leaveLimitMs)}, both ports accept no new connections`,
+    `ends within ${time(stopGraceMs + closeGraceMs)} with exit code 0`,
     `there are at most ${maxUnfinishedHandshakes}, for ${time(handshakeLimitMs)} each.`,
     `\`GRPC_MAX_CONNECTIONS\` is ${count(maxPlainConnections)}, or ${count(maxTlsConnections)} with TLS`,
     `| those of the control plane's ports | the same, read every ${time(controlPlane.tlsIntervalMs)} |`,
@@ -146,6 +146,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   ],
   'shared/docs/behaviour.md': [
     `Of the servers of the store ${maxStoreServers} are told apart.`,
+    `At most ${maxOpen} questions at once, of ${maxDescriptors} descriptors`,
     `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
   ],
   'worker/docs/statistics.md': [`Beyond ${maxStoreServers} servers further ones are \`others\``],
@@ -182,14 +183,14 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `waits ${spoken(notifier.answerMs)} for an answer and is tried ${words[notifier.retries.retries + 1]} times within ${words[Math.ceil(toLastTryMs() / 60_000)]} minutes`,
     `${words[notifier.maxWaiting]} wait for each receiver`,
     `reports every ${spoken(reportIntervalMs)} what it decides`,
-    `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and tells ${limited.mostTold} of them`,
+    `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and reports ${limited.mostTold} of them`,
     `names the end, at most ${mostDaysAhead} days ahead`,
     `with more than ${mostCopied} rules it is refused`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
     `more than ${count(fleet.maxDecisionsPerSecond)} decisions a second`,
     `another one after ${time(directoryTiming.term)} (directory) or ${time(gitTiming.term)} (Git) without a sign of life`,
     `a sign of life, every ${directoryTiming.renew / 1000} or ${gitTiming.renew / 1000} seconds.`,
-    `at most ${(xds.keepaliveMs + xds.keepaliveTimeoutMs) / 1000} seconds, while it goes on`,
+    `at most ${(xds.keepaliveMs + xds.keepaliveTimeoutMs) / 1000} seconds, while it keeps the rules`,
   ],
 };
 

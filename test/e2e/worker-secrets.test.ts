@@ -198,6 +198,7 @@ function reachesDebugPort({ ports }: WorkerProcess): Promise<void> {
   );
 }
 
+// Proof of SECURITY.md: reads rules, statistics, values of requests, and settings without secrets
 test.serial('a worker that serves, with stores that take its passwords', async (t) => {
   const run = begin(t);
   const env: Record<string, string> = {

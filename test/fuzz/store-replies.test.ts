@@ -201,6 +201,8 @@ async function countOnce(store: CounterStore, random: Random): Promise<void> {
   }
 }
 
+// Proof of SECURITY.md: is trusted for its counts; any other reply fails the decisions that wait for it, and nothing
+// else
 test.serial('a hostile Redis makes requests fail with a reason, and nothing else', async (t) => {
   const server = await startHostileServer(t, redisPieces, (request) => {
     if (/PING/i.test(request)) return '+PONG\r\n';

@@ -12,6 +12,7 @@ descriptors:
   - {key: refused, rate_limit: {unit: hour, requests_per_unit: 0}}
 `;
 
+// Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
 test('metric names that somebody makes without end leave those of a rule to its callers', async (t) => {
   const worker = createWorker(rules);
   await worker.decide(ask('innocent=ann'));
@@ -21,6 +22,7 @@ test('metric names that somebody makes without end leave those of a rule to its 
   t.is(worker.stat('rate_limit.d.innocent.within_limit'), 2);
 });
 
+// Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
 test('requests without a rule take the samples, not the counts of another’s, nor his turn a second later', async (t) => {
   const worker = createWorker(rules);
   for (let index = 0; index < flood; index++) await worker.decide(ask(`unknown=${index}`));
@@ -33,6 +35,7 @@ test('requests without a rule take the samples, not the counts of another’s, n
   t.is(worker.samples.length, taken + 1);
 });
 
+// Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
 test('keys over their limit that fill the cache change no decision about another’s', async (t) => {
   const worker = createWorker(rules, { localCacheBytes: 1 });
   for (let index = 0; index < 3; index++) await worker.decide(ask('innocent=ann'));
@@ -45,6 +48,7 @@ test('keys over their limit that fill the cache change no decision about another
   t.is(summarize(await worker.decide(ask('innocent=bob'))), 'OK [OK 2]', 'still admitted');
 });
 
+// Proof of SECURITY.md: cannot change the limits of others by floods of names, keys or values
 test('counters that somebody makes until there is no room leave those that are there, and their limits', async (t) => {
   const worker = createWorker(rules, { maxCounters: 1_000 });
   await worker.decide(ask('innocent=ann'));

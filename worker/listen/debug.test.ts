@@ -66,6 +66,7 @@ test('the root and unknown paths list what there is', async (t) => {
 });
 
 // Proof of migrating.md: `/stats` shows every counter and gauge; `/settings` and `/status` exist
+// Proof of SECURITY.md: reads rules, statistics, values of requests, and settings without secrets
 test('rules, statistics, settings, status and what found no rule are shown as they are then', async (t) => {
   let rules: string[] | undefined;
   const stats = new Map([['a.b', 1]]);

@@ -109,6 +109,7 @@ test('a resource that comes again unchanged is in force again', (t) => {
 
 // Proof of migrating.md: A bad resource of a management server keeps its last good version, and the others of
 // its response take effect; the response is refused all the same
+// Proof of SECURITY.md: is trusted for the rules; an invalid resource leaves its last good version in force
 test('a bad resource keeps its last good version while the others take effect', (t) => {
   const first = take([resource('a', 'da', 1), resource('b', 'db', 1), resource('c', 'dc', 1)]);
   const second = take([resource('a', 'da', 2), resource('b', 'db')], first.inForce);

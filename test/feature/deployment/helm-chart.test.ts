@@ -532,6 +532,34 @@ testChart('ports that others ask are open to IPv4 and IPv6', async (t) => {
   }
 });
 
+testChart(
+  'an image that has a digest is pulled by it, in every pod, and a malformed one is refused',
+  async (t) => {
+    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    const image = { repository: 'registry.example/ratelane', tag: '1.2.3' };
+    const imagesOf = async (values: object) => {
+      const { code, output } = await render(t, values);
+      t.is(code, 0, output);
+      const specs = readManifests(output).flatMap(({ kind, spec }) =>
+        kind === 'Pod' ? [spec] : kind === 'Deployment' ? [spec.template.spec] : [],
+      );
+      const containers = specs.flatMap((spec) => [
+        ...(spec.initContainers ?? []),
+        ...spec.containers,
+      ]);
+      return [...new Set(containers.map((container) => container.image))];
+    };
+    t.deepEqual(await imagesOf({ image }), ['registry.example/ratelane:1.2.3']);
+    const pinned = { ...image, digest };
+    t.deepEqual(await imagesOf({ image: pinned }), [`registry.example/ratelane@${digest}`]);
+    const redis = { enabled: true, image: `redis:8-alpine@${digest}` };
+    t.true((await imagesOf({ image: pinned, redis })).includes(redis.image));
+    const { code, output } = await render(t, { image: { ...image, digest: 'sha256:0123' } });
+    t.is(code, 1);
+    t.regex(output, /image\.digest/);
+  },
+);
+
 testChart('labels and the tag of an image do without the + of a version', async (t) => {
   const folder = join(createTemporaryFolder(t), 'ratelane');
   cpSync(chart, folder, { recursive: true });
@@ -761,10 +789,12 @@ testChart('a manifest that the API server would refuse is found', async (t) => {
   t.regex(output, /worker\.yaml.*limits/s);
 });
 
-test('the chart has the version of the package', (t) => {
+test('the chart and the image have the version of the package, by which a release names them', (t) => {
   const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
   const [about] = parseAllDocuments(readFileSync(join(chart, 'Chart.yaml'), 'utf8'));
   t.like(about?.toJS(), { version, appVersion: version });
+  const dockerfile = readFileSync(join(project, 'compose/Dockerfile'), 'utf8');
+  t.is(/^ARG VERSION=(.*)$/m.exec(dockerfile)?.[1], version);
 });
 
 function checkPod(t: ExecutionContext, { spec }: Manifest): void {

@@ -165,8 +165,7 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
 // Proof of operating.md: the record is of a newer version
 // Proof of operating.md: the record is damaged
 // Proof of operating.md: a file of the state directory is damaged
-// Proof of SECURITY.md: ends, speeds up and approves rollouts, and makes what was taken back forgotten; what is no
-// record is set aside, and named
+// Proof of SECURITY.md: steers and approves rollouts; any other file or text is renamed and reported
 test('a record of a newer version stops rollouts, and one that is damaged is set aside, by name', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));

@@ -1,4 +1,4 @@
-// What holders of tokens may do with a rollout, and what they may not (SECURITY.md).
+// What holders of tokens can do with a rollout, and what they cannot (SECURITY.md).
 import test from 'ava';
 import { createRecordKeeper, gitTiming } from '../../../control-plane/record/record-keeper.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
@@ -8,8 +8,7 @@ import { createRecordedLog } from '../../support/recorded-log.ts';
 import { revisionOf } from '../../support/revision-store.ts';
 import { startSimulatedFleet } from '../../support/simulated-fleet.ts';
 
-// Proof of SECURITY.md: is as many workers as it opens connections with instances of their own, and outvotes the
-// others with enough of them
+// Proof of SECURITY.md: outvotes others with enough connections
 test('whoever opens enough connections outvotes the other workers of a rollout', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=1h', workers: 10 });
   for (let index = 0; index < 90; index++) {
@@ -24,8 +23,7 @@ test('whoever opens enough connections outvotes the other workers of a rollout',
   );
 });
 
-// Proof of SECURITY.md: sees rules, revisions, workers and values that are limited, and checks rules; changes
-// nothing, steers no rollout and approves nothing
+// Proof of SECURITY.md: reads rules, revisions, workers, limited values and what peers ask; changes nothing
 test('a reader may look at a rollout, and neither steer it nor approve anything', async (t) => {
   const token = 'r'.repeat(32);
   const { port } = await startAdminApi(t, {
@@ -47,7 +45,8 @@ test('a reader may look at a rollout, and neither steer it nor approve anything'
   }
 });
 
-// Proof of SECURITY.md: cannot make a control plane read the record from Git more often than every 2 s by that
+// Proof of SECURITY.md: by false hints delays another leader until the lease ends; the record is read every 2 s
+// at most
 test('hints about the record make a control plane read it every two seconds at most', async (t) => {
   const clock = createManualClock();
   const shared = createSimulatedText();
@@ -79,8 +78,8 @@ test('hints about the record make a control plane read it every two seconds at m
   await keeper.stop();
 });
 
-// Proof of SECURITY.md: keeps a control plane that has lost its leader from taking a bad revision back by that,
-// until the lease has ended and no longer
+// Proof of SECURITY.md: by false hints delays another leader until the lease ends; the record is read every 2 s
+// at most
 test('hints of a reader keep nobody from taking the lead of a rollout and taking it back', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=1h', planes: ['a', 'b'] });
   fleet.store.publish(revisionOf(2));

@@ -164,6 +164,8 @@ test('HTTP_SERVER_USE_TLS, DEBUG_SERVER_USE_TLS: the ports answer over TLS, with
   }
 });
 
+// Proof of SECURITY.md: can use up any limit of any domain; `GRPC_CLIENT_TLS_CACERT` and `GRPC_CLIENT_TLS_SAN`
+// require a certificate for one name
 test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the port', async (t) => {
   const { ca, cert, key } = await writeCertificate(t);
   const env = {
