@@ -28,9 +28,9 @@ let bounds = defaultRequestBounds;
 let entryCount = 0;
 /** Of the entries so far of the descriptor being decoded. */
 let entriesHash = 0;
-/** The descriptors that were begun, and the last key that was read. */
-let descriptorCount = 0;
-let lastKey = '';
+/** Where decoding has failed, as far as it is known; a request that can be read sets neither. */
+let failedDescriptor: number | undefined;
+let failedKey = '';
 
 /**
  * Reads what proto3 readers must accept: fields in any order, of scalars the last one, repeated
@@ -45,18 +45,19 @@ export function decodeRateLimitRequest(
 ): Decoded<RateLimitRequest> {
   bounds = requestBounds;
   entryCount = 0;
-  descriptorCount = 0;
-  lastKey = '';
   reader.escapesInvalidUtf8 = bounds.invalidUtf8 === 'count';
   const decoded = decodeMessage(bytes, start, end, readRequest);
   reader.escapesInvalidUtf8 = false;
-  return decoded.ok ? decoded : { ...decoded, place: toPlace() };
+  return decoded.ok ? decoded : { ...decoded, place: takePlace() };
 }
 
-function toPlace(): string {
-  if (descriptorCount === 0) return 'the request';
-  const index = `descriptors[${descriptorCount - 1}]`;
-  return lastKey === '' ? index : `${index}, at key ${JSON.stringify(lastKey.slice(0, 100))}`;
+function takePlace(): string {
+  const [descriptor, key] = [failedDescriptor, failedKey];
+  failedDescriptor = undefined;
+  failedKey = '';
+  if (descriptor === undefined) return 'the request';
+  const at = key === '' ? '' : `, at key ${JSON.stringify(key.slice(0, 100))}`;
+  return `descriptors[${descriptor}]${at}`;
 }
 
 /** Runs `read` over bytes[start, end); a refusal of the reader becomes a problem. */
@@ -86,8 +87,13 @@ function readRequest(reader: WireReader): RateLimitRequest {
     if (field === 1 && reader.wireType === wireTypes.bytes) domain = reader.readString();
     else if (field === 2 && reader.wireType === wireTypes.bytes) {
       const outerEnd = reader.enter();
-      descriptorCount++;
-      const descriptor = readDescriptor(reader);
+      let descriptor: RequestDescriptor;
+      try {
+        descriptor = readDescriptor(reader);
+      } catch (error) {
+        failedDescriptor = descriptors?.length ?? 0;
+        throw error;
+      }
       // An array made with one element is a tenth of what an empty one grows to.
       if (descriptors === undefined) descriptors = [descriptor];
       else {
@@ -136,15 +142,19 @@ function readEntry(reader: WireReader): Entry {
   let value = '';
   let keyHash = 0;
   let valueHash = 0;
-  for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
-    if (field === 1 && reader.wireType === wireTypes.bytes) {
-      key = reader.readString();
-      lastKey = key;
-      keyHash = reader.textHash;
-    } else if (field === 2 && reader.wireType === wireTypes.bytes) {
-      value = reader.readString();
-      valueHash = reader.textHash;
-    } else reader.skip(field);
+  try {
+    for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
+      if (field === 1 && reader.wireType === wireTypes.bytes) {
+        key = reader.readString();
+        keyHash = reader.textHash;
+      } else if (field === 2 && reader.wireType === wireTypes.bytes) {
+        value = reader.readString();
+        valueHash = reader.textHash;
+      } else reader.skip(field);
+    }
+  } catch (error) {
+    failedKey = key;
+    throw error;
   }
   entriesHash = joinHashes(joinHashes(entriesHash, keyHash), valueHash);
   return { key, value };
