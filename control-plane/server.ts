@@ -9,8 +9,6 @@ import type { HostPort } from '../shared/host-port.ts';
 import type { Log } from '../shared/log.ts';
 import { watchOpenFiles } from '../shared/open-files.ts';
 import { readCredentials } from '../shared/router/index.ts';
-import { parseRuleDocument } from '../shared/rules/document/document.ts';
-import { createParsingThread, isLargeText } from '../shared/rules/thread/parsing-thread.ts';
 import type { Environment } from '../shared/settings/setting.ts';
 import {
   readTlsFiles,
@@ -181,7 +179,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     toOverview(snapshots, workers, rollout, certificates),
   );
   const events = createEvents({ snapshots, workers, rollout }, clock);
-  const parsing = createParsingThread({ log, clock });
   const open: { close(): void }[] = [];
 
   async function openTokens(
@@ -247,8 +244,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       marks,
       examine,
       reading: createReading(examining),
-      parse: async (text, file) =>
-        isLargeText(text) ? parsing.parse(text, file) : parseRuleDocument(text, file),
       turns: createChangeTurns(clock),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
@@ -356,7 +351,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       await keptActivity.stop();
       await owner.stop();
       await examining.close();
-      await parsing.close();
       await opened.close();
       await snapshots.close();
       await store.close();

@@ -2,7 +2,6 @@
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/index.ts';
-import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import type { Activity } from '../activity/activity.ts';
 import type { Audit } from '../activity/audit.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -29,8 +28,6 @@ export interface AdminApi {
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly reading: Reading;
-  /** Parses a file of rules; a large one in a thread of its own. */
-  readonly parse: (text: string, file: string) => Promise<ParsedDocument>;
   readonly turns: ChangeTurns;
   readonly rollout: Rollout;
   /** Paths of files of the state directory that could not be read, and were renamed. */

@@ -23,12 +23,12 @@ export interface Examination {
 export type Examine = (files: Pick<Revision, 'files' | 'problems'>) => Promise<Examination>;
 
 /** Parts of an examination. They reject with an HttpError 429 where too many are being examined. */
-export type Reading = Pick<Building, 'findProblems' | 'readDomain'>;
+export type Reading = Pick<Building, 'findProblems' | 'readDocument'>;
 
 export function createReading(building: Reading): Reading {
   return {
     findProblems: (files) => unlessBusy(building.findProblems(files)),
-    readDomain: (text, path) => unlessBusy(building.readDomain(text, path)),
+    readDocument: (text, path) => unlessBusy(building.readDocument(text, path)),
   };
 }
 

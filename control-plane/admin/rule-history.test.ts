@@ -28,7 +28,7 @@ function setUp(texts: readonly string[], more: Partial<RuleHistorySources> = {})
         revisions,
         wasInForce: () => true,
         readRevision: async (id) => revisions.find((each) => each.id === id),
-        async parse(text, file) {
+        async readDocument(text, file) {
           parsed.push(file);
           return parseRuleDocument(text, file);
         },

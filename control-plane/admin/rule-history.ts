@@ -3,13 +3,13 @@
 // the caller says for how long: what is left goes on from where it stopped.
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import type { RuleDescriptor } from '../../shared/rules/rule-document.ts';
 import { toCompositeKey } from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
 import { limitModes } from '../../shared/rules/rule-keys.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
+import type { Reading } from './examination.ts';
 import { describeLimits } from './rule-rows.ts';
 
 export interface RuleChangeInHistory {
@@ -37,7 +37,7 @@ export interface RuleHistorySources {
   /** Whether the revision of this index was in force: each is compared with what was in force before it. */
   readonly wasInForce: (index: number) => boolean;
   readonly readRevision: (id: string) => Promise<Revision | undefined>;
-  readonly parse: (text: string, file: string) => Promise<ParsedDocument>;
+  readonly readDocument: Reading['readDocument'];
   readonly hasTime: () => boolean;
 }
 
@@ -62,7 +62,7 @@ type Value = ReturnType<typeof toValue>;
 
 export async function findRuleHistory(
   { rule, start, limit }: RuleHistoryQuestion,
-  { revisions, wasInForce, readRevision, parse, hasTime }: RuleHistorySources,
+  { revisions, wasInForce, readRevision, readDocument, hasTime }: RuleHistorySources,
 ): Promise<RuleHistory> {
   /** By path: the text that was parsed last. */
   const parsed = new Map<string, { readonly text: string; readonly known: Known }>();
@@ -98,7 +98,7 @@ export async function findRuleHistory(
   /** Undefined where the file has errors. */
   async function findInFile(path: string, text: string): Promise<Known | undefined> {
     if (!mayHaveDomainOf(rule, text)) return [];
-    const { document } = await parse(text, path);
+    const { document } = await readDocument(text, path);
     if (document === undefined) return undefined;
     const { domain, descriptors } = document;
     return rule.startsWith(`${domain}.`)

@@ -10,9 +10,9 @@ export interface BuildJob {
   readonly needs: Needs;
 }
 
-/** What is to come back beside the problems: nothing; the domain that the only file names, which is then not built; or all but
- * the documents of these files. */
-export type Needs = 'problems' | 'domain' | { readonly known: ReadonlySet<string> };
+/** What is to come back beside the problems: nothing; the document of the only file, which is then not built; or all but the
+ * documents of these files. */
+export type Needs = 'problems' | 'document' | { readonly known: ReadonlySet<string> };
 
 type Piece =
   | Omit<BuildJob, 'revision'>

@@ -6,19 +6,13 @@ import { serveJobs } from '../../shared/thread/thread-side.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
 import { receiveJob } from './building-job.ts';
-import { toBuiltPieces, toDomainPieces } from './built-pieces.ts';
+import { toBuiltPieces } from './built-pieces.ts';
 
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
 const mostProblems = 1_000;
 
 serveJobs((next, send) => {
   const { revision, options, nowMs, needs } = receiveJob(next);
-  if (needs === 'domain') {
-    const [{ text, path } = { text: '', path: '' }] = revision.files;
-    for (const piece of toDomainPieces(parseRuleDocument(text, path))) send(piece);
-    return;
-  }
-  const { serialize: encode } = loadProtos().rateLimitConfig;
   const documents: RuleDocument[] = [];
   let errors = 0;
   function parse(text: string, path: string) {
@@ -28,7 +22,15 @@ serveJobs((next, send) => {
     if (parsed.document !== undefined) documents.push(parsed.document);
     return parsed;
   }
-  const outcome = toBounded(buildSnapshots(revision, options, { encode, nowMs, parse }));
+  function parseAlone(): BuildOutcome {
+    const [{ text, path } = { text: '', path: '' }] = revision.files;
+    return { ok: false, problems: parse(text, path).problems };
+  }
+  function buildAll(): BuildOutcome {
+    const { serialize: encode } = loadProtos().rateLimitConfig;
+    return buildSnapshots(revision, options, { encode, nowMs, parse });
+  }
+  const outcome = toBounded(needs === 'document' ? parseAlone() : buildAll());
   for (const piece of toBuiltPieces(outcome, documents, needs)) send(piece);
 });
 

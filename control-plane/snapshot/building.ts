@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { ownPath } from '../../shared/own-files.ts';
-import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
@@ -137,12 +137,12 @@ export class Building {
     return { ok: outcome.ok, problems: outcome.ok ? outcome.warnings : outcome.problems };
   }
 
-  /** The domain that a file names; undefined where it cannot be read. */
-  async readDomain(text: string, path: string): Promise<Pick<Received, 'domain' | 'problems'>> {
+  /** One file, not built. */
+  async readDocument(text: string, path: string): Promise<ParsedDocument> {
     const files = { files: [{ path, text }], problems: [] };
-    if (isLarge(files)) return this.#inThread(files, new Map(), 'domain');
-    const { document, problems } = parseRuleDocument(text, path);
-    return { domain: document?.domain, problems };
+    if (!isLarge(files)) return parseRuleDocument(text, path);
+    const { documents, problems } = await this.#inThread(files, new Map(), 'document');
+    return { document: documents[0], problems };
   }
 
   close(): Promise<void> {

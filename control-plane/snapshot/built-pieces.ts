@@ -1,7 +1,6 @@
 // A built revision on its way out of the thread that built it: in pieces that each take a millisecond or two to take,
 // so that the receiver can serve others between them.
 
-import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import {
@@ -17,8 +16,6 @@ import type { Resource, Snapshot } from './snapshot.ts';
 
 interface Head {
   readonly ok: boolean;
-  /** Where only that was asked for. */
-  readonly domain?: string | undefined;
   /** Of one that is good and wanted. */
   readonly built: Pick<BuiltSnapshots, 'domains' | 'content' | 'policy' | 'policyText'> | undefined;
 }
@@ -43,20 +40,11 @@ const itemsAtOnce = 100;
 const bytesAtOnce = 512 * 1024;
 const fieldsAtOnce = 2_000;
 
-/** Of a file that is not built. */
-export function* toDomainPieces({
-  document,
-  problems,
-}: ParsedDocument): Generator<Head | Piece, void> {
-  yield { ok: document !== undefined, domain: document?.domain, built: undefined };
-  yield { problems };
-}
-
 /** `documents` are all that could be read. */
 export function* toBuiltPieces(
   outcome: BuildOutcome,
   documents: readonly RuleDocument[],
-  needs: Exclude<Needs, 'domain'>,
+  needs: Needs,
 ): Generator<Head | Piece, void> {
   const built = outcome.ok && needs !== 'problems' ? outcome.built : undefined;
   yield { ok: outcome.ok, built: built && toHead(built) };
@@ -71,7 +59,7 @@ export function* toBuiltPieces(
     yield* toGroupPieces(built.groups, built.domains);
   }
   for (const document of documents) {
-    const isKnown = needs.known.has(document.file);
+    const isKnown = needs !== 'document' && needs.known.has(document.file);
     yield { document: document.file, isKnown };
     if (isKnown) continue;
     for (const piece of toDocumentPieces(document)) yield { of: piece };
@@ -138,7 +126,8 @@ function* toGroupPieces(
   }
 }
 
-export interface Received extends Pick<Head, 'ok' | 'domain'> {
+export interface Received {
+  readonly ok: boolean;
   readonly problems: readonly Problem[];
   readonly documents: readonly RuleDocument[];
   /** All but the rules' own index, which is made of the documents. */
@@ -161,7 +150,7 @@ export function* receiveBuilt(
   }
   const { documents, ...rest } = parts.toParts();
   const built = head.built && { ...head.built, ...rest, documents };
-  return { ok: head.ok, domain: head.domain, problems, documents, built };
+  return { ok: head.ok, problems, documents, built };
 }
 
 class BuiltParts {

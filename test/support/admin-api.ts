@@ -27,7 +27,6 @@ import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
 import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
-import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createMemoryText, createSimulatedText } from './record-texts.ts';
@@ -143,7 +142,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         marks,
         examine: createExamine(examining),
         reading: createReading(examining),
-        parse: async (text, file) => parseRuleDocument(text, file),
         turns: createChangeTurns(clock),
         rollout,
         peers:

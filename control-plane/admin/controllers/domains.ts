@@ -273,9 +273,9 @@ export class Default extends AdminController {
 
   /** The domain that the rules name; 422 for rules that cannot be read. */
   private async readDomainName(yaml: string): Promise<string> {
-    const { domain, problems } = await this.api.reading.readDomain(yaml, 'body.yaml');
-    if (domain === undefined) throw this.refuse(422, 'the rules have errors', problems);
-    return domain;
+    const { document, problems } = await this.api.reading.readDocument(yaml, 'body.yaml');
+    if (document === undefined) throw this.refuse(422, 'the rules have errors', problems);
+    return document.domain;
   }
 
   private async toWritten(domain: string, after: Revision) {

@@ -65,9 +65,10 @@ export class Default extends AdminController {
       const paths = files.map(({ path }) => path).join(', ');
       throw new HttpError(409, { detail: `the domain is in several files (${paths})` });
     }
-    const { domain: named = domain } = await api.reading.readDomain(yaml, file.path);
-    if (named !== domain) {
-      throw new HttpError(400, { detail: `the rules are for domain ${named}, not ${domain}` });
+    const { document } = await api.reading.readDocument(yaml, file.path);
+    if (document !== undefined && document.domain !== domain) {
+      const detail = `the rules are for domain ${document.domain}, not ${domain}`;
+      throw new HttpError(400, { detail });
     }
     const { examined, refused } = await judgeChange(newest, api, {
       plan: () => ({ put: [{ path: file.path, text: yaml }], delete: [] }),

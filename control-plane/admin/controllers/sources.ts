@@ -209,13 +209,13 @@ export class Default extends AdminController {
     revisions: readonly RevisionInfo[],
     wasInForce: (index: number) => boolean,
   ): RuleHistorySources {
-    const { store, parse, clock } = this.api;
+    const { store, reading, clock } = this.api;
     const endMs = clock.monotonicMs() + mostMs;
     return {
       revisions,
       wasInForce,
       readRevision: (id) => this.fromStore(store.readRevision(id)),
-      parse,
+      readDocument: reading.readDocument,
       hasTime: () => clock.monotonicMs() < endMs,
     };
   }
