@@ -10,6 +10,10 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
+/** Unsigned: Envoy leaves that to its filter for tokens. */
+const token = [{ alg: 'RS256' }, { sub: 'ada' }, 'signature']
+  .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  .join('.');
 const fixture = join(import.meta.dirname, '..', 'fixtures', 'envoy', 'every-action.yaml');
 
 /** What `check` takes this Envoy to send: the keys in their order, and the values it knows. */
@@ -41,11 +45,11 @@ test('what check takes Envoy to send is what Envoy sends', async (t) => {
     // Without the header there is no such descriptor, or no such entry.
     .filter(({ entries }) => entries[0]?.key !== 'never')
     .map(({ domain, entries }) => ({ domain, entries: entries.filter((e) => !e.isOptional) }));
-  t.is(expected.length, 14);
+  t.is(expected.length, 18);
   const readPage = async () => {
     for (const path of ['/?q=1', '/per-route']) {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
-        headers: { 'x-customer': 'ada' },
+        headers: { 'x-customer': 'ada', authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(60_000),
       });
       await answer.body?.cancel();

@@ -118,16 +118,13 @@ export const http2Fields: JsonObject = {
   },
 };
 
-/** `runtime` are switches of Envoy itself. */
 export function toEnvoyConfig(
   listeners: readonly JsonObject[],
   clusters: readonly JsonObject[],
-  runtime: JsonObject = {},
 ): string {
   return JSON.stringify({
     node: { id: 'test', cluster: 'edge' },
     static_resources: { listeners, clusters },
-    layered_runtime: { layers: [{ name: 'static', static_layer: runtime }] },
   });
 }
 
