@@ -1,19 +1,15 @@
 // Rules documents that nobody meant: whatever is in them, each problem has its place, and what is
 // accepted can be put in force, advised on and sent to workers.
 import { readdirSync, readFileSync } from 'node:fs';
-import { isDeepStrictEqual as isSame } from 'node:util';
 import test from 'ava';
 import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { advisoryRules } from '../../shared/rules/problem/problem-rule.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
-import { createTextReporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { fromResource, toResource } from '../../shared/rules/wire/resource.ts';
-import { readOrdinaryYaml } from '../../shared/rules/yaml/yaml-ordinary.ts';
-import { parseAnyYaml } from '../../shared/rules/yaml/yaml-tree.ts';
 import type { Random } from '../support/random.ts';
 import { damageText, strangeWords } from './damage.ts';
 import { fuzz } from './fuzz-run.ts';
@@ -128,22 +124,4 @@ test.serial('any document is accepted for use, or refused with places', async (t
   });
   t.log(`${accepted} accepted, ${refused} refused`);
   t.true(accepted > 0 && refused > 0);
-});
-
-test.serial('what the quick reader reads, the library reads alike', async (t) => {
-  let ordinary = 0;
-  await fuzz(t, 'documents for both readers', (random) => {
-    const text = toSample(random);
-    const quick = readOrdinaryYaml(text);
-    const reporter = createTextReporter('rules.yaml', text);
-    const tree = parseAnyYaml(text, reporter);
-    for (const problem of reporter.toProblems()) checkProblem(problem, text);
-    if (quick === undefined) return;
-    ordinary++;
-    if (reporter.toProblems().length > 0)
-      throw new Error(`only one accepts ${JSON.stringify(text)}`);
-    if (!isSame(quick, tree)) throw new Error(`read differently: ${JSON.stringify(text)}`);
-  });
-  t.log(`${ordinary} were ordinary`);
-  t.true(ordinary > 0);
 });

@@ -1,10 +1,8 @@
 // Stores that answer with anything: a request is counted or fails with a reason, in time, and the next
-// connection starts anew.
+// connection starts anew. Their readers by themselves: connection.test.ts and reply-reader.test.ts.
 import { createServer, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { createReplyReader as createMemcachedReader } from '../../worker/counters/memcached/reply-reader.ts';
-import { createReplyReader, type RawReply } from '../../worker/counters/redis/connection.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { countOn, createHit } from '../support/counting.ts';
 import { createRecordedMemcachedStore } from '../support/memcached-store.ts';
@@ -92,51 +90,6 @@ function cut(random: Random, bytes: Buffer): Buffer[] {
   }
   return chunks;
 }
-
-/** What the reader gives out and refuses, however the bytes are cut. */
-function checkCuts<T>(random: Random, bytes: Buffer, read: (chunks: readonly Buffer[]) => T): T {
-  const [whole, inPieces] = [read([bytes]), read(cut(random, bytes))];
-  const [wholeText, piecesText] = [JSON.stringify(whole), JSON.stringify(inPieces)];
-  if (wholeText !== piecesText) throw new Error(`cut: ${piecesText}, whole: ${wholeText}`);
-  return whole;
-}
-
-test.serial('any bytes of a Redis are replies or refused, however they are cut', async (t) => {
-  await fuzz(t, 'streams of Redis replies', (random) => {
-    const { problem } = checkCuts(random, toReplies(random, redisPieces), (chunks) => {
-      const replies: (RawReply | { error: string })[] = [];
-      const reader = createReplyReader((reply) =>
-        replies.push(reply instanceof Error ? { error: reply.message } : reply),
-      );
-      let problem: string | undefined;
-      for (const chunk of chunks) {
-        problem = reader.feed(chunk);
-        if (problem !== undefined) break;
-      }
-      return { replies, problem };
-    });
-    if (problem !== undefined) checkNamedProblem(problem);
-  });
-});
-
-test.serial('any bytes of a memcached are answers or refused, however they are cut', async (t) => {
-  await fuzz(t, 'streams of memcached replies', (random) => {
-    const { problem } = checkCuts(random, toReplies(random, memcachedPieces), (chunks) => {
-      const seen: unknown[] = [];
-      const reader = createMemcachedReader({
-        onLine: (line) => seen.push(line),
-        onValue: (key, text) => seen.push([key, text]),
-      });
-      let problem: string | undefined;
-      for (const chunk of chunks) {
-        problem = reader.feed(chunk);
-        if (problem !== undefined) break;
-      }
-      return { seen, problem };
-    });
-    if (problem !== undefined) checkNamedProblem(problem);
-  });
-});
 
 interface HostileServer {
   readonly port: number;

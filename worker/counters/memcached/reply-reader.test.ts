@@ -29,15 +29,22 @@ const expected = [
   'line ',
 ];
 
-test('answers read the same however they are cut', (t) => {
-  const bytes = Buffer.from(text);
+test('answers, also damaged ones, read the same however they are cut', (t) => {
+  const whole = Buffer.from(text);
+  t.deepEqual(readAll([whole]), expected);
+  const place = fc.integer({ min: 0, max: whole.length - 1 });
+  const damage = fc.array(fc.tuple(place, fc.constantFrom(...Buffer.from('\r\n 019xVALUE'))), {
+    maxLength: 3,
+  });
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 0, max: bytes.length })), (places) => {
+    fc.property(fc.array(place), damage, (places, changes) => {
+      const bytes = Buffer.from(whole);
+      for (const [at, value] of changes) bytes[at] = value;
       const cuts = [0, ...places.sort((a, b) => a - b), bytes.length];
       const chunks = cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index], cut));
-      t.deepEqual(readAll(chunks), expected);
+      t.deepEqual(readAll(chunks), readAll([bytes]));
     }),
-    { numRuns: 200 },
+    { numRuns: 500 },
   );
 });
 

@@ -269,12 +269,22 @@ test('a text that is passed over may begin in the bytes of another reply and end
   t.deepEqual(taken, [1, '', 2]);
 });
 
-test('no bytes make the reader throw', (t) => {
+test('any bytes are replies or refused, the same however they are cut', (t) => {
   const likely = fc.string({ unit: fc.constantFrom(...':+-$*0123456789\r\nx') });
+  const pieces = fc.constantFrom(
+    ...replies.map(([bytes]) => bytes),
+    ...wrong.map(([bytes]) => bytes),
+  );
+  const chunks = fc.array(fc.oneof(likely, pieces, fc.constant('\r\n')));
   fc.assert(
-    fc.property(fc.array(fc.oneof(likely, fc.constant('\r\n'))), (chunks) => {
-      const { problem } = read(...chunks);
-      t.true(problem === undefined || problem.length > 0);
+    fc.property(chunks, fc.integer({ min: 1, max: 9 }), (parts, size) => {
+      const bytes = Buffer.from(parts.join(''));
+      const cut = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+        bytes.subarray(index * size, (index + 1) * size),
+      );
+      const whole = read(bytes);
+      t.deepEqual(read(...cut), whole);
+      t.true(whole.problem === undefined || whole.problem.length > 0);
     }),
     { numRuns: 1_000 },
   );
