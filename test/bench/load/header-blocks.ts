@@ -1,7 +1,8 @@
 // The header blocks of the requests, written as Envoy's client does: every header but :path enters
 // HPACK's dynamic table the first time and is then one byte; trace headers, new in each request, keep
 // pushing the others out (RFC 7541).
-import { encodeHuffmanString, huffmanCodes } from './huffman.ts';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { encodeHuffmanString } from './huffman.ts';
 
 const methodPath = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 /** The largest table we use, whatever the peer allows. */
@@ -11,11 +12,8 @@ const entryOverhead = 32;
 /** More entries than ever fit into the table. */
 const ringSize = 128;
 
-/** Fixed text, and then so many random bytes as hexadecimal digits. */
-interface PatternPart {
-  readonly text: Buffer;
-  readonly randomBytes: number;
-}
+/** So many that a value has long left the table when its turn comes again. */
+const valuesOfTrace = 1024;
 
 interface Header {
   /** A reference to name and value in the static table; then nothing else is needed. */
@@ -23,9 +21,9 @@ interface Header {
   readonly staticName: number;
   readonly isIndexed: boolean;
   readonly codedName: Buffer;
-  readonly codedValue: Buffer;
-  /** What makes a new value for each request. */
-  readonly pattern: readonly PatternPart[] | undefined;
+  /** In turns, one for each request, where there are several. */
+  readonly codedValues: readonly Buffer[];
+  turn: number;
   readonly size: number;
   /** The number of its newest entry in the dynamic table; 0: never entered. */
   entered: number;
@@ -81,7 +79,7 @@ export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
     let offset = start;
     if (header.staticIndex > 0) return writeInteger(target, offset, 0x80, 7, header.staticIndex);
     const index = indexOf(header);
-    if (index > 0 && header.pattern === undefined) {
+    if (index > 0 && header.codedValues.length === 1) {
       return writeInteger(target, offset, 0x80, 7, index);
     }
     const nameIndex = index > 0 ? index : header.staticName;
@@ -92,9 +90,8 @@ export function createHeaderBlocks(options: HeaderBlockOptions): HeaderBlocks {
       offset = writeInteger(target, offset, 0x00, 4, nameIndex);
     }
     if (nameIndex === 0) offset += header.codedName.copy(target, offset);
-    return header.pattern === undefined
-      ? offset + header.codedValue.copy(target, offset)
-      : writeRandomValue(target, offset, header.pattern);
+    const value = header.codedValues[header.turn++ % header.codedValues.length];
+    return offset + (value?.copy(target, offset) ?? 0);
   };
 
   return {
@@ -135,8 +132,8 @@ function listHeaders({ isTls, timeoutMs, hasTrace }: HeaderBlockOptions): readon
     staticName,
     isIndexed: true,
     codedName: encodeHuffmanString(name),
-    codedValue: encodeHuffmanString(value),
-    pattern: undefined,
+    codedValues: [encodeHuffmanString(value)],
+    turn: 0,
     size: name.length + value.length + entryOverhead,
     entered: 0,
   });
@@ -145,10 +142,11 @@ function listHeaders({ isTls, timeoutMs, hasTrace }: HeaderBlockOptions): readon
     isIndexed: false,
     staticIndex,
   });
-  const varying = (name: string, parts: readonly (readonly [string, number])[]): Header => ({
-    ...inTable(name, parts.map(([text, bytes]) => text + '00'.repeat(bytes)).join('')),
-    pattern: parts.map(([text, randomBytes]) => ({ text: Buffer.from(text), randomBytes })),
+  const varying = (name: string, make: () => string): Header => ({
+    ...inTable(name, make()),
+    codedValues: Array.from({ length: valuesOfTrace }, () => encodeHuffmanString(make())),
   });
+  const hex = (bytes: number) => randomBytes(bytes).toString('hex');
   return [
     inStaticTable(3), // :method POST
     { ...inTable(':path', methodPath, 4), isIndexed: false },
@@ -161,18 +159,8 @@ function listHeaders({ isTls, timeoutMs, hasTrace }: HeaderBlockOptions): readon
     inTable('x-forwarded-for', '10.0.0.7'),
     ...(hasTrace
       ? [
-          varying('traceparent', [
-            ['00-', 16],
-            ['-', 8],
-            ['-01', 0],
-          ]),
-          varying('x-request-id', [
-            ['', 4],
-            ['-', 2],
-            ['-4f', 1],
-            ['-8b', 1],
-            ['-', 6],
-          ]),
+          varying('traceparent', () => `00-${hex(16)}-${hex(8)}-01`),
+          varying('x-request-id', randomUUID),
         ]
       : []),
   ];
@@ -196,71 +184,5 @@ function writeInteger(
   let rest = value - limit;
   for (; rest >= 128; rest >>>= 7) target[offset++] = (rest & 127) | 128;
   target[offset++] = rest;
-  return offset;
-}
-
-let randomState = (Math.random() * 0xffff_ffff) | 1;
-
-/** Xorshift: its numbers only have to differ from each other. */
-function nextRandom(): number {
-  randomState ^= randomState << 13;
-  randomState ^= randomState >>> 17;
-  randomState ^= randomState << 5;
-  return randomState;
-}
-
-/** Of the characters of headers. */
-const codes = Uint16Array.from(
-  { length: 128 },
-  (_, character) => huffmanCodes[character]?.bits ?? 0,
-);
-const lengths = Uint8Array.from(
-  { length: 128 },
-  (_, character) => huffmanCodes[character]?.length ?? 0,
-);
-/** Two hexadecimal digits in Huffman code, by the byte that they stand for. */
-const pairCodes = new Uint16Array(256);
-const pairLengths = new Uint8Array(256);
-for (let byte = 0; byte < 256; byte++) {
-  for (const digit of byte.toString(16).padStart(2, '0')) {
-    const character = digit.charCodeAt(0);
-    const length = lengths[character] as number;
-    pairCodes[byte] = ((pairCodes[byte] as number) << length) | (codes[character] as number);
-    pairLengths[byte] = (pairLengths[byte] as number) + length;
-  }
-}
-
-/** The value in Huffman code, with its length before it. */
-function writeRandomValue(target: Buffer, start: number, pattern: readonly PatternPart[]): number {
-  let offset = start + 1;
-  let bits = 0;
-  let held = 0;
-  for (const { text, randomBytes } of pattern) {
-    for (let index = 0; index < text.length; index++) {
-      const character = text[index] as number;
-      const length = lengths[character] as number;
-      bits = (bits << length) | (codes[character] as number);
-      held += length;
-      if (held >= 8) {
-        held -= 8;
-        target[offset++] = bits >>> held;
-      }
-    }
-    let random = 0;
-    for (let index = 0; index < randomBytes; index++) {
-      random = (index & 3) === 0 ? nextRandom() : random >>> 8;
-      const length = pairLengths[random & 255] as number;
-      bits = (bits << length) | (pairCodes[random & 255] as number);
-      held += length;
-      target[offset++] = bits >>> (held - 8);
-      held -= 8;
-      if (held >= 8) {
-        held -= 8;
-        target[offset++] = bits >>> held;
-      }
-    }
-  }
-  if (held > 0) target[offset++] = (bits << (8 - held)) | (0xff >>> held);
-  target[start] = 0x80 | (offset - start - 1);
   return offset;
 }

@@ -1,7 +1,7 @@
 // Strings as HPACK writes them in Huffman code (RFC 7541, section 5.2): those of the worker's engine are not.
 import { listHuffmanCodes } from '../../../shared/grpc/http2/hpack/huffman-code.ts';
 
-export const huffmanCodes = listHuffmanCodes();
+const huffmanCodes = listHuffmanCodes();
 
 /** With its length before it. */
 export function encodeHuffmanString(text: string): Buffer {
