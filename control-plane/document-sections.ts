@@ -60,11 +60,10 @@ async function toRouteTable(): Promise<string> {
   const rows = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, { summary = '', security }]) => [
       `\`${method.toUpperCase()} ${path}\``,
-      summary,
-      security?.length ? 'yes' : '',
+      security?.length ? summary : `${summary} (without a token)`,
     ]),
   );
-  return toTable(['Request', 'Does', 'Token'], rows);
+  return toTable(['Request', 'Does'], rows);
 }
 
 async function toMetricsTable(): Promise<string> {

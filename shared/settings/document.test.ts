@@ -59,9 +59,7 @@ Pool
   );
 });
 
-const markdown = `[Store](#store), [Pool](#pool)
-
-## Store
+const markdown = `## Store
 
 | Name | Default | Meaning |
 |---|---|---|

@@ -29,17 +29,12 @@ function wrap(text: string, indent: string): string {
   return [...lines, line.trimEnd()].join('\n');
 }
 
-/**
- * Markdown: the sections as a list of links; then for each a heading and a table of names, default and
- * meaning.
- */
+/** Markdown: for each section a heading and a table of names, default and meaning. */
 export function toMarkdown(table: SettingsTable): string {
-  const groups = groupByTitle(table);
-  const contents = groups.map(([title]) => `[${title}](#${toAnchor(title)})`).join(', ');
-  /** By its text, the first setting with it: the others are told to be as that one. */
+  /** By its text, the first setting with it, to which the others refer. */
   const meanings = new Map<string, string>();
   const columns = ['Name', 'Default', 'Meaning'];
-  const sections = groups.map(([title, settings]) =>
+  const sections = groupByTitle(table).map(([title, settings]) =>
     [
       `## ${title}`,
       '',
@@ -48,15 +43,7 @@ export function toMarkdown(table: SettingsTable): string {
       ...settings.map((setting) => toLine(toCells(setting, meanings))),
     ].join('\n'),
   );
-  return [contents, ...sections].join('\n\n');
-}
-
-/** The anchor that GitHub makes of a heading. */
-function toAnchor(title: string): string {
-  return title
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-    .replaceAll(' ', '-');
+  return sections.join('\n\n');
 }
 
 function toLine(cells: readonly string[]): string {
@@ -68,8 +55,8 @@ function toCells(setting: Setting<unknown>, meanings: Map<string, string>): stri
   const meaning = meaningOf(setting);
   const first = meanings.get(meaning);
   if (first === undefined) meanings.set(meaning, names[0] ?? '');
-  const told = first === undefined ? escapeCell(meaning) : `As ${first}`;
-  return [names.join(', '), defaultOf(setting), told];
+  const shown = first === undefined ? escapeCell(meaning) : `As ${first}`;
+  return [names.join(', '), defaultOf(setting), shown];
 }
 
 function escapeCell(text: string): string {

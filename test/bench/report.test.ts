@@ -132,6 +132,12 @@ test('the same tables as Markdown have a cell for each column', (t) => {
   }
 });
 
+test('Markdown names the service where several were measured, and the yardstick in no row', (t) => {
+  t.notRegex(renderMarkdown(results), /service \||grpc-js <constant>.*\|/);
+  const measurements = [...results.measurements, measurement('another', 0, 3)];
+  t.regex(renderMarkdown({ ...results, measurements }), /^\| unlimited \| another \| 333,333 \|/m);
+});
+
 test('the picture has a bar for each service, escaped names, and brings its own background', (t) => {
   const picture = drawPicture(results);
   t.is(picture.match(/<text class="value"/g)?.length, 2);

@@ -33,11 +33,12 @@ export function renderText(results: BenchResults): string {
 
 export function renderMarkdown(results: BenchResults): string {
   const lines = [`<!-- Written by npm run bench. -->`, '', describe(results), ''];
-  // At a fixed rate the yardstick is in each ratio. Its own rows, mostly late, are in results.json.
-  const rows = summarize(results.measurements, results.yardstick).filter(
-    ({ ratePerSecond, service }) => ratePerSecond === undefined || service !== results.yardstick,
-  );
-  for (const table of createTables(results, rows)) {
+  // The yardstick is in each ratio. Its own rows are in results.json.
+  const isShown = ({ service }: { readonly service: string }) => service !== results.yardstick;
+  const rows = summarize(results.measurements, results.yardstick).filter(isShown);
+  const highestRates = results.highestRates.filter(isShown);
+  for (const full of createTables({ ...results, highestRates }, rows)) {
+    const table = withoutSingleService(full);
     const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
     lines.push(`### ${table.title}`, '', line(table.columns));
     lines.push(line(table.columns.map((_, index) => (isText(table, index) ? '---' : '---:'))));
@@ -46,6 +47,14 @@ export function renderMarkdown(results: BenchResults): string {
     if (table.notes.length > 0) lines.push('');
   }
   return lines.join('\n');
+}
+
+/** Without the column of the service, where there is only one. */
+function withoutSingleService(table: Table): Table {
+  const at = table.columns.indexOf('service');
+  if (at < 0 || new Set(table.rows.map((row) => row[at])).size !== 1) return table;
+  const drop = (cells: readonly string[]) => cells.toSpliced(at, 1);
+  return { ...table, columns: drop(table.columns), rows: table.rows.map(drop) };
 }
 
 export function describeMachineLine(machine: Machine): string {
@@ -130,7 +139,6 @@ function createOfferedTable(rows: readonly SummaryRow[]): Table {
       'p99 ms',
       'p99.9 ms',
       'send lag p99 ms',
-      'RSS MB',
     ],
     rows: rows.map((row) => [
       row.scenario,
@@ -142,7 +150,6 @@ function createOfferedTable(rows: readonly SummaryRow[]): Table {
       toMs(row.p99Us),
       toMs(row.p999Us),
       toMs(row.sendLagP99Us ?? Number.NaN),
-      toMegabytes(row.residentBytes),
     ]),
     notes: listProblems(rows),
   };

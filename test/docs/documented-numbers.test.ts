@@ -145,7 +145,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| client certificates for memcached | replace the files, which are read every ${time(memcached.tlsIntervalMs)};`,
   ],
   'shared/docs/behaviour.md': [
-    `Of the servers of the store ${maxStoreServers} are told apart.`,
+    `Of the servers of the store ${maxStoreServers} have a name of their own.`,
     `At most ${maxOpen} questions at once, of ${maxDescriptors} descriptors`,
     `without ending its connections is left after ${(keepaliveMs + keepaliveTimeoutMs) / 1000} seconds`,
   ],

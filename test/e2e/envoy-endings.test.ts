@@ -98,7 +98,7 @@ test.serial('a worker that gets SIGTERM under load costs no caller its answer', 
   t.deepEqual(failed, [], output);
 });
 
-// Proof of migrating.md: After the signal to stop, answers tell Envoy to ask other workers
+// Proof of migrating.md: After the signal to stop, answers direct Envoy to other workers
 // (`x-envoy-immediate-health-check-fail`); the port closes when it does
 test.serial('nor does it where Envoy tries nothing again', async (t) => {
   const { end, failed, output } = await endOne(t, 'SIGTERM', [

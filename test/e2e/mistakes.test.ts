@@ -121,7 +121,7 @@ test('a port in use ends the start, and the settings for another one are named',
   ]);
 });
 
-// Proof of migrating.md: The debug port opens first and says what is awaited
+// Proof of migrating.md: The debug port opens first and shows what is awaited
 test('a store that is not there is told with the setting that names it, and the worker can be stopped', async (t) => {
   const port = await freePort();
   const worker = await spawnWorkerProcess(t, {
@@ -152,7 +152,7 @@ test('a store that dies later is told with what decisions follow meanwhile', asy
   );
 });
 
-// Proof of migrating.md: Settings out of range, contradicting or misspelled are told, all at once
+// Proof of migrating.md: Settings out of range, contradicting or misspelled are reported, all at once
 test('wrong settings are told together', async (t) => {
   t.deepEqual(
     await failToStart(t, { ...memory, STATS_FLUSH_INTERVAL: '5', KVSTORE_TIMEOUT: 'fast' }),

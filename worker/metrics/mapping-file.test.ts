@@ -11,7 +11,7 @@ import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { parseMapping, readMappingFile } from './mapping-file.ts';
 import { createMetricMapper } from './metric-mapping.ts';
 
-// Proof of migrating.md: Mistakes in a mapping file end the start, all told at once with line and column
+// Proof of migrating.md: Mistakes in a mapping file end the start, all reported at once with line and column
 testScenarios(test, new URL('mapping-file.txt', import.meta.url), ([command, name], { folder }) => {
   const { mapping, problems } = parseMapping(
     readFileSync(join(folder, 'm.yaml'), 'utf8'),

@@ -18,8 +18,8 @@ function waitsOf(environment: Record<string, string>): number[] {
   return [0, 1, 2, 3, 10].map((failures) => backoffDelayMs(backoff, failures));
 }
 
-// Proof of migrating.md: Waits between streams grow by half, or by `XDS_CLIENT_BACKOFF_RANDOM_FACTOR` when it
-// is above 1, and begin anew once rules are accepted; jitter is off unless asked for
+// Proof of migrating.md: Waits between streams grow by half, or by `XDS_CLIENT_BACKOFF_RANDOM_FACTOR` when it is
+// above 1, and restart once rules are accepted; jitter is off unless asked for
 test('without settings the waits grow by half from 10 s to 60 s, and nothing varies', (t) => {
   t.deepEqual(waitsOf({}), [10_000, 15_000, 22_500, 33_750, 60_000]);
   t.is(optionsOf().connectRetryMs, 3_000);

@@ -36,7 +36,7 @@ function withDescriptor(...lines: string[]): string {
 for (const { file, yaml, expected } of readFixtures('bad')) {
   // Proof of migrating.md: `share_threshold` is only for values that end in `*`
   // Proof of migrating.md: A missing `requests_per_unit` in YAML is an error; over xDS it is 0
-  // Proof of migrating.md: All problems of all files are told at once, each with file, line and column
+  // Proof of migrating.md: All problems of all files are reported at once, each with file, line and column
   test(`bad/${file} is refused with the whole text that stands beside it`, (t) => {
     const { document, problems } = parseRuleDocument(yaml, file);
     t.is(`${formatProblems(problems)}\n`, expected);

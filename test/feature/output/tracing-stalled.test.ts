@@ -31,7 +31,7 @@ async function ask(t: ExecutionContext, port: number): Promise<string[]> {
 }
 
 for (const protocol of ['http', 'grpc'] as const) {
-  // Proof of migrating.md: While the receiver of traces does not read, no more are made, and the log says so
+  // Proof of migrating.md: While the receiver of traces does not read, no more are made, which is logged
   test.serial(
     `decisions go on, and the stop is bounded, while nobody reads traces over ${protocol}`,
     async (t) => {

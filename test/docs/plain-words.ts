@@ -1,0 +1,116 @@
+// Words of everyday speech for which the field has a term, as they are found in documents, comments, messages and titles
+// of tests; prints them for the paths that it is given: `node test/docs/plain-words.ts worker`. Only words that one can
+// judge by themselves are here: whether `may` is a permission or `place` a position depends on the sentence.
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { listFiles } from '../support/listed-files.ts';
+import { generatedSections } from './generated-sections.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+
+/** Each with what to write instead. */
+const terms: readonly (readonly [RegExp, string])[] = [
+  [/\b(?:tells?|telling|told)\b/gi, 'report, notify, log, include; distinguish'],
+  [/\b(?:says?|said|saying)\b/gi, 'report, state, name, contain, declare'],
+  [/\b(?:hears?|heard)\b/gi, 'receive, be notified'],
+  [/\bkn(?:ows?|own|ew) of\b/gi, 'have, be notified of'],
+  [/\blook(?:s|ed|ing)?\b(?! like)/gi, 'poll, check, read, search, peek'],
+  [/\b(?:go|goes|going|went|gone) on\b/gi, 'continue, resume'],
+  [/\b(?:comes?|came|coming) back\b/gi, 'reconnect, recover, return'],
+  [/\b(?:is|are|was|were) there again\b/gi, 'can be reached again'],
+  [/\banew\b/gi, 'again, start empty, restart'],
+  [/\b(?:hold|holds|held|holding) up\b/gi, 'block, delay'],
+  [/\b(?:stand|stands|stood|standing) still\b/gi, 'stall'],
+  [/\bbrief(?:s|ed|ing)?\b/gi, 'start, configure'],
+  [/\bdeeds?\b/gi, 'audit entry'],
+  [/\btwins?\b/gi, 'copy'],
+  [/\blast come\b/gi, 'newest'],
+  [/\btroubles?\b/gi, 'error, problem'],
+  [/\bauthorit(?:y|ies)\b/gi, 'CA'],
+  [/\b(?:some|no|every|any)body\b/gi, 'the caller, no worker, all workers, operators'],
+  [/\bpeople\b/gi, 'operators, users, authors'],
+  [/\b(?:that|which) (?:is|are) none\b/gi, 'invalid'],
+  [/\bhits that were too many\b/gi, 'hits over the limit'],
+];
+
+/** Quoted from elsewhere, or another meaning. */
+const exceptions: readonly { readonly text: RegExp; readonly reason: string }[] = [
+  { text: /:authority|authority of a URL|authority form/i, reason: 'a term of HTTP' },
+];
+
+export interface FoundWord {
+  readonly place: string;
+  readonly word: string;
+  readonly instead: string;
+  readonly text: string;
+}
+
+/** Each word of `terms` in the sentences of a file. */
+export function findPlainWords(file: string, content: string): FoundWord[] {
+  const sentences = file.endsWith('.md')
+    ? sentencesOfPage(file, content)
+    : sentencesOfCode(content);
+  return sentences.flatMap(({ text, line }) => {
+    if (exceptions.some((exception) => exception.text.test(text))) return [];
+    return terms.flatMap(([pattern, instead]) =>
+      [...text.matchAll(pattern)].map(([word]) => ({
+        place: `${file}:${line}`,
+        word,
+        instead,
+        text,
+      })),
+    );
+  });
+}
+
+interface Sentence {
+  readonly text: string;
+  readonly line: number;
+}
+
+/** Lines without blocks of code, inline code and links' targets; what is made from the code is judged there. */
+function sentencesOfPage(file: string, content: string): Sentence[] {
+  const blank = (text: string) => text.replace(/[^\n]/g, ' ');
+  let text = content.replace(/^ *```.*?^ *```/gms, blank).replace(/`[^`]*`/g, blank);
+  for (const { document, mark } of generatedSections) {
+    if (!fileURLToPath(document).endsWith(`/${file}`)) continue;
+    const section = new RegExp(`<!-- ${mark}:begin -->.*<!-- ${mark}:end -->`, 's');
+    text = text.replace(section, blank);
+  }
+  const lines = text.replace(/\]\([^)]*\)/g, blank).split('\n');
+  return lines.map((line, at) => ({ text: line, line: at + 1 }));
+}
+
+/** Comments, and texts of at least two words. A text of several lines is no sentence to this reader. */
+function sentencesOfCode(content: string): Sentence[] {
+  return content.split('\n').flatMap((line, at) => {
+    const [, own] = /^\s*(?:\/\/|\/\*\*?|\*(?!\/)|#|\{\{\/\*)(.*)$/.exec(line) ?? [];
+    if (own !== undefined) return [{ text: own, line: at + 1 }];
+    const texts = [...line.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g)].map(([, , text = '']) => text);
+    const [, behind = ''] =
+      /(?<=^|[\s;,{}()])(?:\/\/|# )(.*)$/.exec(
+        line.replace(/(['"`])((?:\\.|(?!\1).)*)\1/g, "''"),
+      ) ?? [];
+    return [...texts.filter((text) => /\w \w/.test(text)), behind].map((text) => ({
+      text: text.replace(/\$\{[^}]*\}/g, ' '),
+      line: at + 1,
+    }));
+  });
+}
+
+export const readWords = (...patterns: string[]): FoundWord[] =>
+  listFiles(...patterns)
+    .filter(
+      (file) =>
+        /\.(?:md|ts|mjs|js|proto|ya?ml|tpl|txt)$/.test(file) || basename(file) === 'Dockerfile',
+    )
+    .flatMap((file) => findPlainWords(file, readFileSync(join(root, file), 'utf8')));
+
+if (import.meta.main) {
+  const found = readWords(...process.argv.slice(2));
+  for (const { place, word, instead, text } of found) {
+    process.stdout.write(`${place}: '${word}': ${instead}: ${text.trim()}\n`);
+  }
+  process.stdout.write(`${found.length} words\n`);
+}
