@@ -4,7 +4,7 @@ import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { MemoryState } from '../record/bookkeeping.ts';
 import { inForceOf } from '../record/outcomes.ts';
-import { maxErrorPoints, maxOverLimitFactor } from '../rollout/judgement.ts';
+import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';
 import type { RolloutPlan } from '../rollout/plan.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
@@ -77,6 +77,7 @@ export const rolloutPlanJson = Type.Object(
     overLimitPoints: Type.Number({
       description: 'How much the share over limit may be above that of the other workers, if it is',
     }),
+    fewPoints: Type.Number({ description: 'these are enough where it is not chance, and' }),
     overLimitFactor: Type.Number({ description: 'also that many times as high' }),
   },
   { title: 'RolloutPlan' },
@@ -88,7 +89,8 @@ export function toRolloutPlanJson({ steps, overLimitPoints }: RolloutPlan): Roll
     steps: steps.map(({ percent, holdMs }) => ({ percent, holdSeconds: holdMs / 1000 })),
     errorPoints: maxErrorPoints,
     overLimitPoints,
-    overLimitFactor: maxOverLimitFactor,
+    fewPoints,
+    overLimitFactor: halfAgain,
   };
 }
 

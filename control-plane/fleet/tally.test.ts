@@ -46,11 +46,11 @@ test('only the difference between two reports counts, without the failed request
   t.is(tally.counted, undefined);
   report({});
   const counted = { nodeId: 'w', series: 's-1', version: 'v1' };
-  t.deepEqual(tally.counted, { ...counted, decisions: 0, overLimit: 0, errors: 0 });
-  report({ decisions: 9_100, overLimit: 8_010, errors: 505 });
-  t.deepEqual(tally.counted, { ...counted, decisions: 95, overLimit: 10, errors: 5 });
-  report({ decisions: 9_200, overLimit: 8_010, errors: 505 });
-  t.deepEqual(tally.counted, { ...counted, decisions: 195, overLimit: 10, errors: 5 });
+  t.deepEqual(tally.counted, { ...counted, decisions: 0, overLimit: 0, errors: 0, noMatch: 0 });
+  report({ decisions: 9_100, overLimit: 8_010, errors: 505, noMatch: 9 });
+  t.deepEqual(tally.counted, { ...counted, decisions: 95, overLimit: 10, errors: 5, noMatch: 2 });
+  report({ decisions: 9_200, overLimit: 8_010, errors: 505, noMatch: 10 });
+  t.deepEqual(tally.counted, { ...counted, decisions: 195, overLimit: 10, errors: 5, noMatch: 3 });
   t.is(tally.problem, undefined);
 });
 
@@ -60,9 +60,9 @@ test('a report during which the version changed counts for none, and begins anot
   report({ decisions: 9_100 });
   report({ decisions: 9_200 }, { version: 'v2' });
   const counted = { nodeId: 'w', series: 's-2', version: 'v2' };
-  t.deepEqual(tally.counted, { ...counted, decisions: 0, overLimit: 0, errors: 0 });
+  t.deepEqual(tally.counted, { ...counted, decisions: 0, overLimit: 0, errors: 0, noMatch: 0 });
   report({ decisions: 9_300 }, { version: 'v2' });
-  t.deepEqual(tally.counted, { ...counted, decisions: 100, overLimit: 0, errors: 0 });
+  t.deepEqual(tally.counted, { ...counted, decisions: 100, overLimit: 0, errors: 0, noMatch: 0 });
   report({ decisions: 9_400 });
   t.like(tally.counted, { series: 's-3', version: 'v1', decisions: 0 });
 });

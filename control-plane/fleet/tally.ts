@@ -17,6 +17,8 @@ export interface Counted {
   readonly decisions: number;
   readonly overLimit: number;
   readonly errors: number;
+  /** Descriptors that no rule is for. */
+  readonly noMatch: number;
 }
 
 export interface Tally {
@@ -57,7 +59,8 @@ export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
       if (last === undefined || counted?.version !== version) {
         // A report during which the version changed counts for none.
         const series = newSeries();
-        counted = { nodeId, series, version, decisions: 0, overLimit: 0, errors: 0 };
+        const none = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
+        counted = { nodeId, series, version, ...none };
       } else {
         const passed = toDifference(totals, last.totals);
         counted = {
@@ -65,6 +68,7 @@ export function createTally({ nodeId, newSeries }: TallyDeps): Tally {
           decisions: counted.decisions + passed.decisions - passed.errors,
           overLimit: counted.overLimit + passed.overLimit,
           errors: counted.errors + passed.errors,
+          noMatch: counted.noMatch + passed.noMatch,
         };
       }
       last = { totals, atMs };
@@ -83,6 +87,7 @@ function toDifference(totals: TotalsMessage, before: TotalsMessage) {
     decisions: totals.decisions - before.decisions,
     overLimit: totals.overLimit - before.overLimit,
     errors: totals.errors - before.errors,
+    noMatch: totals.noMatch - before.noMatch,
   };
 }
 

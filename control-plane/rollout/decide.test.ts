@@ -18,7 +18,7 @@ interface Given {
 }
 
 const judged = {
-  good: { kind: 'good', text: 'no difference' },
+  good: { kind: 'good', text: 'within the bounds: no difference' },
   bad: { kind: 'bad', text: 'errors 9.0 % where it is' },
   silent: { kind: 'silent', text: '3 decisions with it' },
   unclear: { kind: 'unclear', text: 'worker one alone makes the difference' },
@@ -596,7 +596,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'a hold ends: all steps are done',
     { view: { heldMs: 60_000 } },
     completes(
-      'step 1 did as well as the others: no difference; all steps are done, so everybody gets it',
+      'step 1 stayed within the bounds: no difference; all steps are done, so everybody gets it',
     ),
   ],
   [
@@ -605,7 +605,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     gives(
       1,
       places(10),
-      'step 1 did as well as the others: no difference; step 2 of 3, 10 of 20 workers',
+      'step 1 stayed within the bounds: no difference; step 2 of 3, 10 of 20 workers',
     ),
   ],
   [
@@ -617,7 +617,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'the last step is done',
     { ...second, view: { heldMs: 60_000 } },
     completes(
-      'step 2 did as well as the others: no difference; all steps are done, so everybody gets it',
+      'step 2 stayed within the bounds: no difference; all steps are done, so everybody gets it',
     ),
   ],
   [
@@ -675,7 +675,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     'good in the second hold: goes on at once',
     { view: { heldMs: 61_000 } },
     completes(
-      'step 1 did as well as the others: no difference; all steps are done, so everybody gets it',
+      'step 1 stayed within the bounds: no difference; all steps are done, so everybody gets it',
     ),
   ],
   [
@@ -712,7 +712,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     gives(
       1,
       places(5),
-      'step 1 did as well as the others: no difference; step 2 of 3, 15 of 20 workers',
+      'step 1 stayed within the bounds: no difference; step 2 of 3, 15 of 20 workers',
       [1],
     ),
   ],

@@ -14,7 +14,7 @@ import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
 import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
 import type { Phase } from './rollout-state.ts';
-import type { Member, View } from './view.ts';
+import { type Member, reportedMs, type View } from './view.ts';
 
 export type Change =
   /** Nobody has it yet. */
@@ -41,8 +41,6 @@ export interface DecideOptions {
 
 /** How long a refusal waits for the answers of the others that were given the revision. */
 const answersMs = 3_000;
-/** A worker reports every five seconds, and what it counts is known from its second report: before, silence is none. */
-const reportedMs = 15_000;
 /** More than a third. */
 const manyOf = 3;
 
@@ -208,7 +206,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   }
   const step = `step ${open.step + 1}`;
   if (judgement.kind === 'good') {
-    const why = `${step} did as well as the others: ${judgement.text}`;
+    const why = `${step} stayed ${judgement.text}`;
     return give(view, open, options, open.step + 1, why);
   }
   if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {

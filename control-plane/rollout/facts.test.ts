@@ -127,6 +127,7 @@ const counted: Counted = {
   decisions: 5,
   overLimit: 2,
   errors: 1,
+  noMatch: 3,
 };
 
 interface Sources {
@@ -181,7 +182,7 @@ test('a worker is told with what it has and what it counts', (t) => {
         isAffected: true,
         state: 'in_force',
         refusal: null,
-        counted: { series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1 },
+        counted: { series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
       },
     ],
     gone: [],

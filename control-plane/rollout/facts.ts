@@ -33,6 +33,8 @@ const workerFactsJson = Type.Object({
       decisions: Type.Number(),
       overLimit: Type.Number(),
       errors: Type.Number(),
+      /** Left out by control planes of an earlier version. */
+      noMatch: Type.Optional(Type.Number()),
     }),
   ),
 });
@@ -110,6 +112,7 @@ export function readOwnFacts(
                 decisions: sums.decisions,
                 overLimit: sums.overLimit,
                 errors: sums.errors,
+                noMatch: sums.noMatch,
               }
             : null,
       };

@@ -320,7 +320,7 @@ test('errors are the difference of two looks too', (t) => {
   after(0, [counting('a', 'new', 1_000, 0, 500), counting('c', 'old', 1_000, 0, 0)]);
   t.is(
     textOf(after(0, [counting('a', 'new', 2_000, 0, 500), counting('c', 'old', 2_000)])),
-    'errors 0.0 % where it is, 0.0 % elsewhere; over limit 0.0 % where it is, 0.0 % elsewhere (1000 decisions with it, 1000 without)',
+    'within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (1000 decisions with it, 1000 without)',
   );
   t.regex(
     textOf(after(0, [counting('a', 'new', 2_900, 0, 600), counting('c', 'old', 2_000)])),
@@ -383,6 +383,42 @@ test('figures of peers count as those of this control plane', (t) => {
     textOf(after(0, [counting('a', 'new', 10)], { peers: peersWith([counting('c', 'old', 20)]) })),
     '10 decisions with it, 20 without: fewer than 100',
   );
+});
+
+test('ten seconds of a hold that are bad are bad, whatever was before', (t) => {
+  const { after } = createViews();
+  /** `count`: of ten seconds each; errors are the newest worker's only in the last of them. */
+  const at = (count: number, errors: number, decisions = 1_000) => [
+    counting('a', 'new', count * decisions - errors, 0, errors),
+    counting('b', 'new', count * decisions),
+    counting('c', 'old', count * decisions),
+    counting('d', 'old', count * decisions),
+  ];
+  after(0, at(0, 0));
+  for (let count = 1; count <= 30; count++) {
+    for (let second = 1; second < 10; second++) after(1_000, at(count - 1, 0));
+    t.is(after(1_000, at(count, 0)).judgement.kind, 'good');
+  }
+  for (let second = 1; second < 10; second++) {
+    t.is(after(1_000, at(31, 100)).judgement.kind, 'good', 'the slice has not ended');
+  }
+  const { kind, text } = after(1_000, at(31, 100)).judgement;
+  t.is(kind, 'bad');
+  t.regex(text, /^in the last 10s: errors 5\.0 % where it is, 0\.0 % elsewhere/);
+});
+
+test('a slice with too few requests to judge goes on until there are enough', (t) => {
+  const { after } = createViews();
+  const at = (decisions: number, errors: number) => [
+    counting('a', 'new', 10_000 + decisions - errors, 0, errors),
+    counting('c', 'old', 10_000 + decisions),
+  ];
+  after(0, [counting('a', 'new', 0), counting('c', 'old', 0)]);
+  for (let second = 1; second <= 10; second++) after(1_000, at(0, 0));
+  for (let second = 1; second <= 20; second++) {
+    t.is(after(1_000, at(99, 30)).judgement.kind, 'good');
+  }
+  t.is(after(1_000, at(100, 30)).judgement.kind, 'bad');
 });
 
 test('each pool is compared by itself', (t) => {

@@ -1,6 +1,7 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began.
 import type { Clock } from '../../shared/clock.ts';
+import { formatDuration } from '../../shared/duration.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
   type GoneFacts,
@@ -9,9 +10,9 @@ import {
   toGoneKey,
   type WorkerFacts,
 } from './facts.ts';
-import { type CountedWorker, judgeAll, type Traffic } from './judgement.ts';
+import { type CountedWorker, type Judgement, judgeAll, type Traffic } from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
-import type { Gone, Member, Seen } from './view.ts';
+import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
 export interface Look {
   /** The rollout of the revision on trial; undefined before it is on record. */
@@ -49,10 +50,20 @@ const longestLookMs = 2_000;
 const comesBackMs = 3_000;
 /** How much later one moment may seem by another answer of a peer. */
 const answerMs = 2_000;
+/** The end of a hold counts as much as its begin: each part that is so long is judged by itself, too. */
+const sliceMs = 10_000;
 
 /** The counts of a worker when it was first seen in the step. */
 interface Base extends Traffic {
   readonly series: string;
+}
+
+type Bases = Map<string, Base>;
+
+/** A part of a hold. */
+interface Slice {
+  readonly sinceMs: number;
+  readonly bases: Bases;
 }
 
 /** A step of one rollout. */
@@ -62,7 +73,9 @@ interface Step {
   heldMs: number;
   isHeldByAll: boolean;
   /** The base of each worker. */
-  readonly bases: Map<string, Base>;
+  readonly bases: Bases;
+  /** The newest, since a time watched. */
+  slice: Slice;
   /** The time watched since which each worker refuses. */
   readonly refusedSinceMs: Map<string, number>;
   /** By worker that was missed at one control plane and was at another one: since when it was missed. */
@@ -98,24 +111,9 @@ export function createFleetView(clock: Clock): FleetView {
       heldMs: 0,
       isHeldByAll: false,
       bases: new Map(),
+      slice: { sinceMs: watchedMs, bases: new Map() },
       refusedSinceMs: new Map(),
       cameBack: new Map(),
-    };
-  }
-
-  /** The counts of a worker since it was first seen in this step. */
-  function countedBy({ key, name, counted }: WorkerFacts): CountedWorker | undefined {
-    if (counted === null) return undefined;
-    let base = step.bases.get(key);
-    if (base?.series !== counted.series) {
-      base = counted;
-      step.bases.set(key, base);
-    }
-    return {
-      name,
-      decisions: counted.decisions - base.decisions,
-      overLimit: counted.overLimit - base.overLimit,
-      errors: counted.errors - base.errors,
     };
   }
 
@@ -125,17 +123,17 @@ export function createFleetView(clock: Clock): FleetView {
     return watchedMs - sinceMs;
   }
 
-  function judge(workers: readonly WorkerFacts[], { pools, overLimitPoints }: Look) {
-    const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();
-    for (const worker of workers) {
-      const counted = countedBy(worker);
-      if (counted === undefined) continue;
-      const side = sides.get(worker.pool) ?? { having: [], others: [] };
-      sides.set(worker.pool, side);
-      (worker.counted?.hasIt ? side.having : side.others).push(counted);
-    }
-    const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
-    return judgeAll(groups, overLimitPoints);
+  /** Of the whole step, or of the slice that ends now where that is bad. */
+  function judge(workers: readonly WorkerFacts[], look: Look): Judgement {
+    const whole = judgeSince(step.bases, workers, look, step.heldMs >= reportedMs);
+    const { sinceMs, bases } = step.slice;
+    const slice = judgeSince(bases, workers, look, false);
+    const lastedMs = watchedMs - sinceMs;
+    if (lastedMs < sliceMs || slice.kind === 'silent') return whole;
+    step.slice = { sinceMs: watchedMs, bases: new Map() };
+    judgeSince(step.slice.bases, workers, look, false);
+    if (whole.kind === 'bad' || slice.kind !== 'bad') return whole;
+    return { kind: 'bad', text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` };
   }
 
   /**
@@ -165,7 +163,7 @@ export function createFleetView(clock: Clock): FleetView {
 
   /** Forgets workers that have left when they are more than those that are there. */
   function forgetOthers(present: ReadonlyMap<string, unknown>): void {
-    for (const known of [step.bases, step.refusedSinceMs, step.cameBack]) {
+    for (const known of [step.bases, step.slice.bases, step.refusedSinceMs, step.cameBack]) {
       if (known.size <= 2 * present.size) continue;
       for (const key of [...known.keys()]) if (!present.has(key)) known.delete(key);
     }
@@ -235,6 +233,43 @@ export function createFleetView(clock: Clock): FleetView {
         heldMs: step.heldMs,
       };
     },
+  };
+}
+
+/** The workers of each pool, by what they have counted since their bases. One that is new gets its base. */
+function judgeSince(
+  bases: Bases,
+  workers: readonly WorkerFacts[],
+  { pools, overLimitPoints }: Look,
+  hadTime: boolean,
+): Judgement {
+  const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();
+  for (const worker of workers) {
+    const counted = countedSince(bases, worker);
+    if (counted === undefined) continue;
+    const side = sides.get(worker.pool) ?? { having: [], others: [] };
+    sides.set(worker.pool, side);
+    (worker.counted?.hasIt ? side.having : side.others).push(counted);
+  }
+  const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
+  return judgeAll(groups, overLimitPoints, hadTime);
+}
+
+function countedSince(
+  bases: Bases,
+  { key, name, counted }: WorkerFacts,
+): CountedWorker | undefined {
+  if (counted === null) return undefined;
+  const now = { ...counted, noMatch: counted.noMatch ?? 0 };
+  const known = bases.get(key);
+  const base = known?.series === now.series ? known : now;
+  bases.set(key, base);
+  return {
+    name,
+    decisions: now.decisions - base.decisions,
+    overLimit: now.overLimit - base.overLimit,
+    errors: now.errors - base.errors,
+    noMatch: now.noMatch - base.noMatch,
   };
 }
 

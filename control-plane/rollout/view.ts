@@ -2,6 +2,9 @@
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 
+/** A worker reports every five seconds, and what it counts is known from its second report: before, silence is none. */
+export const reportedMs = 15_000;
+
 /** A worker that the revision changes something for, of any control plane. */
 export interface Member extends PlacedWorker {
   /** The worker's name for people. */

@@ -266,6 +266,7 @@ export async function startSimulatedFleet(
         decisions: 0,
         overLimit: 0,
         errors: 0,
+        noMatch: 0,
       };
       return;
     }

@@ -56,7 +56,7 @@ export function RolloutSides({ revision, status, plan }: SidesProps) {
     <${Side} title="With it" workers=${having} samples=${side('having')} line=${line} />
     <${Side} title="Without it" workers=${others} samples=${side('others')} />
   </div>
-  <p class="quiet">Of the last reports. Judged are all decisions since the step began${plan === undefined ? '' : `: it is taken back when errors are more than ${plan.errorPoints} point above the others, or over limit more than ${plan.overLimitPoints} points above and ${plan.overLimitFactor} times as high. p99 is not judged`}.</p>`;
+  <p class="quiet">Of the last reports. Judged are all decisions since the step began${plan === undefined ? '' : `: it is taken back when errors are more than ${plan.errorPoints} point above the others, or over limit or without a rule more than ${plan.overLimitPoints} points above, or ${plan.fewPoints} points and ${plan.overLimitFactor} times as high. p99 is not judged`}.</p>`;
 }
 
 interface SideProps {
@@ -137,7 +137,10 @@ function toLine({ errors, overLimit }: Figures, plan: RolloutPlanJson): Figures 
       overLimit === undefined
         ? undefined
         : possible(
-            Math.max(overLimit + plan.overLimitPoints / 100, overLimit * plan.overLimitFactor),
+            Math.min(
+              overLimit + plan.overLimitPoints / 100,
+              Math.max(overLimit + plan.fewPoints / 100, overLimit * plan.overLimitFactor),
+            ),
           ),
     p99: undefined,
   };
