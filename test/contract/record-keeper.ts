@@ -1,6 +1,6 @@
 // The contract of the record that control planes share, and of who leads by it, run over each kind of shared
 // text, with time that the test turns.
-import type { ExecutionContext, TestFn } from 'ava';
+import type { ExecutionContext } from 'ava';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import {
   parseRecord,
@@ -23,7 +23,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createMemoryText } from '../support/record-texts.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
-import type { SharedTextKind, SharedTextPlace } from './shared-text.ts';
+import type { DeclareTest, SharedTextKind, SharedTextPlace } from './shared-text.ts';
 
 const timing: LeaderTiming = {
   poll: 1_000,
@@ -66,7 +66,9 @@ interface Reached extends SharedText {
 function reach(text: SharedText): Reached {
   const away = () => new AppError('store', 'no route to it');
   const reached: Reached = {
-    ...text,
+    description: text.description,
+    setAside: (version) => text.setAside(version),
+    close: () => text.close(),
     mode: 'fine',
     reads: 0,
     swaps: 0,
@@ -91,7 +93,7 @@ interface Joined {
   readonly own: OwnText;
 }
 
-export function testRecordKeeper(test: TestFn, { name, prepare }: SharedTextKind): void {
+export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTextKind): void {
   function openFleet(t: ExecutionContext, place: SharedTextPlace = prepare(t)) {
     const clock = createManualClock();
     const log = createRecordedLog();

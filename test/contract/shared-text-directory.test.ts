@@ -17,6 +17,7 @@ const kind: SharedTextKind = {
       // Nobody may make files there, whoever runs the test.
       openReadOnly: () => createDirectorySharedText('/sys', 'text'),
       hide: () => renameSync(directory, `${directory}.hidden`),
+      show: () => renameSync(`${directory}.hidden`, directory),
     };
   },
 };

@@ -41,6 +41,7 @@ const kind: SharedTextKind = {
         return open();
       },
       hide: repository.hide,
+      show: repository.show,
     };
   },
 };

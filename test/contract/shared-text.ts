@@ -1,7 +1,7 @@
 // The contract of texts that control planes share, run by each implementation.
 import { randomUUID } from 'node:crypto';
-import type { ExecutionContext, TestFn } from 'ava';
-import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import type { ExecutionContext } from 'ava';
+import { maxSharedTextBytes, type SharedText } from '../../control-plane/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 
 export interface SharedTextPlace {
@@ -9,7 +9,9 @@ export interface SharedTextPlace {
   open(): SharedText;
   /** An empty place that can be read, and not be written to. */
   openReadOnly(): SharedText;
+  /** Makes it unreachable, and reachable again. */
   hide(): void;
+  show(): void;
 }
 
 export interface SharedTextKind {
@@ -17,7 +19,13 @@ export interface SharedTextKind {
   prepare(t: ExecutionContext): SharedTextPlace;
 }
 
-export function testSharedText(test: TestFn, { name, prepare }: SharedTextKind): void {
+/** `test`, or `test.serial` where the places of all tests are behind one server. */
+export type DeclareTest = (
+  title: string,
+  run: (t: ExecutionContext) => Promise<void> | void,
+) => void;
+
+export function testSharedText(test: DeclareTest, { name, prepare }: SharedTextKind): void {
   test(`${name}: what one has written is what another reads`, async (t) => {
     const place = prepare(t);
     const [one, other] = [place.open(), place.open()];
@@ -90,5 +98,33 @@ export function testSharedText(test: TestFn, { name, prepare }: SharedTextKind):
     place.hide();
     await t.throwsAsync(text.read(), { instanceOf: AppError });
     await t.throwsAsync(text.swap('1', 'second'), { instanceOf: AppError });
+  });
+
+  test(`${name}: a place that recovers has the text that was there, and takes the next one`, async (t) => {
+    const place = prepare(t);
+    const text = place.open();
+    await text.swap(undefined, 'first');
+    place.hide();
+    await t.throwsAsync(text.read(), { instanceOf: AppError });
+    place.show();
+    const read = await text.read();
+    t.is(read?.text, 'first');
+    t.is((await text.swap(read?.version, 'second')).kind, 'written');
+    t.is((await place.open().read())?.text, 'second');
+  });
+
+  test(`${name}: a text of the largest size is read as it was written, a longer one as an empty one`, async (t) => {
+    const place = prepare(t);
+    const [one, other] = [place.open(), place.open()];
+    const largest = 'ä'.repeat(maxSharedTextBytes / 2);
+    const first = await one.swap(undefined, largest);
+    t.is(first.kind, 'written');
+    const read = await other.read();
+    t.true(read?.text === largest);
+    t.is((await one.swap(read?.version, `${largest}a`)).kind, 'written');
+    const longer = await other.read();
+    t.is(longer?.text, '');
+    t.regex(await other.setAside(longer?.version ?? ''), /unreadable$/);
+    t.is(await one.read(), undefined);
   });
 }
