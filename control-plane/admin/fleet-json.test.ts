@@ -8,7 +8,15 @@ function goneOf(id: string, instance: string | undefined, agoMs: number) {
   const node = { id, cluster: '', metadata: new Map() };
   const acked = { version: 'v1', atMs: nowMs - 90_000 };
   const nacked = { version: 'v2', text: 'no such unit', atMs: nowMs - 70_000 };
-  const gone = { node, instance, address: '10.0.0.1:5', acked, nacked, goneAtMs: 500_000 - agoMs };
+  const gone = {
+    node,
+    instance,
+    address: '10.0.0.1:5',
+    sent: acked,
+    acked,
+    nacked,
+    goneAtMs: 500_000 - agoMs,
+  };
   return toGoneJson([gone], { wallMs: nowMs, monotonicMs: 500_000 });
 }
 

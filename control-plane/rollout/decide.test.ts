@@ -35,6 +35,7 @@ function workers(count: number, given: Partial<Member> = {}, from = 0): Member[]
     isChosen: false,
     state: 'in_force',
     refusal: undefined,
+    silentForMs: 0,
     ...given,
   }));
 }

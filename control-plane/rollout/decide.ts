@@ -43,6 +43,10 @@ export interface DecideOptions {
 const answersMs = 3_000;
 /** More than a third. */
 const manyOf = 3;
+/** What is offered is answered within it. */
+const offerMs = 10_000;
+/** So many that were offered it and are silent or gone are no chance. */
+const fewestSilent = 2;
 
 export function decide(view: View, record: RolloutRecord, options: DecideOptions): Decision {
   const open = openRolloutOf(record);
@@ -119,6 +123,8 @@ function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
   }
   const gone = findGone(view, open, chosen);
   if (gone !== undefined && !view.gone.mayBeElsewhere) return takeBack(gone);
+  const silent = findSilent(view, chosen);
+  if (silent !== undefined) return takeBack(silent);
   return isGiven(open) && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
 }
 
@@ -135,6 +141,22 @@ function findGone(
   const elsewhere = others === 0 ? 0 : gone.others / others;
   if (gone.having * manyOf <= having || gone.having / having <= elsewhere) return undefined;
   return `${gone.having} of ${toCountText(having, 'worker')} with it ${gone.having === 1 ? 'is' : 'are'} gone`;
+}
+
+/** Two that were offered it, or a third of the share where that is more, and more than elsewhere, neither accept nor
+ * refuse it. */
+function findSilent({ members, gone }: View, chosen: readonly Member[]): string | undefined {
+  const isSilent = ({ silentForMs }: Member) => silentForMs >= offerMs;
+  const silent = chosen.filter(isSilent);
+  if (silent.length === 0) return undefined;
+  const lost = gone.mayBeElsewhere ? 0 : gone.having;
+  const [offered, bad] = [chosen.length + lost, silent.length + lost];
+  if (bad < Math.max(fewestSilent, offered / manyOf)) return undefined;
+  const others = members.filter(({ isChosen }) => !isChosen);
+  const elsewhere = others.filter(isSilent).length + gone.others;
+  if (bad / offered <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
+  const rest = lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`;
+  return `${silent.length} of ${toCountText(offered, 'worker')} that were offered it give no answer, such as ${silent[0]?.name}${rest}`;
 }
 
 interface GoOnOptions extends DecideOptions {

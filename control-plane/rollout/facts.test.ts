@@ -281,13 +281,18 @@ test('workers of other makes are told apart by their addresses, and named where 
   );
 });
 
-const lost = (acked: Snapshot | undefined): VanishedWorker => ({
+const lost = (
+  acked: Snapshot | undefined,
+  given: Partial<VanishedWorker> = {},
+): VanishedWorker => ({
   node: nodeOf('w', 'i'),
   instance: 'i',
   address: '10.0.0.1:1',
+  sent: undefined,
   acked: acked && versionAt(acked),
   nacked: undefined,
   goneAtMs: 4_000,
+  ...given,
 });
 
 test('a worker that vanished is told with what it had', (t) => {
@@ -298,6 +303,12 @@ test('a worker that vanished is told with what it had', (t) => {
   t.deepEqual(goneOf({ vanished: [lost(undefined)] }), []);
   t.deepEqual(goneOf({ vanished: [lost(after)], isOnTrial: false }), []);
   t.deepEqual(goneOf({ vanished: [lost(after)], snapshots: { before: after, after } }), []);
+  const offered = { sent: versionAt(after) };
+  const one = [{ key: 'i', hadIt: true, forMs: 6_000 }];
+  t.deepEqual(goneOf({ vanished: [lost(before, offered)] }), one, 'killed by what it loads');
+  t.deepEqual(goneOf({ vanished: [lost(undefined, offered)] }), one);
+  const refused = { ...offered, nacked: { version: after.version, text: '', atMs: 0 } };
+  t.is(goneOf({ vanished: [lost(before, refused)] })[0]?.hadIt, false);
   const just = goneOf({ vanished: [{ ...lost(after), goneAtMs: 11_000 }] });
   t.is(just[0]?.forMs, 0);
   t.true(Value.Check(factsJson, { record: 'r', serves: null, workers: [], gone: just }));

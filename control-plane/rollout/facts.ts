@@ -43,7 +43,7 @@ export type WorkerFacts = Type.Static<typeof workerFactsJson>;
 const goneFactsJson = Type.Object({
   /** `toGoneKey`. */
   key: Type.String(),
-  /** Whether it had the version on trial, or else the one in force. */
+  /** Whether it had the version on trial, or was offered it and gave no answer; or else had the one in force. */
   hadIt: Type.Boolean(),
   /** Since when, in milliseconds. */
   forMs: Type.Number({ minimum: 0 }),
@@ -117,15 +117,16 @@ export function readOwnFacts(
             : null,
       };
     }),
-    gone: workers.vanished().flatMap(({ node, instance, acked, goneAtMs }) => {
+    gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
       const both = snapshots.compare(node);
-      const versions = [both?.before?.version, both?.after?.version];
-      if (acked === undefined || !versions.includes(acked.version) || versions[0] === versions[1]) {
-        return [];
-      }
+      const [before, after] = [both?.before?.version, both?.after?.version];
+      // One that is killed by what it loads never accepts it.
+      const isOffered = sent?.version === after && nacked?.version !== after;
+      const had = isOffered ? after : acked?.version;
+      if (had === undefined || (had !== before && had !== after) || before === after) return [];
       return {
         key: toGoneKey(instance, node.id),
-        hadIt: acked.version === versions[1],
+        hadIt: had === after,
         forMs: Math.max(0, nowMs - goneAtMs),
       };
     }),

@@ -76,6 +76,8 @@ interface Step {
   readonly bases: Bases;
   /** The newest, since a time watched. */
   slice: Slice;
+  /** The time watched since which each worker gives no answer. */
+  readonly silentSinceMs: Map<string, number>;
   /** The time watched since which each worker refuses. */
   readonly refusedSinceMs: Map<string, number>;
   /** By worker that was missed at one control plane and was at another one: since when it was missed. */
@@ -112,14 +114,20 @@ export function createFleetView(clock: Clock): FleetView {
       isHeldByAll: false,
       bases: new Map(),
       slice: { sinceMs: watchedMs, bases: new Map() },
+      silentSinceMs: new Map(),
       refusedSinceMs: new Map(),
       cameBack: new Map(),
     };
   }
 
-  function refusedForMs(key: string): number {
-    const sinceMs = step.refusedSinceMs.get(key) ?? watchedMs;
-    step.refusedSinceMs.set(key, sinceMs);
+  /** For how long a worker has been so; `since` has those that were so at the look before. */
+  function countMs(since: Map<string, number>, key: string, isSo: boolean): number {
+    if (!isSo) {
+      since.delete(key);
+      return 0;
+    }
+    const sinceMs = since.get(key) ?? watchedMs;
+    since.set(key, sinceMs);
     return watchedMs - sinceMs;
   }
 
@@ -163,7 +171,13 @@ export function createFleetView(clock: Clock): FleetView {
 
   /** Forgets workers that have left when they are more than those that are there. */
   function forgetOthers(present: ReadonlyMap<string, unknown>): void {
-    for (const known of [step.bases, step.slice.bases, step.refusedSinceMs, step.cameBack]) {
+    for (const known of [
+      step.bases,
+      step.slice.bases,
+      step.silentSinceMs,
+      step.refusedSinceMs,
+      step.cameBack,
+    ]) {
       if (known.size <= 2 * present.size) continue;
       for (const key of [...known.keys()]) if (!present.has(key)) known.delete(key);
     }
@@ -193,15 +207,18 @@ export function createFleetView(clock: Clock): FleetView {
         const { key, id, instance, name, pool, state, refusal } = facts;
         const place = placeOf(open?.id ?? '', id, instance ?? undefined);
         const isChosen = isWithin({ pool, place });
-        if (refusal === null) step.refusedSinceMs.delete(key);
         const isRefused = isChosen && refusal !== null;
+        const refusedMs = countMs(step.refusedSinceMs, key, isRefused);
+        // Of a peer that is unknown nobody knows what its workers have answered.
+        const isSilent = state === 'pending' && peers.unknown === undefined;
         return {
           name,
           pool,
           place,
           isChosen,
           state,
-          refusal: isRefused ? { text: refusal, forMs: refusedForMs(key) } : undefined,
+          refusal: isRefused ? { text: refusal, forMs: refusedMs } : undefined,
+          silentForMs: countMs(step.silentSinceMs, key, isSilent),
         };
       });
       const chosen = members.filter(({ isChosen }) => isChosen);

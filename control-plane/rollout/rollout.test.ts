@@ -259,6 +259,39 @@ test('workers that accept a revision and then stand still pause it, whatever sil
   );
 });
 
+// Proof of operating.md: two workers that were offered it, or a third of them where that is more, and more than elsewhere,
+// give no answer within 10 s, or are gone
+test('a revision that makes workers stand still when they load it is taken back', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });
+  for (const worker of fleet.workers) worker.answer = 'ignore';
+  fleet.store.publish(revisionOf(2));
+  await passUntil(fleet, () => state(fleet)?.step === 1, 20);
+  t.true((await passUntil(fleet, () => state(fleet) === undefined, 60)) <= 15);
+  t.regex(
+    newestProblem(fleet),
+    /^taken back: 4 of 4 workers that were offered it give no answer, such as '/,
+  );
+});
+
+test('a revision that kills whoever loads it has no more victims than its first step has workers', async (t) => {
+  const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });
+  for (const worker of fleet.workers) worker.answer = 'ignore';
+  fleet.store.publish(revisionOf(2));
+  const victims = new Set<string>();
+  for (let second = 0; second < 120; second++) {
+    await fleet.pass(1);
+    for (const worker of [...fleet.workers]) {
+      const { plane, told, instance = '', id } = worker;
+      if (plane === undefined || !told?.resources.has('revision-2')) continue;
+      victims.add(instance);
+      fleet.disconnect(worker, 'broken');
+      fleet.addWorker({ id, plane, answer: 'ignore' });
+    }
+  }
+  t.is(victims.size, 4);
+  t.is(newestProblem(fleet), 'taken back: 4 of 4 workers with it are gone; 4 workers had it');
+});
+
 // Proof of operating.md: one worker of three or more with it alone makes the difference
 // Proof of SECURITY.md: alone of three or more, with false figures, neither takes a revision back nor passes a
 // bad one

@@ -15,6 +15,8 @@ export interface Member extends PlacedWorker {
   readonly state: 'in_force' | 'pending' | 'refused';
   /** Why it refuses the revision, and for how long. */
   readonly refusal: { readonly text: string; readonly forMs: number } | undefined;
+  /** For how long it has neither accepted nor refused what it is given. */
+  readonly silentForMs: number;
 }
 
 /** Workers whose connection broke without a goodbye in this step, and that have not come back. */

@@ -46,6 +46,8 @@ export interface VanishedWorker {
   readonly node: NodeIdentity;
   readonly instance: string | undefined;
   readonly address: string;
+  /** The last one that it was offered on its last stream. */
+  readonly sent: VersionAt | undefined;
   /** The last version that it accepted. */
   readonly acked: VersionAt | undefined;
   /** The refusal, as a connected worker has it. */
@@ -202,8 +204,8 @@ class Connected implements WorkerRecord {
     if (other === this) newest.delete(identity);
     else if (other !== undefined) return;
     if (how === 'goodbye') return;
-    const { node, instance, address, acked, nacked } = this.worker;
-    gone.push({ node, instance, address, acked, nacked, goneAtMs: clock.monotonicMs() });
+    const { node, instance, address, sent, acked, nacked } = this.worker;
+    gone.push({ node, instance, address, sent, acked, nacked, goneAtMs: clock.monotonicMs() });
     if (gone.length > maxVanished) gone.shift();
   }
 

@@ -571,9 +571,14 @@ export async function startSimulatedFleet(
         return;
       const acked = has && { version: has.version, atMs: 0 };
       const goneAtMs = clock.monotonicMs();
-      vanished
-        .get(plane)
-        ?.push({ node: nodeOf(worker), instance, address, acked, nacked: undefined, goneAtMs });
+      vanished.get(plane)?.push({
+        ...{ node: nodeOf(worker), instance, address, goneAtMs },
+        ...{
+          sent: worker.told && { version: worker.told.version, atMs: 0 },
+          acked,
+          nacked: undefined,
+        },
+      });
     },
     startPlane,
     async stopPlane(name, next) {
