@@ -1,7 +1,8 @@
 // Runs long work in slices on a thread that also serves requests; between two slices the event loop runs.
 import { setImmediate } from 'node:timers/promises';
+import { collectYoungObjects } from './young-objects.ts';
 
-/** How long one slice may block the thread. A garbage collection of what was made may add several times as much. */
+/** How long one slice may block the thread. A garbage collection of what was made may add a millisecond or two. */
 const sliceMs = 1;
 
 /** Runs `work` to its end, pausing at a `yield` when the slice is used up. */
@@ -12,6 +13,7 @@ export async function runInSlices<Result>(work: Iterator<void, Result>): Promise
       const step = work.next();
       if (step.done) return step.value;
     } while (performance.now() < endMs);
+    collectYoungObjects();
     await setImmediate();
   }
 }

@@ -1,6 +1,7 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
 // look at the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
 import { runAtOnce } from '../in-slices.ts';
+import { sortInSteps } from '../sorted-in-steps.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
 import type { MapReader } from './yaml/map-reader.ts';
@@ -69,12 +70,18 @@ function endsOf(document: RuleDocument): readonly number[] {
   return ends;
 }
 
-/** Of a document that a caller has walked through: to look at all rules again would take long. */
-export function rememberEnds(document: RuleDocument, ends: number[]): void {
-  knownEnds.set(
-    document,
-    ends.sort((a, b) => a - b),
-  );
+/** Of a document that a caller has walked through: to look at all rules again would take long. Yields where a caller
+ * may serve others. */
+export function* rememberEnds(
+  document: RuleDocument,
+  ends: readonly number[],
+): Generator<void, void> {
+  knownEnds.set(document, yield* sortInSteps(ends, (a, b) => a - b));
+}
+
+/** Whether some rule of it ends, or has ended. */
+export function hasEnds(document: RuleDocument): boolean {
+  return endsOf(document).length > 0;
 }
 
 /** How many of their rules have ended: where it is the same, `documentsAt` is the same. */
@@ -122,7 +129,7 @@ export function* findDocumentsAt(
   documents: readonly RuleDocument[],
   nowMs: number,
 ): Generator<void, readonly RuleDocument[]> {
-  if (documents.every((document) => endsOf(document).length === 0)) return documents;
+  if (!documents.some(hasEnds)) return documents;
   const endedCount = countEnded(documents, nowMs);
   const known = knownStates.get(documents);
   if (known?.endedCount === endedCount) return known.documents;
@@ -134,7 +141,7 @@ export function* findDocumentsAt(
   }
   const remaining: RuleDocument[] = [];
   for (const document of documents) {
-    const isTouched = endsOf(document).length > 0 || replaced.get(document.domain)?.size !== 0;
+    const isTouched = hasEnds(document) || replaced.get(document.domain)?.size !== 0;
     const names = replaced.get(document.domain) ?? new Set();
     remaining.push(
       isTouched

@@ -5,9 +5,10 @@ import { runAtOnce } from '../in-slices.ts';
 import { createBoundedNearestWord, didYouMean } from '../nearest-word.ts';
 import { toExcerpt } from '../text-excerpt.ts';
 import { describeJoined, type JoinedItem, type JoinedLimit } from './document/joined-items.ts';
-import { compareFiles, groupByDomain } from './file-order.ts';
+import { compareFiles, groupInSteps } from './file-order.ts';
 import { listShape } from './limit-shape.ts';
 import { createDomainTree, type RuleNode } from './lookup/rule-tree.ts';
+import { type TextMap, withRoom } from './lookup/text-map.ts';
 import { isError, type Problem, problemOf } from './problem/problem.ts';
 import type { ProblemRule } from './problem/problem-rule.ts';
 import type { Position } from './problem/reporter.ts';
@@ -78,7 +79,9 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
     *build(documents, nowMs) {
       const reporter = new Reporter('(all documents)');
       const domains = new Map<string, BuiltDomain>();
-      for (const [domain, group] of groupByDomain(documents)) {
+      yield;
+      const groups = yield* groupInSteps(documents);
+      for (const [domain, group] of groups) {
         const last = known.get(domain);
         const built = isOf(last, group, nowMs)
           ? last
@@ -89,8 +92,9 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
       }
       if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
       known = domains;
-      yield* addAll(reporter, yield* findSharedCounters(documents));
-      return { ok: true, ruleSet: createRuleSet(domains), warnings: reporter.toProblems() };
+      yield* addAll(reporter, yield* findSharedCounters(groups));
+      const ruleSet = yield* createRuleSet(domains);
+      return { ok: true, ruleSet, warnings: reporter.toProblems() };
     },
   };
 }
@@ -135,15 +139,16 @@ function* buildDomain(
   yield* refuseFarEnds(group, nowMs, problems);
   if (isLost || problems.some(isError)) return { problems };
   const current = yield* findDocumentsAt(group, nowMs);
-  const descriptors = current.flatMap((document) => document.descriptors);
-  const tree = yield* createDomainTree(domain, descriptors, options.sanitizeMetricDots);
+  const lists = current.map(({ descriptors }) => descriptors);
+  const tree = yield* createDomainTree(domain, lists, options.sanitizeMetricDots);
   return { documents: group, ...tree, endedCount: countEnded(group, nowMs), problems };
 }
 
-function createRuleSet(built: ReadonlyMap<string, BuiltDomain>): RuleSet {
+function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void, RuleSet> {
   const domains = new Map<string, DomainRules>();
   let limitCount = 0;
   for (const [name, domain] of built) {
+    if (domains.size % domainsAtOnce === domainsAtOnce - 1) yield;
     domains.set(name, domain.rules);
     limitCount += domain.limitCount;
   }
@@ -247,7 +252,7 @@ function* checkMergedKeys(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  const places = new Map<string, { document: RuleDocument; descriptor: RuleDescriptor }>();
+  let places: TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }> = new Map();
   for (const document of documents) {
     for (const [index, descriptor] of document.descriptors.entries()) {
       if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
@@ -255,6 +260,7 @@ function* checkMergedKeys(
       const name = toUniqueName(composite, descriptor.untilMs !== undefined);
       const first = places.get(name);
       if (first === undefined) {
+        places = withRoom(places);
         places.set(name, { document, descriptor });
       } else if (first.document !== document) {
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
@@ -299,16 +305,17 @@ function toJoinedLimit(limit: RateLimitBlock): JoinedLimit {
 
 /** How many descriptors are checked between two yields: well below a millisecond. */
 const descriptorsAtOnce = 1_000;
+const domainsAtOnce = 500;
 
-/** Finding the nearest of many names takes time. */
+/** Finding the nearest of many names takes time: in all, and for one. */
 const maxNameComparisons = 100_000;
+const maxComparedNames = 1_000;
 
 /** A rule may replace a name that no rule has, but that has no effect. */
 function* checkReplacedNames(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  const names = new Set<string>();
   /** Rules that replace names; most documents have none. */
   const replacing: { document: RuleDocument; limit: RateLimitBlock; path: string }[] = [];
   for (const document of documents) {
@@ -316,19 +323,19 @@ function* checkReplacedNames(
     for (const { descriptor, toPath } of walk(document.descriptors, () => 'descriptors')) {
       if (++seen % descriptorsAtOnce === 0) yield;
       const limit = descriptor.rateLimit;
-      if (limit?.name) names.add(limit.name);
       if (limit && limit.replaces.length > 0) replacing.push({ document, limit, path: toPath() });
     }
   }
-  const known = [...names];
+  if (replacing.length === 0) return;
+  const { names, compared } = yield* collectNames(documents);
   const nearestWord = createBoundedNearestWord(maxNameComparisons);
   for (const { document, limit, path } of replacing) {
-    yield;
     for (const [index, { name, position }] of limit.replaces.entries()) {
-      if (names.has(name)) continue;
+      yield;
+      if (names.get(name)) continue;
       const shown = `'${toExcerpt(name)}'`;
       const message = `replaces names ${shown}, which no rule of domain '${toExcerpt(document.domain)}' has`;
-      const guess = nearestWord(name, known);
+      const guess = nearestWord(name, compared);
       const itemPath = `${path}.rate_limit.replaces[${index}].name`;
       problems.push(
         createProblem(
@@ -343,6 +350,30 @@ function* checkReplacedNames(
       );
     }
   }
+}
+
+/** The names of rules, and those that are compared with an unknown one. */
+function* collectNames(documents: readonly RuleDocument[]): Generator<
+  void,
+  {
+    readonly names: TextMap<true>;
+    readonly compared: readonly string[];
+  }
+> {
+  let names: TextMap<true> = new Map();
+  const compared: string[] = [];
+  for (const document of documents) {
+    let seen = 0;
+    for (const { descriptor } of walk(document.descriptors, () => 'descriptors')) {
+      if (++seen % descriptorsAtOnce === 0) yield;
+      const name = descriptor.rateLimit?.name ?? '';
+      if (name === '' || names.get(name)) continue;
+      names = withRoom(names);
+      names.set(name, true);
+      if (compared.length <= maxComparedNames) compared.push(name);
+    }
+  }
+  return { names, compared: compared.length > maxComparedNames ? [] : compared };
 }
 
 /** (behaviour: limiter-scripts) */
@@ -406,7 +437,7 @@ function* refuseFarEnds(
         ),
       );
     }
-    rememberEnds(document, ends);
+    yield* rememberEnds(document, ends);
   }
 }
 

@@ -4,7 +4,7 @@
 // format cannot change: only a warning helps.
 
 import { toExcerpt } from '../text-excerpt.ts';
-import { groupByDomain } from './file-order.ts';
+import type { DocumentsByDomain } from './file-order.ts';
 import { createRuleAdvice, type RulePlace, toPlaceText } from './lookup/placed-rule.ts';
 import type { Problem } from './problem/problem.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
@@ -15,6 +15,7 @@ export const maxSteps = 5_000_000;
 /** Between two yields: well below a millisecond. */
 const stepsAtOnce = 10_000;
 const rulesAtOnce = 100;
+const domainsAtOnce = 500;
 
 /** Longest counter key examined; a longer one is no human mistake, and would cost memory. */
 export const maxSymbols = 1_000;
@@ -24,20 +25,20 @@ export type Symbols = readonly (string | undefined)[];
 
 /** One warning for each pair of domains, at the rule of the domain with the longer name. Yields where a caller may
  * serve others. */
-export function* findSharedCounters(
-  documents: readonly RuleDocument[],
-): Generator<void, Problem[]> {
-  const names = new Set(documents.map(({ domain }) => domain));
-  const pairs = [...names].flatMap((longer) =>
-    prefixesOf(longer)
-      .filter((shorter) => names.has(shorter))
-      .map((shorter) => ({ shorter, longer })),
-  );
-  if (pairs.length === 0) return [];
-  const concerned = new Set(pairs.flatMap(({ shorter, longer }) => [shorter, longer]));
+export function* findSharedCounters(domains: DocumentsByDomain): Generator<void, Problem[]> {
+  const pairs: { readonly shorter: string; readonly longer: string }[] = [];
   const counted = new Map<string, CountedRule[]>();
-  for (const [domain, group] of groupByDomain(documents)) {
-    if (concerned.has(domain)) counted.set(domain, yield* listCountedRules(domain, group));
+  let seen = 0;
+  for (const longer of domains.keys()) {
+    if (++seen % domainsAtOnce === 0) yield;
+    for (const shorter of prefixesOf(longer)) {
+      if (!domains.has(shorter)) continue;
+      pairs.push({ shorter, longer });
+      for (const domain of [shorter, longer]) {
+        if (counted.has(domain)) continue;
+        counted.set(domain, yield* listCountedRules(domain, domains.get(domain) ?? []));
+      }
+    }
   }
   let steps = 0;
 

@@ -1,5 +1,6 @@
 // A thread of its own for work that would block the event loop, one job at a time and bounded in time and memory. It
 // starts when a job needs it and ends when idle for a while; a job that breaks a bound ends with its thread.
+import { setImmediate } from 'node:timers/promises';
 import {
   MessageChannel,
   type MessagePort,
@@ -85,6 +86,7 @@ export class ThreadOfJobs implements JobThread {
     if (this.#isClosed) throw new Error('closed');
     const { clock, deadlineMs, idleMs, subject } = this.#deps;
     this.#cancelEnd();
+    const isNew = this.#worker === undefined;
     this.#worker ??= this.#start();
     const used = this.#worker;
     const { port1, port2 } = new MessageChannel();
@@ -99,6 +101,8 @@ export class ThreadOfJobs implements JobThread {
       void this.#end();
     });
     try {
+      // To start a thread takes longer than a slice may.
+      if (isNew) await setImmediate();
       await runInSlices(post(send, port1));
       used.postMessage({ pieces: port2 } satisfies Job, [port2]);
       await done.promise;

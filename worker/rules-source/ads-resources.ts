@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
+import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetBuilder } from '../../shared/rules/rule-set.ts';
@@ -55,7 +56,9 @@ interface DigestedResource {
   readonly digest: string;
 }
 
+/** Between two yields: each takes well below a millisecond. */
 const bytesAtOnce = 256 * 1024;
+const resourcesAtOnce = 500;
 
 function* digestResources(resources: readonly AnyMessage[]): Generator<void, DigestedResource[]> {
   const digested: DigestedResource[] = [];
@@ -73,9 +76,10 @@ function* digestResources(resources: readonly AnyMessage[]): Generator<void, Dig
 }
 
 /** Some servers change the order each time. */
-function digestOf(resources: readonly DigestedResource[]): string {
+function* digestOf(resources: readonly DigestedResource[]): Generator<void, string> {
   const sums = new Uint32Array(8);
   for (const { digest } of resources) {
+    yield;
     const bytes = Buffer.from(digest, 'base64');
     for (const [index, sum] of sums.entries()) sums[index] = sum + bytes.readUInt32LE(4 * index);
   }
@@ -109,7 +113,7 @@ export function* takeResources(
   given?: PreparedResources,
 ): Generator<void, Intake> {
   const prepared = given ?? (yield* prepareResources(resources));
-  const digest = digestOf(prepared.digested);
+  const digest = yield* digestOf(prepared.digested);
   const { candidates, kept, problems } = yield* readResources(deps, prepared, before);
   for (let round = 0; round < maxRounds; round++) {
     const documents = [...candidates.values()].map(({ document }) => document);
@@ -125,13 +129,13 @@ export function* takeResources(
       continue;
     }
     if (problems.length > 0 && candidates.size === 0) break;
+    yield;
     const isNews = problems.length === 0 || !isSame(candidates, before);
-    const warnings = [...candidates.values()].flatMap((resource) => resource.warnings);
     return {
       inForce: candidates,
       kept: [...kept].filter((name) => candidates.has(name)),
       ruleSet: isNews ? built.ruleSet : undefined,
-      warnings: [...warnings, ...built.warnings],
+      warnings: yield* collectWarnings(candidates, built.warnings),
       problems,
       digest,
     };
@@ -146,6 +150,21 @@ export function* takeResources(
   };
 }
 
+/** Of each kind the first hundred: thousands of resources may each have some, and each is written to the log. */
+function* collectWarnings(
+  resources: ResourcesInForce,
+  ofAll: readonly Problem[],
+): Generator<void, readonly Problem[]> {
+  const reporter = new Reporter('(all resources)');
+  for (const { warnings } of resources.values()) {
+    if (warnings.length === 0) continue;
+    yield;
+    reporter.addAll(warnings);
+  }
+  reporter.addAll(ofAll);
+  return reporter.toProblems();
+}
+
 /** Reads each resource by itself, and keeps earlier versions of the bad ones. */
 function* readResources(
   { decode }: IntakeDeps,
@@ -155,7 +174,11 @@ function* readResources(
   void,
   { candidates: Map<string, GoodResource>; kept: Set<string>; problems: Problem[] }
 > {
-  const knownBytes = new Map([...before.values()].map((each) => [each.digest, each]));
+  const knownBytes = new Map<string, GoodResource>();
+  for (const each of before.values()) {
+    if (knownBytes.size % resourcesAtOnce === resourcesAtOnce - 1) yield;
+    knownBytes.set(each.digest, each);
+  }
   const problems: Problem[] = [];
   const candidates = new Map<string, GoodResource>();
   const kept = new Set<string>();

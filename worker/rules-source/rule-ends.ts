@@ -4,7 +4,8 @@ import type { Clock } from '../../shared/clock.ts';
 import { toCountText } from '../../shared/count-text.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
-import { countEnded, nextEndOf } from '../../shared/rules/rule-end.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { countEnded, hasEnds, nextEndOf } from '../../shared/rules/rule-end.ts';
 import { createRuleSetBuilder, type RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import type { GoodLoad } from './source.ts';
 
@@ -27,20 +28,17 @@ const longestWait = 5_000;
 
 export function createRuleEnds({ options, onChange, log, clock }: RuleEndsDeps): RuleEnds {
   let followed: GoodLoad | undefined;
+  /** Those of its documents in which a rule ends. */
+  let ending: readonly RuleDocument[] = [];
   let cancel = () => {};
 
   function waitFor(load: GoodLoad): void {
     const nowMs = clock.wallMs();
-    const nextMs = nextEndOf(load.documents, nowMs);
-    const isCurrent = countEnded(load.documents, nowMs) === countEnded(load.documents, load.atMs);
-    if (!isCurrent) void change(load, nowMs);
-    else if (
-      nextMs !== undefined ||
-      nextEndOf(load.documents, Number.NEGATIVE_INFINITY) !== undefined
-    ) {
+    if (countEnded(ending, nowMs) !== countEnded(ending, load.atMs)) void change(load, nowMs);
+    else if (ending.length > 0) {
       // Also after the last end: a clock that is set back brings rules back.
-      const waitMs = Math.min(longestWait, (nextMs ?? Number.POSITIVE_INFINITY) - nowMs);
-      cancel = clock.after(Math.max(1, waitMs), () => waitFor(load));
+      const nextMs = nextEndOf(ending, nowMs) ?? Number.POSITIVE_INFINITY;
+      cancel = clock.after(Math.max(1, Math.min(longestWait, nextMs - nowMs)), () => waitFor(load));
     }
   }
 
@@ -69,6 +67,7 @@ export function createRuleEnds({ options, onChange, log, clock }: RuleEndsDeps):
   function follow(load: GoodLoad): void {
     cancel();
     followed = load;
+    ending = load.documents.filter(hasEnds);
     waitFor(load);
   }
 

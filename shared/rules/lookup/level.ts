@@ -1,11 +1,13 @@
 // The rules of one level, and the order in which an entry of a request finds one of them (behaviour:
 // lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for explanations.
+import { type TextMap, withRoom } from './text-map.ts';
 import {
   createWildcardList,
   type FindWildcard,
   matchesWildcard,
   parseWildcard,
   type Wildcard,
+  type WildcardRule,
 } from './wildcard.ts';
 
 /** How an entry finds a rule, in the order of the lookup. */
@@ -33,7 +35,7 @@ interface KeyRules<Rule> {
   /** The rule whose composite key is the entry's key. */
   keyOnly: Rule | undefined;
   /** By the entry's value: the rule whose composite key is key, `_` and value. */
-  byValue: Map<string, Rule> | undefined;
+  byValue: TextMap<Rule> | undefined;
 }
 
 /** How many rules are entered between two yields: well below a millisecond. */
@@ -49,15 +51,15 @@ const maxSplits = 32;
 export class Level<Rule extends LevelRule> {
   /** How the last `find` found its rule. */
   static lastFound: Found = found.exact;
-  readonly #byKey: Map<string, KeyRules<Rule>>;
+  readonly #byKey: TextMap<KeyRules<Rule>>;
   /** Exact rules that are not under `byKey` for each split; undefined when there are none. */
-  readonly #byComposite: Map<string, Rule> | undefined;
+  readonly #byComposite: TextMap<Rule> | undefined;
   /** Undefined when there are no wildcards. */
   readonly #findWildcard: FindWildcard<Rule> | undefined;
 
   private constructor(
-    byKey: Map<string, KeyRules<Rule>>,
-    byComposite: Map<string, Rule> | undefined,
+    byKey: TextMap<KeyRules<Rule>>,
+    byComposite: TextMap<Rule> | undefined,
     findWildcard: FindWildcard<Rule> | undefined,
   ) {
     this.#byKey = byKey;
@@ -67,13 +69,15 @@ export class Level<Rule extends LevelRule> {
 
   /** The last of rules with the same name wins. Yields where a caller may serve others. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
-    const byKey = new Map<string, KeyRules<Rule>>();
-    let byComposite: Map<string, Rule> | undefined;
+    let byKey: TextMap<KeyRules<Rule>> = new Map();
+    let byComposite: TextMap<Rule> | undefined;
+    const wildcards: WildcardRule<Rule>[] = [];
 
     function at(key: string): KeyRules<Rule> {
       let named = byKey.get(key);
       if (named === undefined) {
         named = { keyOnly: undefined, byValue: undefined };
+        byKey = withRoom(byKey);
         byKey.set(key, named);
       }
       return named;
@@ -81,21 +85,22 @@ export class Level<Rule extends LevelRule> {
 
     for (const [index, rule] of rules.entries()) {
       if (index % rulesAtOnce === rulesAtOnce - 1) yield;
-      const { composite } = rule;
+      const { composite, wildcard } = rule;
+      if (wildcard !== undefined) wildcards.push({ rule, wildcard });
       at(composite).keyOnly = rule;
       const splits = splitsOf(composite);
       if (splits === undefined) {
-        byComposite ??= new Map();
+        byComposite = withRoom(byComposite ?? new Map<string, Rule>());
         byComposite.set(composite, rule);
         continue;
       }
       for (const split of splits) {
         const named = at(composite.slice(0, split));
-        named.byValue ??= new Map();
+        named.byValue = withRoom(named.byValue ?? new Map<string, Rule>());
         named.byValue.set(composite.slice(split + 1), rule);
       }
     }
-    return new Level(byKey, byComposite, createWildcardList(rules));
+    return new Level(byKey, byComposite, yield* createWildcardList(wildcards));
   }
 
   /** The rule for the entry: the first of `inOrder`. `lastFound` says how it was found. */

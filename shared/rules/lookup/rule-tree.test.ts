@@ -19,7 +19,7 @@ function entriesOf(...texts: string[]): Entry[] {
 function matcherOf(yaml: string, sanitizeMetricDots = false) {
   const { document, problems } = parseRuleDocument(`domain: d\ndescriptors:\n${yaml}`, 'r.yaml');
   if (!document) throw new Error(problems.map((problem) => problem.message).join('\n'));
-  const { rules } = runAtOnce(createDomainTree('d', document.descriptors, sanitizeMetricDots));
+  const { rules } = runAtOnce(createDomainTree('d', [document.descriptors], sanitizeMetricDots));
   return (...texts: string[]) => rules.match(entriesOf(...texts));
 }
 
@@ -190,7 +190,7 @@ test('every request finds what the algorithm finds step by step', (t) => {
         maxLength: 10,
       }),
       (descriptors, requests) => {
-        const { rules } = runAtOnce(createDomainTree('d', descriptors, false));
+        const { rules } = runAtOnce(createDomainTree('d', [descriptors], false));
         for (const entries of requests) {
           const match = rules.match(entries);
           const expected = matchNaively(descriptors, entries);

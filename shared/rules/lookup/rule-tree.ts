@@ -51,24 +51,23 @@ interface Totals {
   hasExemptions: boolean;
 }
 
-/** Yields where a caller may serve others. */
+/** `lists`: the top levels of the domain's documents, which add up. Yields where a caller may serve others. */
 export function* createDomainTree(
   domain: string,
-  descriptors: readonly RuleDescriptor[],
+  lists: readonly (readonly RuleDescriptor[])[],
   sanitizeMetricDots: boolean,
 ): Generator<void, BuiltDomain> {
   const totals: Totals = { rules: 0, limits: 0, depth: 0, hasExemptions: false };
-  function* createNodes(
+  function* addNodes(
+    nodes: Node[],
     descriptors: readonly RuleDescriptor[],
     ancestors: readonly RuleDescriptor[],
     parentKey: string,
-  ): Generator<void, Node[]> {
-    const nodes: Node[] = [];
+  ): Generator<void, void> {
     for (const descriptor of descriptors) {
       nodes.push(yield* createNode(descriptor, ancestors, parentKey));
       if (++totals.rules % rulesAtOnce === 0) yield;
     }
-    return nodes;
   }
 
   function* createNode(
@@ -80,8 +79,9 @@ export function* createDomainTree(
     const composite = toCompositeKey(key, value);
     const fullKey = `${parentKey}.${composite}`;
     const lineage = [...ancestors, descriptor];
+    const children: Node[] = [];
     const below = descriptor.descriptors;
-    const children = below.length === 0 ? [] : yield* createNodes(below, lineage, fullKey);
+    if (below.length > 0) yield* addNodes(children, below, lineage, fullKey);
     const limit = createLimit(descriptor);
     const list = limit && createList(descriptor, limit);
     if (limit !== undefined) totals.limits++;
@@ -126,7 +126,8 @@ export function* createDomainTree(
     return Object.freeze({ ...match, parts: list && toParts(match, list) });
   }
 
-  const nodes = yield* createNodes(descriptors, [], domain);
+  const nodes: Node[] = [];
+  for (const list of lists) yield* addNodes(nodes, list, [], domain);
   const root = yield* Level.create(nodes);
   const rules = new DomainTree(domain, totals, root, sanitizeMetricDots);
   return { rules, nodes, limitCount: totals.limits };

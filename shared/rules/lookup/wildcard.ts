@@ -1,6 +1,8 @@
 // Values with `*`, each of which stands for any run of characters, also an empty one; and the wildcards of one
 // level of rules, of which the first in the order of the configuration applies. In a long list only those are
 // tried whose text before the first `*` begins the given text.
+import { sortInSteps } from '../../sorted-in-steps.ts';
+import { type TextMap, withRoom } from './text-map.ts';
 
 /** A parsed pattern. */
 export interface Wildcard {
@@ -45,15 +47,20 @@ function matchesAfterPrefix(wildcard: Wildcard, text: string): boolean {
   return true;
 }
 
+/** How many wildcards are read between two yields: well below a millisecond. */
+const wildcardsAtOnce = 500;
 /** Up to this many, all are tried: finding prefixes would compare as often. */
 const fewEnough = 8;
 
 /** The first match in the given order. */
 export type FindWildcard<Rule> = (text: string) => Rule | undefined;
 
-interface Placed<Rule> {
+export interface WildcardRule<Rule> {
   readonly rule: Rule;
   readonly wildcard: Wildcard;
+}
+
+interface Placed<Rule> extends WildcardRule<Rule> {
   /** Its place in the configuration. */
   readonly order: number;
 }
@@ -67,24 +74,20 @@ interface Group<Rule> {
   parent: Group<Rule> | undefined;
 }
 
-/** Undefined when there are none. Takes time for sorting, and as much memory again as the rules. */
-export function createWildcardList<Rule extends { readonly wildcard: Wildcard | undefined }>(
-  rules: readonly Rule[],
-): FindWildcard<Rule> | undefined {
-  const placed: Placed<Rule>[] = [];
-  for (const rule of rules) {
-    const { wildcard } = rule;
-    if (wildcard !== undefined) placed.push({ rule, wildcard, order: placed.length });
+/** Undefined when there are none. Takes time for sorting, and as much memory again as the rules. Yields where a caller
+ * may serve others. */
+export function* createWildcardList<Rule>(
+  wildcards: readonly WildcardRule<Rule>[],
+): Generator<void, FindWildcard<Rule> | undefined> {
+  if (wildcards.length === 0) return undefined;
+  if (wildcards.length <= fewEnough) {
+    return (text) => wildcards.find(({ wildcard }) => matchesWildcard(wildcard, text))?.rule;
   }
-  if (placed.length === 0) return undefined;
-  if (placed.length <= fewEnough) {
-    return (text) => placed.find(({ wildcard }) => matchesWildcard(wildcard, text))?.rule;
-  }
-  const groups = toGroups(placed);
+  const groups = yield* toGroups(wildcards);
   return (text) => {
     let best: Placed<Rule> | undefined;
     for (let group = longestPrefixOf(groups, text); group !== undefined; group = group.parent) {
-      best = firstMatch(group.members, text, best?.order ?? placed.length) ?? best;
+      best = firstMatch(group.members, text, best?.order ?? wildcards.length) ?? best;
     }
     return best?.rule;
   };
@@ -104,17 +107,29 @@ function firstMatch<Rule>(
 }
 
 /** Sorted by prefix. */
-function toGroups<Rule>(placed: readonly Placed<Rule>[]): readonly Group<Rule>[] {
-  const byPrefix = new Map<string, Group<Rule>>();
-  for (const one of placed) {
-    const { prefix } = one.wildcard;
-    const group = byPrefix.get(prefix);
-    if (group === undefined) byPrefix.set(prefix, { prefix, members: [one], parent: undefined });
-    else group.members.push(one);
+function* toGroups<Rule>(
+  wildcards: readonly WildcardRule<Rule>[],
+): Generator<void, readonly Group<Rule>[]> {
+  const groups: Group<Rule>[] = [];
+  let byPrefix: TextMap<Group<Rule>> = new Map();
+  for (const [order, { rule, wildcard }] of wildcards.entries()) {
+    if (order % wildcardsAtOnce === wildcardsAtOnce - 1) yield;
+    const { prefix } = wildcard;
+    const placed = { rule, wildcard, order };
+    const known = byPrefix.get(prefix);
+    if (known !== undefined) {
+      known.members.push(placed);
+      continue;
+    }
+    const group = { prefix, members: [placed], parent: undefined };
+    groups.push(group);
+    byPrefix = withRoom(byPrefix);
+    byPrefix.set(prefix, group);
   }
-  const sorted = [...byPrefix.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
+  const sorted = yield* sortInSteps(groups, (a, b) => (a.prefix < b.prefix ? -1 : 1));
   let before: Group<Rule> | undefined;
-  for (const group of sorted) {
+  for (const [index, group] of sorted.entries()) {
+    if (index % wildcardsAtOnce === wildcardsAtOnce - 1) yield;
     while (before !== undefined && !group.prefix.startsWith(before.prefix)) before = before.parent;
     group.parent = before;
     before = group;

@@ -67,6 +67,25 @@ test('a resource has the same rules and problems from the thread as from this on
   t.deepEqual(log.lines, []);
 });
 
+test('of a large resource each message to the thread has a part, and nothing of the rest', async (t) => {
+  // It answers with the largest number of bytes that came with a message.
+  const program = `const { parentPort, receiveMessageOnPort } = require("worker_threads");
+    parentPort.on("message", ({ pieces }) => {
+      let most = 0;
+      for (let got = receiveMessageOnPort(pieces); got; got = receiveMessageOnPort(pieces)) {
+        if (got.message.buffer) most = Math.max(most, got.message.buffer.byteLength);
+      }
+      pieces.postMessage({ problems: [], hasDocument: false, undecodable: String(most) });
+      parentPort.postMessage("done");
+    });`;
+  const { parseResource: parse } = createThread(t, () => new Worker(program, { eval: true }));
+  const { deserialize } = loadProtos().rateLimitConfig;
+  // As a part of the message of a management server.
+  const bytes = Buffer.alloc(3_000_000).subarray(5, 2_900_000);
+  const answer = await parse(bytes, 'resource 1', deserialize);
+  t.deepEqual(answer, { ok: false, message: String(256 * 1024) });
+});
+
 test('where the thread for a resource fails, it is parsed here', async (t) => {
   const { parseResource: parse, log } = createThread(t, () => {
     throw new Error('no more threads');

@@ -124,7 +124,8 @@ const bytesAtOnce = 256 * 1024;
 function* toMessages(bytes: Buffer): Generator<ParsingJob | Uint8Array> {
   yield { isResource: true };
   for (let at = 0; at < bytes.length; at += bytesAtOnce) {
-    yield bytes.subarray(at, at + bytesAtOnce);
+    // A copy: of a part of a buffer the whole buffer would be sent.
+    yield new Uint8Array(bytes.subarray(at, at + bytesAtOnce));
   }
 }
 
