@@ -14,9 +14,11 @@ import { toShortId } from '../store/revision.ts';
 import { type AdminOptions, addAdminOptions } from './admin/admin-options.ts';
 import { askAdmin } from './admin/ask-admin.ts';
 import { type AddCommand, type CommandFrame, exitCodes } from './command-frame.ts';
+import { parseRevision, revisionHelp } from './revision-argument.ts';
 
 interface RolloutOptions extends AdminOptions {
   readonly reason?: string;
+  readonly revision?: string;
   readonly json?: boolean;
 }
 
@@ -30,7 +32,12 @@ export const addRollout: AddCommand = (program, frame) => {
       'Where `serve --rollout` is given, a new revision reaches the workers in steps. This shows where it stands, or changes its course.',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
-    .option('--reason <text>', 'why, for the audit log; needed for all but status');
+    .option('--reason <text>', 'why, for the audit log; needed for all but status')
+    .option(
+      '--revision <id>',
+      `do it only if the rollout is of this one; ${revisionHelp}`,
+      parseRevision,
+    );
   addAdminOptions(command)
     .addHelpText(
       'after',
@@ -46,13 +53,14 @@ Exit codes:
   0  done
   1  status: no rollout is under way
   2  wrong usage, or the admin API gives no answer
-  5  no rollout is under way, or it is in no state for the action`,
+  5  no rollout is under way, or one of another revision, or it is in no state for the action`,
     )
     .action(async (action: string, options: RolloutOptions) => {
-      const { reason } = options;
+      const { reason, revision } = options;
       if (action === 'status') return ask(frame, options, { method: 'GET', path: '/rollouts' });
       if (reason === undefined) return frame.fail(`rollout ${action} needs --reason TEXT`);
-      const call = { method: 'POST' as const, path: '/rollouts', body: { action, reason } };
+      const body = { action, reason, revision };
+      const call = { method: 'POST' as const, path: '/rollouts', body };
       return ask(frame, options, call);
     });
 };

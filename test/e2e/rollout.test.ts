@@ -54,6 +54,14 @@ test('of a revision that workers refuse, one of ten ever sees anything, and peop
   });
   t.is(having('second'), 1);
   const { newest, inForce } = (await controlPlane.fetch('/status')).body;
+  const other = await controlPlane.run(
+    ...['rollout', 'promote', '--reason', 'of yesterday', '--revision', 'f'.repeat(40)],
+  );
+  t.is(other.exitCode, 5);
+  t.regex(
+    other.stderr,
+    /the rollout of revision f{12} is not under way, that of revision [0-9a-f]{12} is/,
+  );
   const aborted = await controlPlane.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
   t.regex(

@@ -2,9 +2,11 @@
 import Type from 'typebox';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
+import { toExcerpt } from '../../../shared/text-excerpt.ts';
 import type { RolloutAction } from '../../rollout/changes.ts';
 import { factsJson } from '../../rollout/facts.ts';
 import { toShortId } from '../../store/revision.ts';
+import { shortestRevisionPrefix } from '../../store/store.ts';
 import { AdminController } from '../admin-controller.ts';
 import {
   lastWordJson,
@@ -60,16 +62,25 @@ export class Default extends AdminController {
         Type.Literal('abort'),
       ]),
       reason: Type.String({ minLength: 1, maxLength: 4096, description: 'For the audit log' }),
+      revision: Type.Optional(
+        Type.String({
+          minLength: shortestRevisionPrefix,
+          maxLength: 256,
+          description:
+            'The one whose rollout is meant, or its beginning: of another one nothing is done',
+        }),
+      ),
     }),
     returns: { 200: doneJson },
     failures: { 409: undefined },
   });
 
-  async POST({ action, reason }: Fields<typeof Default.POST>) {
+  async POST({ action, reason, revision }: Fields<typeof Default.POST>) {
     return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
       const { rollout } = this.api;
       const before = rollout.state();
       const trial = before?.revision;
+      if (revision !== undefined) refuseOther(revision, trial);
       const inForce = this.api.snapshots.state().inForce?.revision.id;
       const said = `${words[action]} by ${entry.who}: ${reason}`;
       const refusal = rollout.plan
@@ -83,6 +94,14 @@ export class Default extends AdminController {
       return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
     });
   }
+}
+
+/** Somebody who decides on what is not there any more has seen an older state. */
+function refuseOther(wanted: string, trial: string | undefined): void {
+  if (trial?.startsWith(wanted)) return;
+  const now = trial === undefined ? 'none is' : `that of revision ${toShortId(trial)} is`;
+  const detail = `the rollout of revision ${toExcerpt(toShortId(wanted))} is not under way, ${now}`;
+  throw new HttpError(409, { detail });
 }
 
 export class Workers extends AdminController {

@@ -69,7 +69,9 @@ const phases: Readonly<Record<RolloutJson['phase'], string>> = {
 /** The progress, the figures of both sides, the changes, and the actions. */
 export function RolloutPanel({ rollout, status }: RolloutProps) {
   const { revision, step, steps, phase, text, since, leader } = rollout;
-  const [action, setAction] = useState<Action | undefined>(undefined);
+  /** With the revision that was seen: another one may be on its way when it is confirmed. */
+  const [chosen, choose] = useState<{ action: Action; revision: string } | undefined>(undefined);
+  const action = chosen?.action;
   const known = useResource<{ readonly plan: RolloutPlanJson | null }>('rollouts', 'revisions');
   const refusal = useRefusal();
   const plan = known.value?.plan ?? undefined;
@@ -90,7 +92,7 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
       (
         each,
       ) => html`<button type="button" class=${each === 'abort' ? 'dangerous' : ''} disabled=${refusal !== undefined} title=${refusal ?? ''}
-        onClick=${() => setAction(each)}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
+        onClick=${() => choose({ action: each, revision })}>${phase === 'indivisible' && each === 'abort' ? 'Reject…' : actions[each].button}</button>`,
     )}</div>
     <${RolloutSides} revision=${revision} status=${status} plan=${plan} />
     ${value?.inForce && html`<h3>What changes</h3><${Changes} from=${value.inForce.id} to=${revision} />`}
@@ -101,10 +103,13 @@ export function RolloutPanel({ rollout, status }: RolloutProps) {
       html`<${Confirm} title=${actions[action].title} action=${actions[action].button.replace('…', '')} isDangerous=${action !== 'pause' && action !== 'resume'}
         act=${(reason: string) =>
           action === 'approve'
-            ? ask('approvals', { method: 'POST', body: { revision, reason } })
-            : ask('rollouts', { method: 'POST', body: { action, reason } })}
+            ? ask('approvals', { method: 'POST', body: { revision: chosen?.revision, reason } })
+            : ask('rollouts', {
+                method: 'POST',
+                body: { action, reason, revision: chosen?.revision },
+              })}
         onClose=${(done: boolean) => {
-          setAction(undefined);
+          choose(undefined);
           if (done) status.reload();
         }}><p>${toHavingText(value)}</p>
           <p>${action === 'abort' && value.inForce !== null ? toUndoText(value, value.inForce.id) : actions[action].what}</p><//>`
