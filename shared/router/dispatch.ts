@@ -24,6 +24,7 @@ import {
   TooManyConnections,
 } from './errors.ts';
 import { runAfter, runBefore, runOnError } from './folder.ts';
+import { askGuards } from './guard.ts';
 import type { Limits } from './limits.ts';
 import {
   eventStream,
@@ -141,10 +142,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { folders, socket } = route;
     try {
       if (socket !== undefined) refuseForeignOrigin(given.headers, call.cors);
-      for (const guard of route.guards) {
-        const passing = guard.check(request);
-        if (passing !== undefined) await passing;
-      }
+      if (route.guards.length > 0) await askGuards(route.guards, request);
       refuseMisfit(call);
       if (folders.length > 0) await runBefore(folders, request);
       const body = await readBody(call);
@@ -188,7 +186,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function bind({ route, query, positionals }: Call, body: BodyArguments): unknown[] {
     const { binder } = route;
     const keywords =
-      query === '' ? noKeywords : parseUrlencoded(query, 'query', route.limits, binder.names);
+      query === '' || !binder.readsQuery
+        ? noKeywords
+        : parseUrlencoded(query, 'query', route.limits, binder.names);
     return binder.bind(positionals, keywords, body);
   }
 

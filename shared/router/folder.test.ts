@@ -188,6 +188,20 @@ test('a method that takes too long is told so, and its caller is answered 503', 
   t.regex(String((report?.error as HttpError | undefined)?.cause), /no answer within 20 ms/);
 });
 
+test('a before that returns false lets nobody pass: what it finds out is an object or nothing', async (t) => {
+  class Default extends Controller {
+    GET() {
+      return 'secret';
+    }
+  }
+  for (const value of [false, true, null, 'no', Promise.resolve(false)]) {
+    const folder = defineFolder({ before: () => value as unknown as object });
+    const client = await createTestClient({ _folder: { folder }, '': { Default } });
+    t.is((await client.send('GET', '/')).status, 500);
+    t.regex(String(client.reports[0]?.error), /the before of a folder returned .*; it returns/);
+  }
+});
+
 test('a folder has no names but those that mean something, so that no guard is lost', (t) => {
   t.throws(() => defineFolder({ gaurd: [] } as object), {
     message: 'defineFolder: gaurd means nothing; did you mean guard?',

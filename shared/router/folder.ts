@@ -1,7 +1,7 @@
 // The module `_folder` speaks for every controller in its folder and below: who may call, which limits hold, and
 // what is done before and after a method (behaviour: folders).
 import type { Cors } from './cors.ts';
-import type { Guard } from './guard.ts';
+import { describeValue, type Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { HeaderList, ResponseLike, RoutedRequest } from './request/request.ts';
@@ -20,6 +20,9 @@ export interface FolderSpec<State extends object> {
   readonly guard?: Guard | readonly Guard[];
   /** For classes that do not declare their own. */
   readonly cors?: Cors;
+  /** `ignore`: names in a query that a method does not declare are dropped, where `refuse`, the default, answers 400.
+   * The query of a GET that declares no names is ignored always. */
+  readonly unknownQuery?: 'ignore' | 'refuse';
   /** The limits of a method's own `op` go before these. */
   readonly limits?: Partial<Limits>;
   /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
@@ -44,6 +47,7 @@ const specNames: Readonly<Record<keyof FolderSpec<object>, true>> = {
   guard: true,
   cors: true,
   limits: true,
+  unknownQuery: true,
   before: true,
   after: true,
   onError: true,
@@ -55,6 +59,10 @@ export function defineFolder<State extends object = object>(
 ): Folder<State> {
   refuseUnknownNames('defineFolder', spec, specNames);
   refuseUnknownNames('defineFolder: limits', spec.limits ?? {}, defaultLimits);
+  const { unknownQuery = 'refuse' } = spec;
+  if (unknownQuery !== 'ignore' && unknownQuery !== 'refuse') {
+    throw new TypeError(`defineFolder: unknownQuery is 'ignore' or 'refuse'`);
+  }
   return Object.freeze({ ...spec, [brand]: true as const });
 }
 
@@ -65,9 +73,19 @@ export function isFolder(value: unknown): value is Folder {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-/** Calls `before` of each, the outermost first, and keeps what it finds out. */
+/** Calls `before` of each, the outermost first, and keeps what it finds out. Throws where that is no object: a `false`
+ * that was meant to refuse would let everybody pass. */
 export async function runBefore(folders: readonly Folder[], request: RoutedRequest): Promise<void> {
-  for (const folder of folders) Object.assign(request.state, await folder.before?.(request));
+  for (const folder of folders) {
+    const found: unknown = await folder.before?.(request);
+    if (found === undefined) continue;
+    if (typeof found !== 'object' || found === null) {
+      throw new TypeError(
+        `the before of a folder returned ${describeValue(found)}; it returns an object or nothing, and throws to refuse`,
+      );
+    }
+    Object.assign(request.state, found);
+  }
 }
 
 /** The error that is left when each folder has seen it, the innermost first. */

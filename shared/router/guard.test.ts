@@ -4,11 +4,17 @@ import { toErrorText } from './answer/error-report.ts';
 import type { AppOptions } from './app.ts';
 import { Controller } from './controller.ts';
 import { Redirect, StartError, Stop } from './errors.ts';
+import { defineFolder } from './folder.ts';
 import { basic, bearer, fromOrigins, type Guard, isSameSecret, limited, open } from './guard.ts';
 import { type Op, op } from './op.ts';
 import { createTestClient } from './test-client.ts';
 
-async function statusBehind(guard: Guard, headers: Record<string, string> = {}, method = 'GET') {
+async function statusBehind(
+  guard: Guard,
+  headers: Record<string, string> = {},
+  method = 'GET',
+  requireGuards = true,
+) {
   class Vault extends Controller {
     static override readonly guard = guard;
     GET() {
@@ -18,7 +24,7 @@ async function statusBehind(guard: Guard, headers: Record<string, string> = {}, 
       return 1;
     }
   }
-  const client = await createTestClient({ '': { Vault } }, { requireGuards: true });
+  const client = await createTestClient({ '': { Vault } }, { requireGuards });
   const answer = await client.send(method, '/vault', { headers });
   return [answer.status, answer.headers.get('www-authenticate'), client.reports.length];
 }
@@ -41,6 +47,41 @@ test('a check that says no is 401 with the scheme', async (t) => {
     ),
     [200, null, 0],
   );
+});
+
+test('only nothing and true let a request pass: any other value of a check refuses it, and is reported', async (t) => {
+  const withValue = (value: unknown, authenticates = true): Guard => ({
+    authenticates,
+    check: () => value as undefined,
+  });
+  const cookie = { cookie: 'session=x' };
+  for (const value of [false, null, 0, 'no', new Response(null, { status: 401 })]) {
+    for (const given of [value, Promise.resolve(value)]) {
+      t.deepEqual(await statusBehind(withValue(given)), [401, 'Bearer', 1]);
+      t.deepEqual(await statusBehind(withValue(given), cookie), [403, null, 1]);
+      t.deepEqual(await statusBehind(withValue(given, false), {}, 'GET', false), [403, null, 1]);
+    }
+  }
+  for (const value of [undefined, true, Promise.resolve(), Promise.resolve(true)]) {
+    t.deepEqual(await statusBehind(withValue(value)), [200, null, 0]);
+  }
+});
+
+test('the report of a check that returned false says how a guard refuses, for the application and folders too', async (t) => {
+  class Default extends Controller {
+    GET() {}
+  }
+  const guard: Guard = { authenticates: true, check: () => false as never };
+  for (const client of [
+    await createTestClient({ '': { Default } }, { guard }),
+    await createTestClient({ '': { Default }, _folder: { folder: defineFolder({ guard }) } }),
+  ]) {
+    t.is((await client.send('GET', '/')).status, 401);
+    t.regex(
+      toErrorText(client.reports[0]?.error),
+      /the check of a guard returned false; throw AccessDenied or an HttpError to refuse/,
+    );
+  }
 });
 
 test('a check that fails is 503 without a challenge; its error is for the log alone', async (t) => {

@@ -12,8 +12,37 @@ export interface Guard {
   readonly authenticates: boolean;
   /** Its OpenAPI security scheme, and the name of that. */
   readonly security?: { readonly name: string; readonly scheme: Readonly<Record<string, string>> };
-  /** Returns to let the request pass; throws to refuse it. */
-  check(request: RoutedRequest): MaybePromise<void>;
+  /** Returns nothing, or true, to let the request pass; throws to refuse it. Any other value refuses it too, and is
+   * reported: it was probably meant to. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement is of this type.
+  check(request: RoutedRequest): MaybePromise<void | true>;
+}
+
+/** Asks one guard after the other. Throws what a guard throws; 403 for a value that lets nobody pass, or 401 where the
+ * guard authenticates and the request has no credentials. */
+export async function askGuards(guards: readonly Guard[], request: RoutedRequest): Promise<void> {
+  for (const guard of guards) {
+    let verdict: unknown = guard.check(request);
+    if (verdict !== undefined) verdict = await verdict;
+    if (verdict !== undefined && verdict !== true) throw toRefusal(guard, verdict, request);
+  }
+}
+
+function toRefusal(guard: Guard, verdict: unknown, { headers }: RoutedRequest): HttpError {
+  const cause = new TypeError(
+    `the check of a guard returned ${describeValue(verdict)}; throw AccessDenied or an HttpError to refuse, return nothing to let the request pass`,
+  );
+  const hasCredentials = headers.has('authorization') || headers.has('cookie');
+  if (!guard.authenticates || hasCredentials) {
+    return new HttpError(403, { detail: 'access denied', cause });
+  }
+  return new AccessDenied({ scheme: guard.security?.scheme['scheme'] ?? 'bearer', cause });
+}
+
+/** The kind of a value, but never a text or an object of the application, which may hold a secret. */
+export function describeValue(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 export interface GuardOptions {

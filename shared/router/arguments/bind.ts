@@ -21,6 +21,8 @@ export interface Binder {
   readonly takesBody: boolean;
   /** The names of the keywords that it takes, with their aliases. */
   readonly names: readonly string[];
+  /** Whether its query is read; one that nobody asked for is ignored (behaviour: unasked-queries). */
+  readonly readsQuery: boolean;
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;
   /** The arguments in order. Throws 404 or 400. */
@@ -34,13 +36,21 @@ interface Given {
   readonly ofBody: CastOptions;
 }
 
+export interface BinderOptions {
+  readonly compiler: SchemaCompiler;
+  readonly limits: Limits;
+  /** What is done with a name of the query that is not declared; `unread`: refused where any name is declared, ignored
+   * with the whole query where none is. */
+  readonly unknownQuery: 'refuse' | 'ignore' | 'unread';
+}
+
 /** One answer names no more problems. */
 const maxProblems = 20;
 
 /** Throws an Error that names the invalid part of the declaration. */
 export function compileBinder(
   declared: Op | undefined,
-  { compiler, limits }: { readonly compiler: SchemaCompiler; readonly limits: Limits },
+  { compiler, limits, unknownQuery }: BinderOptions,
 ): Binder {
   const { listItems } = limits;
   const ofText: CastOptions = { from: 'text', listItems };
@@ -69,6 +79,10 @@ export function compileBinder(
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
+  const declaresQuery =
+    declared?.fields.query !== undefined || known.size > 0 || others !== undefined;
+  const ignoresUnknown = unknownQuery === 'ignore';
+  const readsQuery = unknownQuery === 'refuse' || declaresQuery;
   const takesNothing =
     path.length === 0 &&
     rest === undefined &&
@@ -175,6 +189,7 @@ export function compileBinder(
     for (const name of keysOf(given)) {
       if (known.has(name)) continue;
       if (others !== undefined) fields[name] = readKeyword(others, name, given, problems);
+      else if (ignoresUnknown && placeOf(name, given) === 'query') continue;
       else problems.push({ in: placeOf(name, given), name, reason: 'is unknown' });
     }
     return fields;
@@ -198,6 +213,7 @@ export function compileBinder(
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
     names: [...known, ...aliases.keys()],
+    readsQuery,
     takesBody: takesUnparsed || rest !== undefined || known.size > 0 || others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();

@@ -50,9 +50,11 @@ class Rooms extends Controller {
 
   CONNECT({ name }: Fields<typeof Rooms.CONNECT>, room: string) {
     if (room === 'full') throw new HttpError(409, { detail: 'the room is full' });
+    if (room === 'private') return false;
     this.#name = name;
     this.response.headers.set('set-cookie', 'seat=1');
     this.socket.send({ welcome: name, room });
+    return undefined;
   }
   async MESSAGE({ text }: Fields<typeof Rooms.MESSAGE>) {
     if (text === 'defect') throw new Error('secret');
@@ -263,6 +265,7 @@ onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port
 
 onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
+  t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets nobody in');
   t.is(await refusalOf(port, `${prefix}/rooms`), 404);
   t.is(await refusalOf(port, `${prefix}/rooms/a?nme=b`), 400);
   t.is(await refusalOf(port, '/elsewhere'), 404);

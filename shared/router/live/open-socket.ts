@@ -2,6 +2,7 @@
 // and DISCONNECT the end.
 import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext } from '../controller.ts';
+import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { fromValue } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
@@ -59,7 +60,11 @@ export async function openSocket(
   let instance: SocketInstance;
   try {
     instance = create({ ...context, request, socket: session });
-    await instance.CONNECT(...args);
+    if ((await instance.CONNECT(...args)) === false) {
+      throw new HttpError(403, {
+        cause: new TypeError('CONNECT returned false; it throws an HttpError to refuse'),
+      });
+    }
   } catch (error) {
     leave();
     request.end();

@@ -2,7 +2,7 @@
 // (behaviour: private-parts). Mistakes are collected, so that a start names all of them. table.ts puts the classes in
 // their places.
 import Type from 'typebox';
-import { compileBinder } from '../arguments/bind.ts';
+import { type BinderOptions, compileBinder } from '../arguments/bind.ts';
 import type { SchemaCompiler } from '../arguments/schema.ts';
 import { type Cors, corsProblem } from '../cors.ts';
 import type { Folder } from '../folder.ts';
@@ -194,6 +194,7 @@ function buildRoute(
     const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
       ...options,
       limits,
+      unknownQuery: unknownQueryOf(verb, folders),
     });
     return {
       verb,
@@ -218,6 +219,13 @@ function buildRoute(
     report.mistake(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
+}
+
+/** What is unsafe, and a WebSocket, refuses what it does not know even where it declares nothing. */
+function unknownQueryOf(verb: Verb, folders: readonly Folder[]): BinderOptions['unknownQuery'] {
+  const said = folders.findLast((folder) => folder.unknownQuery)?.unknownQuery;
+  if (said === 'ignore') return 'ignore';
+  return verb === 'GET' || verb === 'HEAD' ? 'unread' : 'refuse';
 }
 
 /** How many positions go before the first that may be missing, or come by keyword. */
@@ -269,7 +277,10 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
   if (isOp(declared) && declared.spec.stream) throw new TypeError('a message is never streamed');
   return {
     message: names.has('MESSAGE')
-      ? compileBinder(isOp(declared) ? declared : anyFields, options)
+      ? compileBinder(isOp(declared) ? declared : anyFields, {
+          ...options,
+          unknownQuery: 'refuse',
+        })
       : undefined,
     create(context) {
       const instance = new controller(context) as unknown as ReturnType<SocketClass['create']>;
