@@ -29,6 +29,7 @@ import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { eventually } from './eventually.ts';
 import { createMemoryText, createSimulatedText } from './record-texts.ts';
 import { createRecordedLog } from './recorded-log.ts';
 import { createRulesFolder } from './rules-folder.ts';
@@ -182,6 +183,10 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   });
   await keeper.start();
   await snapshots.start();
+  // A start does not wait for a slow store.
+  if (api.store === undefined) {
+    await eventually('the files are read', () => snapshots.state().newest !== undefined);
+  }
   rollout.start();
   return { port: await server.start(), log, rules, store, marks, snapshots };
 }
