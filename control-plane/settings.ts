@@ -15,12 +15,14 @@ import { hasCredentials, showGiven } from '../shared/settings/shown-value.ts';
 import { warnUnknownNames } from '../shared/settings/unknown-name.ts';
 import type { TlsFiles } from '../shared/tls.ts';
 import type { WebhookSettings } from './admin/webhook-deps.ts';
+import type { EngineSettings } from './engines/open-engine.ts';
 import type { NotifySettings } from './notify/targets.ts';
 import { type PeerSource, parsePeers, protocolOf } from './peers/peer-list.ts';
 import type { PeersSettings } from './peers/peers.ts';
 import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
 import { readNotifySettings } from './settings/notify.ts';
+import { readRecordSettings } from './settings/record.ts';
 import { findSourceUrlProblem } from './settings/source-url.ts';
 import { controlPlaneTable } from './settings/table.ts';
 import type { StoreSettings } from './store/open-store.ts';
@@ -49,6 +51,8 @@ export interface ControlPlaneSettings extends StoreSettings {
   readonly allowsRemoval: boolean;
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
+  /** Where the record of rollouts is kept; undefined: beside the rules. */
+  readonly record: EngineSettings | undefined;
   /** Undefined: this is the only control plane. */
   readonly peers: PeersSettings | undefined;
   /** Shown to peers in a rollout, and accepted from them; undefined: there is none. */
@@ -103,6 +107,7 @@ export function parseControlPlaneSettings(
   const rolloutProblem =
     rollout?.ok === false && (hasCredentials(config.rollout) ? 'it has no steps' : rollout.reason);
   const notify = readNotifySettings(reading);
+  const record = readRecordSettings(reading);
   const sourceProblem = admin.sourceUrl === '' ? undefined : findSourceUrlProblem(admin.sourceUrl);
   const stateDirectory =
     config.stateDirectory || findStateDirectory(environment, readHome, adminAddress.value);
@@ -132,6 +137,7 @@ export function parseControlPlaneSettings(
     ...checkSecret(reading, rows.git.webhookSecret, rows.git.webhookSecretFile),
     ...checkSecret(reading, rows.git.password, rows.git.passwordFile),
     ...notify.problems,
+    ...record.problems,
     ...(sourceProblem === undefined
       ? []
       : [`${joinNames(rows.admin.sourceUrl)}: ${sourceProblem}`]),
@@ -140,6 +146,7 @@ export function parseControlPlaneSettings(
     ...warnUnknown(environment),
     ...reading.warnings,
     ...warnSettings(reading),
+    ...record.warnings,
     ...warnPeersTls(reading, peers),
     ...warnExposure(reading, {
       xds: xdsAddress.problems.length === 0 && !isLoopback(xdsAddress.value.host),
@@ -159,6 +166,7 @@ export function parseControlPlaneSettings(
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
     rollout: rollout?.ok ? rollout.plan : undefined,
+    record: record.settings,
     peers,
     peersTokenFile: config.peersTokenFile || undefined,
     webhook: { secret: webhookSecret, secretFile: webhookSecretFile || undefined },

@@ -5,6 +5,7 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { SharedText } from '../store/shared-text.ts';
+import type { OwnText } from './own-text.ts';
 import {
   noteOutcome,
   parseRecord,
@@ -18,6 +19,7 @@ import {
 import {
   createRecordKeeper,
   directoryTiming,
+  engineTiming,
   gitTiming,
   type LeaderTiming,
 } from './record-keeper.ts';
@@ -402,4 +404,62 @@ test('what is kept here is known here and at the next start, and written with th
   await one.write(begin);
   const onRecord = parseRecord(text.content ?? '');
   t.deepEqual(onRecord.ok && onRecord.record.outcomes[0]?.revisions, ['a']);
+});
+
+test('an engine that takes no writes from a control plane has it lead nothing, however often it tries', async (t) => {
+  const { log, text, one, two, look } = await startTwo(engineTiming);
+  text.mode = 'denied';
+  for (let denied = 0; denied < 20; denied++) {
+    t.false(await one.write(begin));
+    t.regex(one.trouble ?? '', /the shared record cannot be written \(may only read\)/);
+    await look(engineTiming.poll);
+  }
+  t.is(one.alone, undefined);
+  t.false(one.leads);
+  t.is(one.record.rollout, null);
+  t.is(log.lines.filter((line) => line.includes('may only read')).length, 1);
+  text.mode = 'fine';
+  t.true(await two.write(begin));
+  await look(engineTiming.poll);
+  t.deepEqual([one.leads, two.leads, one.record.rollout?.id], [false, true, 'id']);
+});
+
+test('what a control plane knew alone, beside rules that took no writes, is put beside what an engine has', async (t) => {
+  const { own, text, one, clock } = createTwo(directoryTiming);
+  await one.start();
+  text.mode = 'denied';
+  await one.write((record) =>
+    withVerdict(record, {
+      ...{ revision: 'bad', content: 'bad', outcome: 'taken_back' },
+      ...{ reason: 'errors', by: '', atMs: 1 },
+    }),
+  );
+  t.is(one.alone, 'may only read');
+  const engine = createSimulatedText();
+  const log = createRecordedLog();
+  const join = (id: string, of: OwnText) =>
+    createRecordKeeper({
+      ...{ shared: engine, timing: engineTiming, own: of, id, name: id, log, clock },
+    });
+  const first = join('first', createMemoryText());
+  await first.start();
+  t.true(await first.write(begin));
+  engine.mode = 'away';
+  const away = join('away', own);
+  await away.start();
+  t.deepEqual([away.alone, away.isVacant, away.leads], [undefined, false, false]);
+  t.false(await away.write(begin));
+  t.is(verdictOf(away.record, 'bad', 'bad')?.outcome, 'taken_back');
+  engine.mode = 'fine';
+  clock.advance(2_000);
+  away.tick(true);
+  await away.settled();
+  clock.advance(engineTiming.poll);
+  first.tick(true);
+  await first.settled();
+  for (const keeper of [first, away]) {
+    t.is(verdictOf(keeper.record, 'bad', 'bad')?.outcome, 'taken_back');
+    t.is(keeper.record.rollout?.id, 'id');
+  }
+  t.deepEqual([first.leads, away.leads], [true, false]);
 });

@@ -81,7 +81,7 @@ export interface LeaderTiming {
   readonly term: number;
   /** Least time between two reads that peers cause. */
   readonly readAgain: number;
-  /** So many refusals of a write in a row, and this control plane goes on alone. */
+  /** So many refusals of a write in a row, and this control plane goes on alone; Infinity: never. */
   readonly denials: number;
 }
 
@@ -99,6 +99,14 @@ export const gitTiming: LeaderTiming = {
   term: 30_000,
   readAgain: 2_000,
   denials: 3,
+};
+/** An engine is made for it: a control plane that it takes no writes from does not lead, and says so. */
+export const engineTiming: LeaderTiming = {
+  poll: 2_000,
+  renew: 4_000,
+  term: 15_000,
+  readAgain: 1_000,
+  denials: Number.POSITIVE_INFINITY,
 };
 
 export interface RecordKeeperDeps {
@@ -164,6 +172,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
   };
   /** The record as the process before knew it. */
   let before: RolloutRecord | undefined;
+  /** That process had the record for itself alone, and this one must not, as the place is another one. */
+  let wasAlone = false;
   let denials = 0;
   let queue: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -194,8 +204,10 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     own.keep({ text: toRecordText(record), plane, isAlone: alone !== undefined });
   }
 
-  /** The process before may have taken it back from its workers when that could not be written. */
-  function endTakenBack(theirs: RolloutRecord): RolloutRecord {
+  /** The process before may have been alone with its record, or have taken a revision back when that could not be
+   * written. */
+  function addUnwritten(theirs: RolloutRecord): RolloutRecord {
+    if (before && wasAlone) return addOwn(theirs, before);
     const open = openRolloutOf(theirs);
     const isTakenBack = before?.verdicts.some(({ rollout }) => rollout && rollout === open?.id);
     return before && isTakenBack ? toOwn(mergeRecords(theirs, before)) : theirs;
@@ -221,7 +233,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
         if (found.isDamaged && known.record !== emptyRecord) await swap(known.record);
         return;
       }
-      const record = endTakenBack(theirs);
+      const record = addUnwritten(theirs);
       before = undefined;
       setKnown(found.version, record);
       if (record !== theirs) await swap(record);
@@ -297,10 +309,7 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     theirs: RolloutRecord | undefined,
   ): Promise<boolean> {
     const isNews = theirs !== undefined && version !== known.version;
-    const merged = isNews ? mergeRecords(theirs, known.record) : known.record;
-    // A rollout that others began meanwhile has its leader.
-    const isLed = isNews && openRolloutOf(theirs) !== undefined;
-    const record = fitRecord(isLed ? merged : toOwn(merged));
+    const record = fitRecord(isNews ? addOwn(theirs, known.record) : toOwn(known.record));
     const result = await shared.swap(version, toRecordText(record));
     if (result.kind === 'denied') alone = result.reason;
     if (result.kind !== 'written') return result.kind !== 'stale';
@@ -309,6 +318,12 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     log.notice(`Rollout: ${shared.description} takes writes again, and is shared`);
     setKnown(result.version, record);
     return true;
+  }
+
+  /** What others wrote counts, with what was known here alone; a rollout that they began has its leader. */
+  function addOwn(theirs: RolloutRecord, mine: RolloutRecord): RolloutRecord {
+    const merged = mergeRecords(theirs, mine);
+    return openRolloutOf(theirs) === undefined ? toOwn(merged) : merged;
   }
 
   function toOwn(record: RolloutRecord): RolloutRecord {
@@ -397,7 +412,8 @@ export function createRecordKeeper(deps: RecordKeeperDeps): RecordKeeper {
     known = toKnown(undefined, before);
     ledSinceMs = clock.wallMs();
     isKnown = true;
-    if (kept?.isAlone) alone = 'when it was written last';
+    wasAlone = kept?.isAlone === true && timing.denials === Number.POSITIVE_INFINITY;
+    if (kept?.isAlone && !wasAlone) alone = 'when it was written last';
   }
 
   async function settled(): Promise<void> {

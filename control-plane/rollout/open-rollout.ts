@@ -3,12 +3,18 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Audit } from '../activity/audit.ts';
+import { type EngineSettings, openEngineText } from '../engines/open-engine.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { openOwnText } from '../record/own-text.ts';
 import { openRolloutOf } from '../record/record.ts';
-import { createRecordKeeper, directoryTiming, gitTiming } from '../record/record-keeper.ts';
+import {
+  createRecordKeeper,
+  directoryTiming,
+  engineTiming,
+  gitTiming,
+} from '../record/record-keeper.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -20,6 +26,8 @@ import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
 export interface RolloutSettings extends StoreSettings {
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
+  /** Where the record is; undefined: beside the rules. */
+  readonly record: EngineSettings | undefined;
   /** Shown to peers; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
   readonly admin: { readonly address: { readonly port: number } };
@@ -49,9 +57,10 @@ const readMs = 5_000;
 export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
   const own = openOwnText(settings.stateDirectory, store.description, log);
+  const besideRules = settings.config.kind === 'directory' ? directoryTiming : gitTiming;
   const keeper = createRecordKeeper({
-    shared: openSharedText(deps, 'rollout'),
-    timing: settings.config.kind === 'directory' ? directoryTiming : gitTiming,
+    shared: settings.record ? openEngineText(settings.record) : openSharedText(deps, 'rollout'),
+    timing: settings.record ? engineTiming : besideRules,
     own,
     id: randomUUID(),
     name: `${hostname()}:${settings.admin.address.port}`.slice(-300),

@@ -125,6 +125,47 @@ export const controlPlaneTable = {
       doc: 'A file with the secret of the webhook, read at each call',
     }),
   }),
+  record: section('The record of rollouts, in an engine', {
+    url: text({
+      names: ['--record', 'RATELANE_RECORD'],
+      default: '',
+      defaultText: 'beside the rules',
+      secret: 'url',
+      doc: 'Where the record of rollouts is kept: redis://HOST:6379, rediss://HOST:6379 or etcd:https://HOST:2379 (several with commas)',
+    }),
+    name: text({
+      names: ['--record-name', 'RATELANE_RECORD_NAME'],
+      default: 'default',
+      doc: 'Tells the records of several stores in one engine apart',
+    }),
+    password: text({
+      names: ['RATELANE_RECORD_PASSWORD'],
+      default: '',
+      secret: 'whole',
+      doc: 'The password of the user in the address of --record',
+    }),
+    passwordFile: text({
+      names: ['--record-password-file', 'RATELANE_RECORD_PASSWORD_FILE'],
+      default: '',
+      doc: 'A file with that password, read at each use',
+    }),
+    caFile: text({
+      names: ['--record-ca', 'RATELANE_RECORD_CA'],
+      default: '',
+      defaultText: 'those of the system',
+      doc: 'CAs in PEM, one of which must have signed the certificate of the engine; read at each use',
+    }),
+    certFile: text({
+      names: ['--record-cert', 'RATELANE_RECORD_CERT'],
+      default: '',
+      doc: 'A certificate chain in PEM that the engine is shown; read at each use',
+    }),
+    keyFile: text({
+      names: ['--record-key', 'RATELANE_RECORD_KEY'],
+      default: '',
+      doc: 'The private key of that certificate',
+    }),
+  }),
   xds: section('xDS, for the workers', {
     address: text({
       names: ['--xds-address', 'RATELANE_XDS_ADDRESS'],

@@ -45,8 +45,9 @@ const goTools = [
   { command: 'grpcurl', goPackage: 'github.com/fullstorydev/grpcurl/cmd/grpcurl' },
   { command: 'compose-spec', goPackage: 'github.com/compose-spec/compose-go/v2/cmd' },
   { command: 'chart-check', goPackage: './chart-check' },
+  { command: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', sources: 'go-servers' },
 ];
-const goToolSources = fileURLToPath(new URL('go-tools', import.meta.url));
+const goSourcesOf = ({ sources = 'go-tools' }) => fileURLToPath(new URL(sources, import.meta.url));
 const goToolFolder = fileURLToPath(new URL('../../.tools/go', import.meta.url));
 /** Of one of them: the libraries of Kubernetes are large. */
 const goTimeoutMs = 10 * 60_000;
@@ -115,18 +116,18 @@ function missingServers() {
 }
 
 function missingGoTools() {
-  return goTools.filter(({ command, goPackage }) => {
-    const tool = join(goToolFolder, command);
-    return !isInPath(command) && (!isExecutable(tool) || isOutdated(tool, goPackage));
+  return goTools.filter((tool) => {
+    const path = join(goToolFolder, tool.command);
+    return !isInPath(tool.command) && (!isExecutable(path) || isOutdated(path, tool));
   });
 }
 
 /** Whether sources of our own have changed since the tool was built. */
-function isOutdated(tool, goPackage) {
-  if (!goPackage.startsWith('./')) return false;
-  const folder = join(goToolSources, goPackage);
+function isOutdated(path, tool) {
+  if (!tool.goPackage.startsWith('./')) return false;
+  const folder = join(goSourcesOf(tool), tool.goPackage);
   const times = readdirSync(folder).map((name) => statSync(join(folder, name)).mtimeMs);
-  return Math.max(...times) > statSync(tool).mtimeMs;
+  return Math.max(...times) > statSync(path).mtimeMs;
 }
 
 function isInPath(command) {
@@ -203,9 +204,9 @@ async function installGoTools(wanted) {
   if (!isInPath('go')) return 'They are built with Go 1.22 or newer: https://go.dev/doc/install';
   const names = wanted.map((tool) => tool.command).join(', ');
   return whileSaying(`building ${names} with Go`, async () => {
-    const options = { cwd: goToolSources, env: { GOFLAGS: '-mod=readonly' } };
-    for (const { command, goPackage } of wanted) {
-      const args = ['build', '-o', join(goToolFolder, command), goPackage];
+    for (const tool of wanted) {
+      const options = { cwd: goSourcesOf(tool), env: { GOFLAGS: '-mod=readonly' } };
+      const args = ['build', '-o', join(goToolFolder, tool.command), tool.goPackage];
       const outcome = await run('go', args, goTimeoutMs, options);
       if (outcome.code !== 0) return outcome.output.trim();
     }

@@ -18,6 +18,7 @@ const commands = {
   grpcurl: present,
   'compose-spec': present,
   'chart-check': present,
+  etcd: present,
   promtool: present,
 };
 

@@ -8,6 +8,7 @@ const commandOf: Readonly<Record<string, string>> = {
   'test/support/memcached-server.ts': 'memcached',
   'test/support/git-repository.ts': 'git',
   'test/support/envoy.ts': 'envoy',
+  'test/support/etcd-server.ts': 'etcd',
   'test/support/browser.ts': 'chromium-headless-shell|chromium',
 };
 /** `npm test` installs these. */

@@ -1,0 +1,58 @@
+// The contract of a shared text in an engine of its own, beside that of all shared texts: waits are bounded, and what
+// is reported names the setting and the host, and never a secret.
+import type { ExecutionContext } from 'ava';
+import type { SharedText } from '../../control-plane/store/shared-text.ts';
+import { AppError, errorText } from '../../shared/errors.ts';
+import type { DeclareTest, SharedTextPlace } from './shared-text.ts';
+
+export interface EnginePlace extends SharedTextPlace {
+  /** As `host:port` of what `open` calls. */
+  readonly address: string;
+  /** As `open` gives; its calls end after so long. */
+  openFor(timeoutMs: number): SharedText;
+  /** With a secret that the engine does not accept. */
+  openWithSecret(secret: string): SharedText;
+  /** Until `show` it accepts connections and answers nothing. */
+  stall(): void;
+}
+
+export interface EngineTextKind {
+  readonly name: string;
+  prepare(t: ExecutionContext): EnginePlace;
+}
+
+export function testEngineText(test: DeclareTest, { name, prepare }: EngineTextKind): void {
+  test(`${name}: an engine that answers nothing is given up on in time, and used again once it answers`, async (t) => {
+    const place = prepare(t);
+    await place.open().swap(undefined, 'first');
+    const text = place.openFor(300);
+    place.stall();
+    for (const call of [() => text.read(), () => text.swap('1', 'b'), () => text.setAside('1')]) {
+      await t.throwsAsync(call(), { instanceOf: AppError, message: 'no answer within 300 ms' });
+    }
+    place.show();
+    t.is((await place.open().read())?.text, 'first');
+  });
+
+  test(`${name}: a control plane that stops does not wait for it`, async (t) => {
+    const place = prepare(t);
+    const text = place.open();
+    place.stall();
+    const read = text.read();
+    text.close();
+    await t.throwsAsync(read, { instanceOf: AppError, message: 'the control plane stops' });
+    await t.throwsAsync(text.read(), { instanceOf: AppError });
+  });
+
+  test(`${name}: what is reported names the setting and the host, and no secret`, async (t) => {
+    const place = prepare(t);
+    const secret = 'sesame-0123456789';
+    const text = place.openWithSecret(secret);
+    t.true(text.description.includes(place.address), text.description);
+    t.true(text.description.includes('--record'), text.description);
+    for (const call of [() => text.read(), () => text.swap(undefined, 'a')]) {
+      const error = await t.throwsAsync(call(), { instanceOf: AppError });
+      t.notRegex(`${text.description} ${errorText(error)}`, /sesame/);
+    }
+  });
+}

@@ -1,0 +1,154 @@
+// The contracts of shared texts, and of the record in them, for etcd, and what only etcd can show.
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { engineTimeoutMs } from '../../control-plane/engines/bounded-calls.ts';
+import type { EngineAccess } from '../../control-plane/engines/engine-access.ts';
+import { EtcdSharedText } from '../../control-plane/engines/etcd-shared-text.ts';
+import { AppError } from '../../shared/errors.ts';
+import { type EtcdServer, startEtcdServer } from '../support/etcd-server.ts';
+import { freePort } from '../support/free-port.ts';
+import { ownedByFile } from '../support/owner.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
+import { type EngineTextKind, testEngineText } from './engine-text.ts';
+import { authority, clientCertificate, serverCertificate } from './grpc-transport-certificates.ts';
+import { testRecordKeeper } from './record-keeper.ts';
+import { testSharedText } from './shared-text.ts';
+
+const owner = ownedByFile(test);
+const noTls = { ca: undefined, cert: undefined, key: undefined };
+const open: EngineAccess = { password: '', passwordFile: undefined, tls: noTls };
+const writer: EngineAccess = { ...open, password: 'open' };
+let server: EtcdServer;
+let proxy: TcpProxy;
+/** Nobody listens there. */
+let deadPort: number;
+
+test.before(async () => {
+  server = await startEtcdServer(owner);
+  proxy = await startTcpProxy(owner, server.port);
+  deadPort = await freePort();
+  const prefix = { key: toBase64('ratelane/record/'), range_end: toBase64('ratelane/record0') };
+  for (const [name, permType] of [
+    ['reader', 'READ'],
+    ['writer', 'READWRITE'],
+  ] as const) {
+    await server.call('/v3/auth/role/add', { name });
+    await server.call('/v3/auth/role/grant', { name, perm: { permType, ...prefix } });
+  }
+  for (const [name, role] of [
+    ['root', 'root'],
+    ['reader', 'reader'],
+    ['writer', 'writer'],
+  ] as const) {
+    await server.call('/v3/auth/user/add', { name, password: 'open' });
+    if (role === 'root') await server.call('/v3/auth/role/add', { name: role });
+    await server.call('/v3/auth/user/grant', { user: name, role });
+  }
+  await server.call('/v3/auth/enable', {});
+});
+
+function openText(name: string, access = writer, username = 'writer', timeoutMs = engineTimeoutMs) {
+  const endpoints = [new URL(`http://127.0.0.1:${proxy.port}`)];
+  return new EtcdSharedText({ kind: 'etcd', endpoints, username }, name, access, timeoutMs);
+}
+
+const kind: EngineTextKind = {
+  name: 'etcd',
+  prepare(t) {
+    const name = randomUUID();
+    const show = () => {
+      proxy.retarget(server.port);
+      proxy.heal();
+    };
+    t.teardown(show);
+    return {
+      address: `127.0.0.1:${proxy.port}`,
+      open: () => openText(name),
+      openFor: (timeoutMs) => openText(name, writer, 'writer', timeoutMs),
+      openReadOnly: () => openText(name, writer, 'reader'),
+      openWithSecret: (password) => openText(name, { ...open, password }),
+      hide: () => proxy.retarget(deadPort),
+      stall: () => proxy.inject({ kind: 'stall' }),
+      show,
+    };
+  },
+};
+
+testSharedText(test.serial, kind);
+testEngineText(test.serial, kind);
+testRecordKeeper(test.serial, kind);
+
+test.serial('over TLS, with a certificate that etcd asks for', async (t) => {
+  const folder = createTemporaryFolder(t);
+  const write = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const ca = write('ca.pem', authority);
+  const secured = await startEtcdServer(t, {
+    ca,
+    cert: write('server.pem', serverCertificate.cert),
+    key: write('server.key', serverCertificate.key),
+  });
+  const endpoints = [new URL(`https://127.0.0.1:${secured.port}`)];
+  const place = { kind: 'etcd', endpoints, username: undefined } as const;
+  const client = {
+    cert: write('client.pem', clientCertificate.cert),
+    key: write('client.key', clientCertificate.key),
+  };
+  const text = new EtcdSharedText(place, 'a', { ...open, tls: { ca, ...client } });
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+  t.is((await text.read())?.text, 'first');
+  const stranger = new EtcdSharedText(place, 'a', open);
+  await t.throwsAsync(stranger.read(), { message: /self.signed|unable to/i });
+});
+
+test.serial('a member that does not answer is followed by the next one', async (t) => {
+  const endpoints = [
+    new URL(`http://127.0.0.1:${await freePort()}`),
+    new URL(`http://127.0.0.1:${proxy.port}`),
+  ];
+  const text = new EtcdSharedText(
+    { kind: 'etcd', endpoints, username: 'writer' },
+    randomUUID(),
+    writer,
+  );
+  await t.throwsAsync(text.read(), { message: /ECONNREFUSED/ });
+  t.is(await text.read(), undefined);
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+});
+
+test.serial('a write whose answer is lost is an error, and is read afterwards', async (t) => {
+  const text = openText(randomUUID());
+  await text.read();
+  const cut = proxy.cutNextReply('/v3/kv/txn');
+  await t.throwsAsync(text.swap(undefined, 'first'), { instanceOf: AppError });
+  await cut;
+  t.is((await text.read())?.text, 'first');
+});
+
+test.serial('a token that etcd has forgotten is renewed', async (t) => {
+  const text = openText(randomUUID());
+  t.is(await text.read(), undefined);
+  // A new password ends the tokens of its user.
+  const root = (await server.call('/v3/auth/authenticate', {
+    name: 'root',
+    password: 'open',
+  })) as { token: string };
+  const changed = await fetch(`http://127.0.0.1:${server.port}/v3/auth/user/changepw`, {
+    method: 'POST',
+    headers: { authorization: root.token },
+    body: JSON.stringify({ name: 'writer', password: 'open' }),
+    signal: AbortSignal.timeout(engineTimeoutMs),
+  });
+  t.true(changed.ok, await changed.text());
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+});
+
+function toBase64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
