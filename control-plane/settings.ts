@@ -107,7 +107,7 @@ export function parseControlPlaneSettings(
   const rolloutProblem =
     rollout?.ok === false && (hasCredentials(config.rollout) ? 'it has no steps' : rollout.reason);
   const notify = readNotifySettings(reading);
-  const record = readRecordSettings(reading);
+  const record = readRecordSettings(reading, environment);
   const sourceProblem = admin.sourceUrl === '' ? undefined : findSourceUrlProblem(admin.sourceUrl);
   const stateDirectory =
     config.stateDirectory || findStateDirectory(environment, readHome, adminAddress.value);

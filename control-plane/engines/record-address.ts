@@ -1,9 +1,10 @@
 // Reads where the record is to be kept, from the text of `--record`.
 import { isHost } from '../../shared/host-port.ts';
 import type { EtcdPlace } from './etcd-shared-text.ts';
+import type { KubernetesPlace } from './kubernetes-shared-text.ts';
 import type { RedisPlace } from './redis-shared-text.ts';
 
-export type RecordPlace = RedisPlace | EtcdPlace;
+export type RecordPlace = RedisPlace | EtcdPlace | KubernetesPlace;
 
 export type RecordAddress =
   | {
@@ -15,7 +16,8 @@ export type RecordAddress =
   /** Never quotes the text, which may contain a password. */
   | { readonly ok: false; readonly reason: string };
 
-const forms = 'write redis://HOST:6379, rediss://HOST:6379 or etcd:https://HOST:2379';
+const forms =
+  'write redis://HOST:6379, rediss://HOST:6379, etcd:https://HOST:2379 or kubernetes:NAMESPACE/NAME';
 const maxEndpoints = 16;
 const maxDatabase = 65_535;
 
@@ -23,6 +25,7 @@ const maxDatabase = 65_535;
 export function parseRecordAddress(text: string): RecordAddress {
   if (/^rediss?:\/\//i.test(text)) return readRedis(text);
   if (text.startsWith('etcd:')) return readEtcd(text.slice('etcd:'.length));
+  if (text.startsWith('kubernetes:')) return readKubernetes(text.slice('kubernetes:'.length));
   return bad(forms);
 }
 
@@ -66,6 +69,19 @@ function readEtcd(text: string): RecordAddress {
   if (first === undefined || typeof first === 'string') return bad(forms);
   const { username, password } = first;
   return { ok: true, place: { kind: 'etcd', endpoints, username }, password };
+}
+
+function readKubernetes(text: string): RecordAddress {
+  const [namespace = '', name = '', ...others] = text.split('/');
+  // Names as Kubernetes has them: of a namespace, and of an object.
+  const isNamespace = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/.test(namespace);
+  const isName = name.length <= 253 && /^[a-z\d](?:[a-z\d.-]*[a-z\d])?$/.test(name);
+  if (isNamespace && isName && others.length === 0) {
+    return { ok: true, place: { kind: 'kubernetes', namespace, name }, password: undefined };
+  }
+  return bad(
+    'after kubernetes: come a namespace and the name of a ConfigMap, such as kubernetes:rate-limit/ratelane-record',
+  );
 }
 
 interface Login {

@@ -1,8 +1,9 @@
 // Reads where the record of rollouts is kept, and what is needed for that.
 
 import { joinNames, type TableReading } from '../../shared/settings/parse-settings.ts';
-import type { Setting } from '../../shared/settings/setting.ts';
+import type { Environment, Setting } from '../../shared/settings/setting.ts';
 import { showGiven } from '../../shared/settings/shown-value.ts';
+import { findApiServer } from '../engines/kubernetes-shared-text.ts';
 import type { EngineSettings } from '../engines/open-engine.ts';
 import { parseRecordAddress } from '../engines/record-address.ts';
 import { controlPlaneTable } from './table.ts';
@@ -16,7 +17,10 @@ export interface RecordReading {
 
 const rows = controlPlaneTable.record.settings;
 
-export function readRecordSettings(reading: TableReading<typeof controlPlaneTable>): RecordReading {
+export function readRecordSettings(
+  reading: TableReading<typeof controlPlaneTable>,
+  environment: Environment,
+): RecordReading {
   const { url, name, password, passwordFile, caFile, certFile, keyFile } = reading.values.record;
   const show = (row: Setting<string>): string => {
     const { given } = reading.of(row);
@@ -36,6 +40,13 @@ export function readRecordSettings(reading: TableReading<typeof controlPlaneTabl
     return { settings: undefined, problems: [`${show(urlRow)}: ${address.reason}`], warnings: [] };
   }
   const { place } = address;
+  if (place.kind === 'kubernetes') {
+    const apiServer = findApiServer(environment);
+    const warnings = listIdle('with a ConfigMap', Object.values(others));
+    if (apiServer !== undefined) return { settings: { place, apiServer }, problems: [], warnings };
+    const problem = `${show(urlRow)} needs a pod of Kubernetes: KUBERNETES_SERVICE_HOST is not set; name a Redis or an etcd elsewhere`;
+    return { settings: undefined, problems: [problem], warnings };
+  }
   const isPlain =
     place.kind === 'etcd'
       ? place.endpoints.every(({ protocol }) => protocol === 'http:')

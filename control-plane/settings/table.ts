@@ -131,7 +131,7 @@ export const controlPlaneTable = {
       default: '',
       defaultText: 'beside the rules',
       secret: 'url',
-      doc: 'Where the record of rollouts is kept: redis://HOST:6379, rediss://HOST:6379 or etcd:https://HOST:2379 (several with commas)',
+      doc: 'Where the record of rollouts is kept: redis://HOST:6379, rediss://HOST:6379, etcd:https://HOST:2379 (several with commas) or kubernetes:NAMESPACE/NAME, a ConfigMap',
     }),
     name: text({
       names: ['--record-name', 'RATELANE_RECORD_NAME'],

@@ -19,6 +19,7 @@ const commands = {
   'compose-spec': present,
   'chart-check': present,
   etcd: present,
+  'kube-apiserver': present,
   promtool: present,
 };
 

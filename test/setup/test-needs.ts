@@ -9,6 +9,7 @@ const commandOf: Readonly<Record<string, string>> = {
   'test/support/git-repository.ts': 'git',
   'test/support/envoy.ts': 'envoy',
   'test/support/etcd-server.ts': 'etcd',
+  'test/support/kubernetes-api-server.ts': 'kube-apiserver',
   'test/support/browser.ts': 'chromium-headless-shell|chromium',
 };
 /** `npm test` installs these. */

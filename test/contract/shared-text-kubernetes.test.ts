@@ -1,0 +1,124 @@
+// The contracts of shared texts, and of the record in them, for a ConfigMap of Kubernetes, and what only that can show.
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { engineTimeoutMs } from '../../control-plane/engines/bounded-calls.ts';
+import { KubernetesSharedText } from '../../control-plane/engines/kubernetes-shared-text.ts';
+import { freePort } from '../support/free-port.ts';
+import {
+  adminToken,
+  type KubernetesApiServer,
+  startKubernetesApiServer,
+} from '../support/kubernetes-api-server.ts';
+import { ownedByFile } from '../support/owner.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
+import { type EngineTextKind, testEngineText } from './engine-text.ts';
+import { testRecordKeeper } from './record-keeper.ts';
+import { testSharedText } from './shared-text.ts';
+
+const owner = ownedByFile(test);
+const namespace = 'rate-limit';
+let server: KubernetesApiServer;
+let proxy: TcpProxy;
+/** Nobody listens there. */
+let deadPort: number;
+
+test.before(async () => {
+  server = await startKubernetesApiServer(owner, ['writer', 'reader']);
+  proxy = await startTcpProxy(owner, server.port);
+  deadPort = await freePort();
+  await server.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
+  for (const [name, verbs] of [
+    ['writer', ['get', 'create', 'patch']],
+    ['reader', ['get']],
+  ] as const) {
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs }];
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+    await server.call('POST', `${rbac}/roles`, { metadata: { name }, rules });
+    const apiGroup = 'rbac.authorization.k8s.io';
+    await server.call('POST', `${rbac}/rolebindings`, {
+      metadata: { name },
+      roleRef: { apiGroup, kind: 'Role', name },
+      subjects: [{ apiGroup, kind: 'User', name }],
+    });
+  }
+});
+
+/** The folder of a pod's service account. */
+function writeCredentials(t: ExecutionContext, token: string): string {
+  const folder = createTemporaryFolder(t);
+  writeFileSync(join(folder, 'ca.crt'), server.ca);
+  writeFileSync(join(folder, 'token'), `${token}\n`);
+  return folder;
+}
+
+function openText(
+  name: string,
+  credentials: string,
+  timeoutMs = engineTimeoutMs,
+  space = namespace,
+): KubernetesSharedText {
+  const address = { host: '127.0.0.1', port: proxy.port };
+  const place = { kind: 'kubernetes', namespace: space, name } as const;
+  return new KubernetesSharedText(place, { address, credentials }, timeoutMs);
+}
+
+const kind: EngineTextKind = {
+  name: 'kubernetes',
+  prepare(t) {
+    const name = randomUUID();
+    const writer = writeCredentials(t, 'writer');
+    const show = () => {
+      proxy.retarget(server.port);
+      proxy.heal();
+    };
+    t.teardown(show);
+    return {
+      address: `127.0.0.1:${proxy.port}`,
+      open: () => openText(name, writer),
+      openFor: (timeoutMs) => openText(name, writer, timeoutMs),
+      openReadOnly: () => openText(name, writeCredentials(t, 'reader')),
+      openWithSecret: (secret) => openText(name, writeCredentials(t, secret)),
+      hide: () => proxy.retarget(deadPort),
+      stall: () => proxy.inject({ kind: 'stall' }),
+      show,
+    };
+  },
+};
+
+testSharedText(test.serial, kind);
+testEngineText(test.serial, kind);
+testRecordKeeper(test.serial, kind);
+
+test.serial('a renewed token is used from the next call on', async (t) => {
+  const credentials = writeCredentials(t, 'expired');
+  const text = openText(randomUUID(), credentials);
+  await t.throwsAsync(text.read(), { message: 'HTTP 401: Unauthorized' });
+  writeFileSync(join(credentials, 'token'), 'writer');
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+});
+
+test.serial('a ConfigMap that was made beforehand keeps what else it has', async (t) => {
+  const name = randomUUID();
+  const maps = `/api/v1/namespaces/${namespace}/configmaps`;
+  await server.call('POST', maps, { metadata: { name, labels: { of: 'us' } }, data: { a: 'b' } });
+  const text = openText(name, writeCredentials(t, 'writer'));
+  t.is(await text.read(), undefined);
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+  t.like(await server.call('GET', `${maps}/${name}`), {
+    metadata: { labels: { of: 'us' } },
+    data: { a: 'b', record: 'first' },
+  });
+});
+
+test.serial('a namespace that is not there is named', async (t) => {
+  for (const [token, message] of [
+    ['writer', /^HTTP 403: .*in the namespace "nowhere"/],
+    [adminToken, /^HTTP 404: namespaces "nowhere" not found/],
+  ] as const) {
+    const text = openText('a', writeCredentials(t, token), engineTimeoutMs, 'nowhere');
+    await t.throwsAsync(text.swap(undefined, 'first'), { message });
+  }
+});
