@@ -207,8 +207,7 @@ function findPassed(
   const changed = new Set(changes.map(({ requests }) => keyOf(requests)));
   return top.rules.reduce((sum, { rule, hitsPerSecond, overLimitPerSecond }) => {
     const row = owners.find(rule);
-    const isChanged =
-      row !== undefined && changed.has(keyOf(row.entries)) && !owners.isOfOneLimit(rule);
+    const isChanged = row !== undefined && changed.has(keyOf(row.entries));
     return isChanged ? sum + Math.max(0, hitsPerSecond - overLimitPerSecond) : sum;
   }, 0);
 }

@@ -1,10 +1,11 @@
 // Reads from the workers of all control planes which values are limited now, and how much the rules count.
 
 import { documentsAt } from '../../shared/rules/rule-end.ts';
+import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { AdminApi } from './admin-api.ts';
 import { createFindLift } from './lifted.ts';
-import { createIsOfDomain, isInShadowMode, ruleOwners } from './rule-owners.ts';
+import { createIsOfDomain, ruleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
@@ -37,17 +38,24 @@ export async function readTop(
   const sought = search?.toLowerCase() ?? '';
   const isOfDomain =
     domain === undefined ? () => true : createIsOfDomain(domain, snapshots.documents);
-  const isAsked = ({ rule }: { readonly rule: string }) =>
-    isOfDomain(rule) && rule.toLowerCase().includes(sought);
   const owners = ruleOwners(documentsAt(snapshots.documents, clock.wallMs()));
-  const rules = fleet.rules().filter(isAsked);
-  const workers = fleet.list().filter(({ figures }) => figures !== undefined).length;
+  const nameOf = ({ rule }: RuleRate) => owners.find(rule)?.rule ?? rule;
+  const rates = fleet.rules().filter(({ rule }) => isOfDomain(rule));
+  // Found by the rule's name, or by a value in a metric key; each rule is listed with all that it counts.
+  const asked = new Set(
+    rates
+      .filter((rate) =>
+        [rate.rule, nameOf(rate)].some((name) => name.toLowerCase().includes(sought)),
+      )
+      .map(nameOf),
+  );
   const own = toTopJson(
     await fleet.limited({ domain, search }, most),
-    rules.map((rate) => ({ ...rate, shadowMode: isInShadowMode(owners.find(rate.rule)) })),
-    workers,
+    rates.filter((rate) => asked.has(nameOf(rate))),
+    owners,
+    fleet.list().filter(({ figures }) => figures !== undefined).length,
     most,
   );
   const findLift = createFindLift(snapshots.documents, clock.wallMs());
-  return withLifts(mergeTop(own, await answers, limit), findLift);
+  return withLifts(mergeTop(own, await answers, owners, limit), findLift);
 }

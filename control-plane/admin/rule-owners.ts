@@ -15,8 +15,9 @@ import { placedRules, type RuleRow, rowsOf } from './rule-rows.ts';
 export interface RuleOwners {
   /** Undefined where the rules in force have none for it. */
   find(metricKey: string): RuleRow | undefined;
-  /** Whether the key is of one limit of a list, whose hits the key of the rule has as well. */
-  isOfOneLimit(metricKey: string): boolean;
+  /** The window of the limit, such as `minute`, where the key is of one limit of a list, whose hits the key of the rule
+   * has as well. */
+  limitOf(metricKey: string): string | undefined;
 }
 
 /** A rule as workers count it. */
@@ -98,9 +99,10 @@ export function createRuleOwners(rules: readonly CountedRule[]): RuleOwners {
 
   return {
     find: (metricKey) => find(metricKey)?.row,
-    isOfOneLimit: (metricKey) =>
-      !byName.has(metricKey) &&
-      find(metricKey)?.segments.some((segment) => metricKey.endsWith(`.${segment}`)) === true,
+    limitOf: (metricKey) =>
+      byName.has(metricKey)
+        ? undefined
+        : find(metricKey)?.segments.find((segment) => metricKey.endsWith(`.${segment}`)),
   };
 }
 
@@ -119,7 +121,7 @@ export function createIsOfDomain(
  * stays under its metric key. */
 export function nameRules(all: readonly RuleSeries[], owners: RuleOwners): RuleSeries[] {
   return all
-    .filter(({ rule }) => !owners.isOfOneLimit(rule))
+    .filter(({ rule }) => owners.limitOf(rule) === undefined)
     .map((series) => ({ ...series, rule: owners.find(series.rule)?.rule ?? series.rule }));
 }
 

@@ -7,6 +7,8 @@ import { askAdmin } from './admin/ask-admin.ts';
 import { toColumns } from './columns.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 
+type LimitRate = NonNullable<TopJson['rules'][number]['limits']>[number];
+
 interface TopOptions extends AdminOptions {
   readonly domain?: string;
   readonly limit: string;
@@ -55,6 +57,13 @@ Exit codes:
     });
 };
 
+/** Which limits of its list are over. */
+function describeLimits(limits: readonly LimitRate[]): string {
+  const over = limits.filter(({ overLimitPerSecond }) => overLimitPerSecond > 0);
+  const texts = over.map((each) => `${escapeText(each.limit)} ${each.overLimitPerSecond}`);
+  return texts.length === 0 ? '' : ` (over limit: ${texts.join(', ')})`;
+}
+
 function formatTop({ values, unlistedAtMost, rules, workers }: TopJson, nowMs: number): string {
   if (workers === 0) return '';
   const limited = values.map(({ atLeast, atMost, perSecond, perSecondBefore, ...value }) => [
@@ -67,11 +76,11 @@ function formatTop({ values, unlistedAtMost, rules, workers }: TopJson, nowMs: n
         ? ''
         : `, lifted ${describeEnd(Date.parse(value.liftedUntil), nowMs)}`),
   ]);
-  const busy = rules.map(({ rule, shadowMode, ...rate }) => [
+  const busy = rules.map(({ rule, shadowMode, limits = [], ...rate }) => [
     `${rate.overLimitPerSecond}`,
     `${rate.nearLimitPerSecond}`,
     `${rate.hitsPerSecond}`,
-    `${escapeText(rule)}${shadowMode ? ' (shadow mode: not refused)' : ''}`,
+    `${escapeText(rule)}${describeLimits(limits)}${shadowMode ? ' (shadow mode: not refused)' : ''}`,
   ]);
   const others = unlistedAtMost === 0 ? '' : `any other value: ${unlistedAtMost} times at most\n`;
   return [

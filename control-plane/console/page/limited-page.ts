@@ -100,7 +100,7 @@ function Rules({ rules }: Pick<TopJson, 'rules'>) {
   return html`<h2>Rules</h2>
     <${Table} caption="Rules with the most hits over limit" columns=${ruleColumns} items=${rules}
       toRow=${(rate: Rate) => html`<tr key=${rate.rule}>
-          <td><${RuleName} rule=${rate.rule} />${rate.shadowMode && html` <${Badge} tone="plain">shadow mode: not refused<//>`}</td>
+          <td><${RuleName} rule=${rate.rule} />${(rate.limits ?? []).filter(({ overLimitPerSecond }) => overLimitPerSecond > 0).map(({ limit, overLimitPerSecond }) => html` <${Badge} tone="plain">${limit}: ${toRateCell(overLimitPerSecond)} over limit<//>`)}${rate.shadowMode && html` <${Badge} tone="plain">shadow mode: not refused<//>`}</td>
           <td class="number">${toRateCell(rate.hitsPerSecond)}</td>
           <td class="number">${toRateCell(rate.nearLimitPerSecond)}</td>
           <td class=${rate.overLimitPerSecond > 0 && !rate.shadowMode ? 'number loud' : 'number'}>${toRateCell(rate.overLimitPerSecond)}</td>

@@ -46,9 +46,7 @@ const columns: readonly Column<Value>[] = [
 function Limited({ domain, rule }: { readonly domain: string; readonly rule: string }) {
   const top = useResource<TopJson>(`top?limit=200&domain=${encodeURIComponent(domain)}`, 'figures');
   if (top.value === undefined) return html`<${ReadingState} of=${top} />`;
-  const isOwn = ({ rule: metricKey }: Value) =>
-    metricKey === rule || metricKey.startsWith(`${rule}.`) || metricKey.startsWith(`${rule}_`);
-  const values = top.value.values.filter(isOwn);
+  const values = top.value.values.filter((value) => value.rule === rule);
   if (values.length === 0)
     return html`<p class="quiet">Nobody, in the last one or two minutes.</p>`;
   return html`<${Table} caption=${`Limited by ${rule}`} columns=${columns} items=${values}

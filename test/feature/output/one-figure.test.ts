@@ -8,27 +8,43 @@ import { startStatsdReceiver } from '../../support/statsd-receiver.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const limit = '{unit: year, requests_per_unit: 5}';
-const lasting = `domain: d
+const list = `rate_limits: [${limit}, {unit: day, unit_multiplier: 30, requests_per_unit: 7}]`;
+const until = new Date(Date.now() + 86_400_000).toISOString();
+/** `changing`: the limit that is raised while it is counted. */
+const lasting = (changing: number) => `domain: d
 descriptors:
   - {key: start, rate_limit: ${limit}}
   - {key: plain, rate_limit: ${limit}}
   - {key: shadow, shadow_mode: true, rate_limit: ${limit}}
   - {key: free, rate_limit: {unlimited: true}}
-  - key: list
-    rate_limits: [${limit}, {unit: day, unit_multiplier: 30, requests_per_unit: 7}]
+  - {key: list, ${list}}
+  - {key: named, value_to_metric: true, ${list}}
+  - {key: timed, until: ${until}, rate_limit: ${limit}}
+  - {key: quota, quota_mode: true, rate_limit: ${limit}}
+  - {key: leased, rate_limit: {unit: year, requests_per_unit: 5, lease: {share: 50%, for: 10s}}}
+  - {key: replaced, rate_limit: {unit: year, requests_per_unit: 5, name: base}}
+  - {key: replacing, rate_limit: {unit: year, requests_per_unit: 5, replaces: [{name: base}]}}
+  - {key: changing, rate_limit: {unit: year, requests_per_unit: ${changing}}}
   - {key: path, value: /x/*, share_threshold: true, rate_limit: ${limit}}
   - key: a
     descriptors:
       - key: b
         descriptors:
-          - {key: c, rate_limits: [${limit}, {unit: day, unit_multiplier: 30, requests_per_unit: 7}]}
+          - {key: c, ${list}}
 `;
 const gone = `  - {key: gone, rate_limit: ${limit}}\n`;
 const hits = 8;
 const over = 3;
 
+type Entries = readonly (readonly [key: string, value: string])[];
+
 interface Expected {
-  readonly entries: readonly (readonly [key: string, value: string])[];
+  readonly entries: Entries;
+  /** Another descriptor of the same requests. */
+  readonly beside?: Entries;
+  /** How many requests are sent, and how many of them once the rules have changed. */
+  readonly sent: number;
+  readonly sentLater?: number;
   readonly metricKey: string;
   /** Of a pulled metric, after the domain. */
   readonly labels: string;
@@ -36,38 +52,42 @@ interface Expected {
   readonly rule?: string;
   readonly hits: number;
   readonly over: number;
+  /** Of a list: by the window of each limit, how often it was over. */
+  readonly limits?: Readonly<Record<string, number>>;
 }
 
-const oneKey = (key: string, hits: number, over: number): Expected => ({
+const oneKey = (key: string, more: Partial<Expected> = {}): Expected => ({
   entries: [[key, 'v']],
   metricKey: `d.${key}`,
   labels: `key1="${key}"`,
+  sent: hits,
   hits,
   over,
+  ...more,
 });
+const limits = { year: over, '30_day': 1 };
 
 const rules: readonly Expected[] = [
-  ...['plain', 'shadow', 'list', 'gone'].map((key) => oneKey(key, hits, over)),
-  // Nothing is counted for it.
-  oneKey('free', 0, 0),
+  ...['plain', 'shadow', 'gone', 'timed', 'quota', 'leased'].map((key) => oneKey(key)),
+  oneKey('list', { limits }),
+  oneKey('named', { metricKey: 'd.named_v', labels: 'key1="named_v"', rule: 'd.named', limits }),
+  // Nothing is counted for these.
+  oneKey('free', { hits: 0, over: 0 }),
+  oneKey('replaced', { sent: 0, hits: 0, over: 0 }),
+  oneKey('replacing', { beside: [['replaced', 'v']] }),
+  // The sixth is over the limit of 5, and the last one over that of 7.
+  oneKey('changing', { sent: 6, sentLater: 2, over: 2 }),
   {
+    ...oneKey('path', { metricKey: 'd.path_/x/', labels: 'key1="path_/x/"', rule: 'd.path_/x/*' }),
     entries: [['path', '/x/1']],
-    metricKey: 'd.path_/x/',
-    labels: 'key1="path_/x/"',
-    rule: 'd.path_/x/*',
-    hits,
-    over,
   },
   {
+    ...oneKey('a.b.c', { labels: 'key1="a",key2="b"', limits }),
     entries: [
       ['a', 'v'],
       ['b', 'v'],
       ['c', 'v'],
     ],
-    metricKey: 'd.a.b.c',
-    labels: 'key1="a",key2="b"',
-    hits,
-    over,
   },
 ];
 
@@ -79,7 +99,7 @@ interface Figures {
 test('the hits of a rule are the same number at every surface', async (t) => {
   t.timeout(180_000);
   const folder = createRulesFolder(t);
-  folder.write('d.yaml', lasting + gone);
+  folder.write('d.yaml', lasting(5) + gone);
   const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder.path] });
   await plane.start();
   const statsd = await startStatsdReceiver();
@@ -99,8 +119,10 @@ test('the hits of a rule are the same number at every surface', async (t) => {
       PROMETHEUS_ADDR: `127.0.0.1:${pullPort}`,
     },
   });
-  const decide = async (entries: Expected['entries']) => {
-    const descriptors = [{ entries: entries.map(([key, value]) => ({ key, value })) }];
+  const decide = async (...all: readonly Entries[]) => {
+    const descriptors = all.map((entries) => ({
+      entries: entries.map(([key, value]) => ({ key, value })),
+    }));
     const body = JSON.stringify({ domain: 'd', descriptors });
     const url = `http://127.0.0.1:${worker.ports.http}/json`;
     const answer = await fetch(url, { method: 'POST', body });
@@ -115,82 +137,121 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   await eventually('three slots of the chart', async () =>
     (await readSeries()).some(({ hits }) => hits.length >= 3),
   );
-  for (const { entries } of rules) for (let left = hits; left > 0; left--) await decide(entries);
-  folder.replace('d.yaml', lasting);
+  const send = async ({ entries, beside }: Expected, count: number) => {
+    for (let left = count; left > 0; left--) {
+      await decide(entries, ...(beside === undefined ? [] : [beside]));
+    }
+  };
+  for (const rule of rules) await send(rule, rule.sent);
+  folder.replace('d.yaml', lasting(7));
   await eventually(
     'a rule is gone',
     async () => !(await worker.page('/rlconfig')).includes('gone'),
   );
+  for (const rule of rules) await send(rule, rule.sentLater ?? 0);
 
-  const surfaces: Readonly<Record<string, (rule: Expected) => Promise<Figures> | Figures>> = {
+  /** `window`: of one limit of a list, where the surface has it. */
+  type Read = (rule: Expected, window?: string) => Promise<Figures> | Figures;
+  const surfaces: Readonly<Record<string, Read>> = {
     // First, as they are about the last minute.
-    'who is limited, by the admin API': async (rule) =>
-      toFigures((await plane.fetch('/top')).body, rule),
-    'who is limited, by the command': async (rule) =>
-      toFigures(JSON.parse((await plane.run('top', '--json')).stdout), rule),
-    async '/stats of the debug port'({ metricKey }) {
+    'who is limited, by the admin API': async (rule, window) =>
+      toFigures((await plane.fetch('/top')).body, rule, window),
+    'who is limited, by the command': async (rule, window) =>
+      toFigures(JSON.parse((await plane.run('top', '--json')).stdout), rule, window),
+    async '/stats of the debug port'(rule, window) {
       const page = await worker.page('/stats');
       const read = (stat: string) => {
-        const name = `ratelimit.service.rate_limit.${metricKey}.${stat}: `;
+        const name = `ratelimit.service.rate_limit.${keyOf(rule, window)}.${stat}: `;
         const line = page.split('\n').find((each) => each.startsWith(name));
         return Number(line?.slice(name.length) ?? 0);
       };
       return { hits: read('total_hits'), over: read('over_limit') };
     },
-    async Prometheus({ labels }) {
+    async Prometheus({ labels }, window) {
       const text = await (await fetch(`http://127.0.0.1:${pullPort}/metrics`)).text();
       const read = (stat: string) => {
         const start = `ratelimit_service_rate_limit_${stat}{domain="d",${labels}`;
         return text
           .split('\n')
-          .filter((line) => line.startsWith(`${start}} `) || line.startsWith(`${start},key`))
+          .filter((line) => line.startsWith(`${start}} `) || line.startsWith(`${start},`))
+          .filter((line) => /limit="([^"]*)"/.exec(line)?.[1] === window)
           .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
       };
       return { hits: read('total_hits'), over: read('over_limit') };
     },
-    statsd({ metricKey }) {
+    statsd(rule, window) {
       const read = (stat: string) =>
-        statsd.totals.get(`ratelimit.service.rate_limit.${metricKey}.${stat}|c`) ?? 0;
+        statsd.totals.get(`ratelimit.service.rate_limit.${keyOf(rule, window)}.${stat}|c`) ?? 0;
       return { hits: read('total_hits'), over: read('over_limit') };
     },
-    async "the console's chart of the rule"({ metricKey, rule = metricKey }) {
-      const seriesOfRule = (await readSeries()).filter((each) => each.rule === rule);
-      // Hits per second, to two digits, of slots of five seconds.
-      const sum = (values: readonly number[]) =>
-        Math.round(values.reduce((all, each) => all + each * 5, 0));
-      return {
-        hits: sum(seriesOfRule.flatMap((each) => each.hits)),
-        over: sum(seriesOfRule.flatMap((each) => each.overLimit)),
-      };
-    },
+  };
+  const readChart: Read = async ({ metricKey, rule = metricKey }) => {
+    const seriesOfRule = (await readSeries()).filter((each) => each.rule === rule);
+    // Hits per second, to two digits, of slots of five seconds.
+    const sum = (values: readonly number[]) =>
+      Math.round(values.reduce((all, each) => all + each * 5, 0));
+    return {
+      hits: sum(seriesOfRule.flatMap((each) => each.hits)),
+      over: sum(seriesOfRule.flatMap((each) => each.overLimit)),
+    };
+  };
+  const check = async (name: string, expected: Figures, read: () => ReturnType<Read>) => {
+    let last: Figures | undefined;
+    const isSo = async () => {
+      last = await read();
+      return last.hits === expected.hits && last.over === expected.over;
+    };
+    await eventually(name, isSo, 40_000).catch(() =>
+      t.deepEqual(last, { hits: expected.hits, over: expected.over }, name),
+    );
   };
   for (const [surface, read] of Object.entries(surfaces)) {
     for (const rule of rules) {
-      const expected = { hits: rule.hits, over: rule.over };
-      const name = `${surface}: ${rule.metricKey}`;
-      let last: Figures | undefined;
-      const isSo = async () => {
-        last = await read(rule);
-        return last.hits === expected.hits && last.over === expected.over;
-      };
-      await eventually(name, isSo, 40_000).catch(() => t.deepEqual(last, expected, name));
+      await check(`${surface}: ${rule.metricKey}`, rule, () => read(rule));
+      for (const [window, over] of Object.entries(rule.limits ?? {})) {
+        const name = `${surface}: ${rule.metricKey}, ${window}`;
+        await check(name, { hits: rule.hits, over }, () => read(rule, window));
+      }
     }
   }
-  t.pass();
+  for (const rule of rules) {
+    await check(`the console's chart of the rule: ${rule.metricKey}`, rule, () => readChart(rule));
+  }
+  // A rule is one row, whatever it has: its values and the limits of its list are in it.
+  const { body: top } = await plane.fetch('/top');
+  const names = (top as Top).rules.map(({ rule }) => rule);
+  const known = new Set(['d.start', ...rules.map(({ metricKey, rule = metricKey }) => rule)]);
+  t.deepEqual(
+    names.filter((name, at) => !known.has(name) || names.indexOf(name) !== at),
+    [],
+  );
 });
 
+function keyOf({ metricKey }: Expected, window: string | undefined): string {
+  return window === undefined ? metricKey : `${metricKey}.${window}`;
+}
+
+interface Rates {
+  readonly hitsPerSecond: number;
+  readonly overLimitPerSecond: number;
+}
+
 interface Top {
-  readonly rules: readonly {
+  readonly rules: readonly (Rates & {
     readonly rule: string;
-    readonly hitsPerSecond: number;
-    readonly overLimitPerSecond: number;
-  }[];
+    readonly limits?: readonly (Rates & { readonly limit: string })[];
+  })[];
 }
 
 /** Rates are of a time that the answer does not have: a rule with one limit, which was hit as often, tells it. */
-function toFigures({ rules: rates }: Top, { metricKey }: Expected): Figures {
-  const rateOf = (wanted: string) => rates.find(({ rule }) => rule === wanted);
-  const own = rateOf(metricKey);
+function toFigures(
+  { rules: rates }: Top,
+  { metricKey, rule = metricKey }: Expected,
+  window: string | undefined,
+): Figures {
+  const rateOf = (wanted: string) => rates.find((each) => each.rule === wanted);
+  const whole = rateOf(rule);
+  const own = window === undefined ? whole : whole?.limits?.find(({ limit }) => limit === window);
   const unit = (rateOf('d.plain')?.hitsPerSecond ?? 0) / hits;
   return {
     hits: Math.round((own?.hitsPerSecond ?? 0) / unit),
