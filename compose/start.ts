@@ -76,7 +76,7 @@ function start(file: string, ...args: string[]): void {
 async function stop(exitCode: number): Promise<void> {
   if (isStopping) return;
   isStopping = true;
-  // The worker first: losing its control plane would be an error that it tells.
+  // The worker first: losing its control plane would be an error that it logs.
   for (const program of programs.toReversed()) {
     if (program.exitCode !== null || program.signalCode !== null) continue;
     program.kill('SIGTERM');

@@ -15,7 +15,7 @@ export interface BackoffOptions {
 /**
  * Milliseconds to wait after `failures` failures in a row before this one (0 for the first): min(max,
  * initial x multiplier^failures). With jitter, the wait lies between the first wait and the wait after the
- * next failure, so that clients which fail together do not come back together; `failures` of -1 then gives
+ * next failure, so that clients which fail together do not reconnect together; `failures` of -1 then gives
  * the first wait.
  */
 export function backoffDelayMs(options: BackoffOptions, failures: number): number {

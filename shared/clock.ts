@@ -1,5 +1,5 @@
 // The clock that all code takes as a dependency; tests pass one that they turn by hand. Global timers are
-// looked up at each use.
+// resolved at each use.
 import { performance } from 'node:perf_hooks';
 
 /** Wall time cuts windows; monotonic time measures waits. Both in milliseconds. */

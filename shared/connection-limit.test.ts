@@ -16,7 +16,7 @@ import { createManualClock } from '../test/support/manual-clock.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { type ConnectionLimitOptions, limitConnections } from './connection-limit.ts';
 
-/** A listener on which each connection is used as the test says, by the order in which they came. */
+/** A listener on which each connection is used as the test defines, by the order in which they came. */
 async function start(
   t: ExecutionContext,
   max: number,
@@ -126,7 +126,7 @@ test('a connection that waits for an answer is never closed; where all do, the l
   }
   await open();
   t.deepEqual(await gone(1), [2]);
-  t.deepEqual(closed, ['last come']);
+  t.deepEqual(closed, ['newest']);
 });
 
 test('the address that has most connections without authentication makes room, whoever was first', async (t) => {

@@ -1,6 +1,6 @@
 // Limits how many connections a listener has at once. At the limit the least used one is closed for the
 // next, so that idle connections never lock new callers out. Unfinished TLS handshakes have a smaller
-// limit of their own: each costs as much as a finished one, and anybody can start one. Where callers
+// limit of their own: each costs as much as a finished one, and any client can start one. Where callers
 // authenticate, those that have not are counted apart: they get a short time, and never displace those
 // that have.
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
@@ -33,7 +33,7 @@ export interface ConnectionLimitOptions {
   /** For TLS or HTTP/2: unfinished handshakes at once; at the limit the oldest is closed. */
   readonly maxHandshakes?: number;
   /** Called when one was closed: the least used of `max`, or the newest when all others wait for answers. */
-  readonly onClosed: (which: 'least used' | 'last come', max: number) => void;
+  readonly onClosed: (which: 'least used' | 'newest', max: number) => void;
   readonly clock?: Clock;
 }
 
@@ -120,7 +120,7 @@ export function limitConnections(
       entry.cancelTimer();
       // Not at once: the server has not seen it yet.
       process.nextTick(() => entry.socket.destroy());
-      onClosed('last come', pool.max);
+      onClosed('newest', pool.max);
       return false;
     }
     handshakes.delete(leaving);

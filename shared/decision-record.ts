@@ -1,5 +1,5 @@
 // The lines of a file of recorded decisions: JSON, one object on each line. The worker writes them
-// (worker/recording), the control plane replays them. control-plane/docs/commands.md describes them for people.
+// (worker/recording), the control plane replays them. control-plane/docs/commands.md describes them.
 import type { Unit } from './rules/unit.ts';
 
 export const decisionRecordVersion = 1;

@@ -34,13 +34,13 @@ export const errorFacts: Readonly<Record<ErrorCode, ErrorFacts>> = {
     meaning: 'No rules have ever been loaded',
     decision: failedDecision,
     adminStatus: undefined,
-    whatToDo: 'See `/status` on the debug port: it says what is awaited, and what was refused',
+    whatToDo: 'See `/status` on the debug port: it has what is awaited, and what was refused',
   },
   store: {
     meaning: 'The store of counters or of configuration refused, failed, or did not answer in time',
     decision: failedDecision,
     adminStatus: 503,
-    whatToDo: 'The message has its address and its words: look at the store and at the way to it',
+    whatToDo: 'The message has its address and its words: check the store and the way to it',
   },
   overloaded: {
     meaning:
@@ -66,7 +66,7 @@ export const errorFacts: Readonly<Record<ErrorCode, ErrorFacts>> = {
 export class AppError extends Error {
   readonly code: ErrorCode;
 
-  /** `message` is read by people: it names the thing that failed; `cause` is for logs only. */
+  /** `message` is for users: it names the thing that failed; `cause` is for logs only. */
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = 'AppError';

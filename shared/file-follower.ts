@@ -115,7 +115,7 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
     if (identity === undefined) return;
     try {
       const watcher = watch(directory, (_type, name) => {
-        // The system does not always say which entry it was.
+        // The system does not always report which entry it was.
         if (name === null || deps.isNews(directory, name)) noteNews();
       });
       watcher.on('error', (error) => noteTrouble(directory, error));

@@ -257,7 +257,7 @@ test('an error that nothing catches is logged with its stack, and the exit code 
   t.regex(second.log, /Unexpected error, the process ends: Error: lost promise\\n {4}at /);
 });
 
-test('a log that nobody reads does not keep the process from ending', async (t) => {
+test('a log without a reader does not keep the process from ending', async (t) => {
   const { child, says, ended } = run(
     t,
     `async start() {

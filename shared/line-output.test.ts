@@ -33,7 +33,7 @@ test('lines reach the stream in order', (t) => {
   t.is(output.droppedCount, 0);
 });
 
-test('a reader that stands still costs bounded memory, and what is lost is counted', (t) => {
+test('a reader that stalls costs bounded memory, and what is lost is counted', (t) => {
   const stream = new Writable({ write: () => {} });
   const output = createLineOutput(stream);
   const line = `${'x'.repeat(64 * 1024 - 1)}\n`;

@@ -27,7 +27,7 @@ export function createLineOutput(
 }
 
 /**
- * A reader that went away does not come back. A file does, such as one on a disk that was full: the stream has
+ * A reader that went away does not return. A file does, such as one on a disk that was full: the stream has
  * ended by then, so its file is written to directly.
  */
 class StreamLines implements LineOutput {

@@ -28,7 +28,7 @@ export interface ListenAddress {
 }
 
 /**
- * The name by which people know a listener, and the settings of its address: they are named where it cannot
+ * The name of a listener for operators, and the settings of its address: they are named where it cannot
  * listen.
  */
 export interface ListenerNames {

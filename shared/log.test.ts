@@ -87,7 +87,7 @@ test('only messages of the level and of graver ones are written', (t) => {
   t.is(written('trace'), 'debug info warning error');
 });
 
-test('isDebug tells whether debug messages are written', (t) => {
+test('isDebug is whether debug messages are written', (t) => {
   t.false(linesOf('info', 'text').log.isDebug);
   t.true(linesOf('debug', 'text').log.isDebug);
   t.true(linesOf('trace', 'text').log.isDebug);
@@ -121,7 +121,7 @@ test('whatever the message holds, it stays one line and moves no cursor', (t) =>
   );
 });
 
-test('a very long message is cut and says by how much', (t) => {
+test('a very long message is cut with the number of characters that are missing', (t) => {
   const { lines, log } = linesOf('info', 'text');
   log.info('a b'.repeat(100_000));
   t.true((lines[0]?.length ?? 0) < 70_000);

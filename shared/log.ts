@@ -31,7 +31,7 @@ export interface LogDetail {
   /** For programs: each that is defined is a field of the line, as JSON where it is an object. Not for
    * the format `terminal`. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** For people, in place of the message in the format `terminal`; may have several lines. */
+  /** Human-readable, in place of the message in the format `terminal`; may have several lines. */
   readonly shown: string;
 }
 

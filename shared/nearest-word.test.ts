@@ -83,7 +83,7 @@ test('what two words have in common at their ends adds nothing to their distance
   );
 });
 
-test('no word is looked at after one that is equal', (t) => {
+test('no word is compared after one that is equal', (t) => {
   let looks = 0;
   const words = function* () {
     for (const word of ['minutes', 'minute', 'minuet', 'hour']) {

@@ -82,7 +82,7 @@ export function editDistance(one: string, other: string, most = Number.POSITIVE_
       current.push(distance);
       if (distance < smallest) smallest = distance;
     }
-    // A swap goes on from the row before, and adds one.
+    // A swap continues from the row before, and adds one.
     if (smallest > most && smallestBefore >= most) return Number.POSITIVE_INFINITY;
     smallestBefore = smallest;
     beforeLast = last;

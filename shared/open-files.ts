@@ -8,7 +8,7 @@ const intervalMs = 1_000;
 export interface OpenFilesDeps {
   readonly clock: Clock;
   readonly log: { warning(text: string): void; notice(text: string): void };
-  /** Called at each look that finds the limit reached. */
+  /** Called at each check that finds the limit reached. */
   readonly onExhausted?: () => void;
   /** Rejects when no file can be opened; the default opens one. */
   readonly tryToOpen?: () => Promise<void>;
@@ -18,7 +18,7 @@ export interface OpenFilesWatch {
   close(): void;
 }
 
-/** Looks each second. */
+/** Checks each second. */
 export function watchOpenFiles(deps: OpenFilesDeps): OpenFilesWatch {
   const { clock, log, onExhausted, tryToOpen = openSomething } = deps;
   const limit = readLimit();

@@ -1,4 +1,4 @@
-// A field of an answer that is always there, and null where there is nothing to say.
+// A field of an answer that is always there, and null where it has no value.
 import Type from 'typebox';
 
 export const orNull = <Schema extends Type.TSchema>(schema: Schema) =>

@@ -34,7 +34,7 @@ function findEnd(text: string, secrets: readonly string[], at: number): number {
   const whole = secrets.filter((secret) => secret !== '' && text.startsWith(secret, at));
   if (whole.length > 0) return at + Math.max(...whole.map((secret) => secret.length));
   let end = at;
-  // A secret may contain spaces: go on while the text equals the secret.
+  // A secret may contain spaces: continue while the text equals the secret.
   for (const secret of secrets) end = Math.max(end, at + countSame(text, at, secret));
   while (end < text.length && !/[\s'"`]/.test(text[end] ?? '')) end++;
   return end;

@@ -10,7 +10,7 @@ function setUp(again?: RepeatedLogDeps['again']) {
   return { clock, lines, log };
 }
 
-test('the first report is said at once, later ones once in an interval with their number', (t) => {
+test('the first report is logged at once, later ones once in an interval with their number', (t) => {
   const { clock, lines, log } = setUp();
   log.report('gone');
   for (let times = 0; times < 99; times++) {
@@ -21,7 +21,7 @@ test('the first report is said at once, later ones once in an interval with thei
   t.is(clock.pending, 0);
 });
 
-test('a recovery tells how long it took, once, and nothing when nothing was said', (t) => {
+test('a recovery is logged with its duration, once, and only where the outage was', (t) => {
   const { clock, log } = setUp();
   t.is(log.recover(), undefined);
   log.report('gone');
@@ -32,7 +32,7 @@ test('a recovery tells how long it took, once, and nothing when nothing was said
 });
 
 for (const again of ['when-reported', 'when-changed'] as const) {
-  test(`what comes and goes says neither end more than once in an interval (${again})`, (t) => {
+  test(`what comes and goes logs neither end more than once in an interval (${again})`, (t) => {
     const { clock, lines, log } = setUp(again);
     let recoveries = 0;
     for (let times = 0; times < 40; times++) {
@@ -55,7 +55,7 @@ test('matters of different keys do not wait for each other', (t) => {
   t.is(log.recover('b')?.times, 1);
 });
 
-test('a line for changes is not said again while the state is the same', (t) => {
+test('a line for changes is not logged again while the state is the same', (t) => {
   const { clock, lines, log } = setUp('when-changed');
   for (let times = 0; times < 5; times++) {
     log.report('refused');
@@ -109,7 +109,7 @@ for (const again of ['when-reported', 'when-changed'] as const) {
     t.is(lines.length, 100);
   });
 
-  test(`more than 32 outages within one interval are said as one (${again})`, (t) => {
+  test(`more than 32 outages within one interval are logged as one (${again})`, (t) => {
     const { lines, log } = setUp(again);
     for (let server = 1; server <= 100; server++) {
       log.report(`server ${server} is away`, `${server}`);
@@ -119,7 +119,7 @@ for (const again of ['when-reported', 'when-changed'] as const) {
   });
 }
 
-test('a flush says what is counted', (t) => {
+test('a flush logs what is counted', (t) => {
   const { clock, lines, log } = setUp('in-time');
   log.report('a');
   log.report('b');

@@ -22,10 +22,10 @@ export interface RepeatedLogDeps {
   /** The least time between two lines about one matter; default 1,000. */
   readonly intervalMs?: number;
   /**
-   * When a matter that goes on is logged again, after that time:
+   * When a matter that continues is logged again, after that time:
    * - `when-reported` (the default): with the next report, and the number of reports;
    * - `in-time`: by a timer, with the number of reports; a matter that was not reported meanwhile is
-   *   forgotten. For matters whose end nobody reports;
+   *   forgotten. For matters whose end is not reported;
    * - `when-changed`: with the next report that has another text.
    */
   readonly again?: 'when-reported' | 'in-time' | 'when-changed';

@@ -192,7 +192,7 @@ async function isInside(root: string | undefined, path: string): Promise<boolean
   return target.split(sep).every((part) => part !== '..' && !/^\.(?!\.)/.test(part));
 }
 
-/** How many files are looked at, or read, at the same time. */
+/** How many files are checked, or read, at the same time. */
 const atOnce = 32;
 
 /** One entry of a directory: itself, and its target if it is a link. */

@@ -4,7 +4,7 @@
 import { type Problem, problemOf } from './rules/problem/problem.ts';
 import { createPositions } from './rules/problem/reporter.ts';
 
-/** One rules file as it was read; `path` is what people know it by. */
+/** One rules file as it was read; `path` is its name in messages. */
 export interface RulesFile {
   readonly path: string;
   readonly text: string;

@@ -101,7 +101,7 @@ test('a file too large for a certificate is refused', async (t) => {
   t.is(await problem(), 'ca.pem is too large for a certificate or a key');
 });
 
-test('an authority is added to those that the host trusts', (t) => {
+test('a CA is added to those that the host trusts', (t) => {
   const all = withTrustedAuthorities(Buffer.from(authority)).toString();
   t.true(all.includes(authority));
   t.true(all.split('-----BEGIN CERTIFICATE-----').length > 10);
@@ -109,7 +109,7 @@ test('an authority is added to those that the host trusts', (t) => {
   t.false(withTrustedAuthorities(undefined).toString().includes(authority));
 });
 
-test('a watch tells of a new pair once, and not of the half of one', async (t) => {
+test('a watch reports a new pair once, and not of the half of one', async (t) => {
   const { files, write } = await setUp(t);
   const first = await readTlsFiles(files);
   if (!first.ok) throw new Error(first.problem);
@@ -196,7 +196,7 @@ test('a chain ends with the first of its certificates', (t) => {
   t.is(chain(''), undefined);
 });
 
-test('a watch that is closed while it reads tells nothing', async (t) => {
+test('a watch that is closed while it reads reports nothing', async (t) => {
   const { files, write } = await setUp(t);
   const clock = createManualClock();
   const material = { ca: undefined, cert: undefined, key: undefined };

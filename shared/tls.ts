@@ -1,4 +1,4 @@
-// The files of TLS: authorities, a certificate chain and its private key, read as one set that fits
+// The files of TLS: CAs, a certificate chain and its private key, read as one set that fits
 // together, and read again when they change.
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ export type TlsReading =
   | { readonly ok: true; readonly material: TlsMaterial }
   | {
       readonly ok: false;
-      /** For people: names the file, without its content. */
+      /** Human-readable: names the file, without its content. */
       readonly problem: string;
     };
 
@@ -59,7 +59,7 @@ function checkMaterial(
   { ca, cert, key }: TlsFiles,
   material: TlsMaterial,
 ): (TlsReading & { readonly ok: false }) | undefined {
-  // A secure context silently accepts an invalid authority, and then trusts nobody.
+  // A secure context silently accepts an invalid CA, and then trusts no certificate.
   const wrongCa = failureOf(() => material.ca && new X509Certificate(material.ca));
   if (wrongCa !== undefined) return bad(`${ca} is not a certificate (${wrongCa})`);
   const wrongPair = failureOf(() =>
@@ -90,13 +90,13 @@ export function findExpiryMs({ cert }: TlsMaterial): number | undefined {
   return Math.min(...chain.map((text) => new X509Certificate(text).validToDate.getTime()));
 }
 
-/** The authorities that this host trusts plus `ca`, in PEM. */
+/** The CAs that this host trusts plus `ca`, in PEM. */
 export function withTrustedAuthorities(ca: Buffer | undefined): Buffer {
   const trusted = new Set([...getCACertificates('default'), ...getCACertificates('system')]);
   return Buffer.concat([Buffer.from(`${[...trusted].join('\n')}\n`), ca ?? Buffer.alloc(0)]);
 }
 
-/** A text of an error of TLS without what Node adds: how its own command line would trust an authority. */
+/** A text of an error of TLS without what Node adds: how its own command line would trust a CA. */
 export function withoutNodeAdvice(text: string): string {
   return text.replace(/; if the root CA is installed locally.*/s, '');
 }

@@ -1,4 +1,4 @@
-// A wait that an AbortSignal ends. The awaited work goes on: its owner ends it.
+// A wait that an AbortSignal ends. The awaited work continues: its owner ends it.
 
 /** `promise`, or a rejection with the signal's reason, whichever comes first. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -40,7 +40,7 @@ const schemas = [
 
 /**
  * Gives the folder's path. What is in it already and is the same is not touched, so that programs that were started from it
- * go on; what does not belong there is removed.
+ * continue; what does not belong there is removed.
  */
 export async function buildPrograms(folder: string): Promise<string> {
   const target = resolve(folder);

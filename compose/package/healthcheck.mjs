@@ -1,4 +1,4 @@
-// The image's health check: exit code 0 when the program of this container says that it is healthy.
+// The image's health check: exit code 0 when the program of this container is healthy.
 // Whichever of the two listens at its address is asked. Plain JavaScript, since it is not built.
 import { readFileSync } from 'node:fs';
 import { get as getHttp } from 'node:http';

@@ -55,7 +55,7 @@ function createDelta() {
   };
 }
 
-/** Base 64 of five bits each, the lowest first: the first has the sign, and 32 says that more follow. */
+/** Base 64 of five bits each, the lowest first: the first has the sign, and 32 marks that more follow. */
 function decode(segment: string): number[] {
   const numbers: number[] = [];
   let [value, shift] = [0, 0];

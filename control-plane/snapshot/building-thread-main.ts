@@ -46,7 +46,7 @@ function firstOf(problems: readonly Problem[]): readonly Problem[] {
   const more = problems.length - kept.length;
   if (more === 0) return problems;
   const message = `and ${more} more problems`;
-  const hint = 'repair these first, then look again';
+  const hint = 'repair these first, then check again';
   const [first] = kept;
   const severity = kept.some(isError) ? 'error' : 'warning';
   return [...kept, problemOf(severity, first?.rule ?? 'too-large', '(all files)', message, hint)];

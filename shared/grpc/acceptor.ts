@@ -182,7 +182,7 @@ async function removeStaleSocket(
   }
 }
 
-/** Only a refusal proves that nobody listens. */
+/** Only a refusal proves that no process listens. */
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect({ path });

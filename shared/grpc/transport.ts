@@ -10,7 +10,7 @@ export interface ServerCertificates {
   /** The chain, the server's own first. */
   readonly cert: string | Buffer;
   readonly key: string | Buffer;
-  /** Set: clients must show a certificate of this authority. */
+  /** Set: clients must show a certificate of this CA. */
   readonly clientCa?: string | Buffer | undefined;
 }
 
@@ -57,7 +57,7 @@ export interface GrpcTransport {
   /** Applies to new handshakes. Throws on a pair that does not fit, and keeps the old one. Whether clients
    * need a certificate cannot change. */
   replaceCertificates(certificates: ServerCertificates): void;
-  /** Keeps serving, but each answer asks proxies to send further calls elsewhere. False: nobody is
+  /** Keeps serving, but each answer asks proxies to send further calls elsewhere. False: no caller is
    * connected. */
   turnAway(): boolean;
   /** Stops accepting, ends streams, lets calls in flight finish, and cuts the rest after `graceMs`.

@@ -28,7 +28,7 @@ test('an object takes no field that it does not declare, however deep it is', (t
   t.is(check({ ...right, either: more })[0]?.at, '/either/admin');
 });
 
-test('a schema that says which further fields there may be is left as it is', (t) => {
+test('a schema that declares which further fields there may be is left as it is', (t) => {
   const open = Type.Object({ name: Type.String() }, { additionalProperties: true });
   t.deepEqual(compile(close(open))({ name: 'a', more: 1 }), []);
   const numbers = Type.Object({}, { additionalProperties: Type.Integer() });
@@ -36,7 +36,7 @@ test('a schema that says which further fields there may be is left as it is', (t
   t.is(compile(close(numbers))({ more: 'x' }).length, 1);
 });
 
-test('schemas that say together what an object has do not close it', (t) => {
+test('schemas that declare together what an object has do not close it', (t) => {
   const both = Type.Intersect([name, Type.Object({ age: Type.Integer() })]);
   t.deepEqual(compile(close(Type.Object({ both })))({ both: { name: 'a', age: 1 } }), []);
   const either = { ...name, anyOf: [{ required: ['age'], properties: { age: {} } }] };

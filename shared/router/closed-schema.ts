@@ -1,4 +1,4 @@
-// Declared objects take no field that they do not declare, at any depth, unless their schema says
+// Declared objects take no field that they do not declare, at any depth, unless their schema has
 // `additionalProperties` (behaviour: undeclared-fields). JSON Schema would take any.
 import type Type from 'typebox';
 
@@ -7,7 +7,7 @@ type Plain = Readonly<Record<string, unknown>>;
 const partsOfValue = ['items', 'prefixItems', 'additionalItems', 'additionalProperties'];
 const partsByName = ['properties', 'patternProperties'];
 const alternatives = ['anyOf', 'oneOf'];
-/** Beside `properties` these say together with it which fields an object has: none of them alone can close it. */
+/** Beside `properties` these declare together with it which fields an object has: none of them alone can close it. */
 const sharing = ['allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', '$ref'];
 
 /** The same schema with what is in it closed. */

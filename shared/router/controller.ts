@@ -31,11 +31,11 @@ export interface ControllerContext {
  * `DISCONNECT` are called for what follows.
  */
 export class Controller<State extends object = object> {
-  /** True: the class is not routed, nor are its subclasses, unless they say `false`; a base for them is declared
+  /** True: the class is not routed, nor are its subclasses, unless they declare `false`; a base for them is declared
    * `private: boolean = true`. */
   static readonly private?: boolean;
   /** Run before the body is read, after those of the application, of enclosing classes and of base classes: none
-   * of these is replaced. `open()` where everybody may call. */
+   * of these is replaced. `open()` where every caller can call. */
   static readonly guard?: Guard | readonly Guard[];
   /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;

@@ -4,7 +4,7 @@ import { readCookie, setCookie } from './cookies.ts';
 import { Redirect } from './errors.ts';
 import { createTestClient } from './test-client.ts';
 
-test('a cookie that a login sets before it redirects comes back, whatever its value holds', async (t) => {
+test('a cookie that a login sets before it redirects is sent back, whatever its value holds', async (t) => {
   class Login extends Controller {
     POST() {
       setCookie(this.response.headers, 'session', 'a b;ü"', { maxAge: 60 });
@@ -22,7 +22,7 @@ test('a cookie that a login sets before it redirects comes back, whatever its va
   t.is((await send('GET', '/login', { headers: { cookie: 'sessions=1' } })).status, 204);
 });
 
-test('a cookie that browsers would refuse, or that says more than was meant, is a defect', (t) => {
+test('a cookie that browsers would refuse, or with attributes in its value, is a defect', (t) => {
   const headers = new Headers();
   t.throws(() => setCookie(headers, 'a b', ''), { instanceOf: TypeError });
   t.throws(() => setCookie(headers, 'a', '', { path: '/; Domain=evil' }), {

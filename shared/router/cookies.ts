@@ -1,5 +1,5 @@
 // Cookies with defaults that protect: a page's scripts, other sites and plain connections do not get them unless the
-// application says so.
+// application sets it.
 
 export interface CookieOptions {
   /** Seconds; absent: until the browser ends. 0 removes the cookie. */

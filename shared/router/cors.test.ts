@@ -65,7 +65,7 @@ test('a preflight that is not well-formed is 400', async (t) => {
   t.is((await headersOf('OPTIONS', '/any', asked)).status, 400);
 });
 
-test('a class without the declaration says nothing to other origins', async (t) => {
+test('a class without the declaration answers other origins without a header', async (t) => {
   t.deepEqual(await headersOf('GET', '/closed', { origin }), { status: 204, vary: null });
 });
 

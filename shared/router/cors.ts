@@ -1,5 +1,5 @@
 // Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins). Pages of the
-// application's own host are told by their origin too.
+// application's own host are recognized by their origin too.
 import { BadRequest, HttpError } from './errors.ts';
 import type { HeaderList, RequestHeaders } from './request/request.ts';
 

@@ -103,7 +103,7 @@ test('__proto__ is refused in a query, a form and a multipart field', async (t) 
 });
 
 test.serial(
-  'a text that is longer than allowed is refused before a pattern looks at it',
+  'a text that is longer than allowed is refused before a pattern reads it',
   async (t) => {
     const pattern = '^a*a*b$';
     class Named extends Controller {
@@ -124,7 +124,7 @@ test.serial(
       ['must not have more than 256 characters'],
     );
     t.true(cpuMs() - before < 5_000);
-    // Characters outside the basic plane are two units each, and are looked at as well.
+    // Characters outside the basic plane are two units each, and are read as well.
     const names = ['a'.repeat(256), '\u{1f600}'.repeat(200)];
     t.deepEqual(
       (await send(...names)).map(({ reason }) => reason),
@@ -152,7 +152,7 @@ test('the text and body of a thrown 5xx stay inside too', async (t) => {
   t.notRegex(text, /host-7/);
 });
 
-test('501 says that the method is not implemented, and the log hears nothing of it', async (t) => {
+test('501 states that the method is not implemented, and the log has no line about it', async (t) => {
   class Later extends Controller {
     GET(): never {
       throw new NotImplemented('waits for host-7');
@@ -209,7 +209,7 @@ test('an answer names 20 problems at most', async (t) => {
   t.deepEqual([answer.status, errors.length], [400, 20]);
 });
 
-test('of a body that a method cannot take no more is read than tells so', async (t) => {
+test('of a body that a method cannot take only as much is read as shows that', async (t) => {
   const send = async (method: string, body: string) =>
     (await client.send(method, '/closed', { body, headers: json })).status;
   t.is(await send('PATCH', '{}'), 204);

@@ -224,7 +224,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     }
     const writing = writingOf(call);
     if (spec?.etag !== true) return encodeResult(value, response, request.id, writing);
-    // Nobody asks with the tag of what must not be kept.
+    // No caller asks with the tag of what must not be kept.
     if (response.setHeaders?.has('cache-control') !== true) {
       response.headers.set('cache-control', 'private, no-cache');
     }
@@ -258,7 +258,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { stringReturn, xml: { ...deps.xml, asked: format === 'xml' } };
   }
 
-  /** Answers a method that was ended by `Stop` or `Redirect`; any other error goes on. */
+  /** Answers a method that was ended by `Stop` or `Redirect`; any other error is thrown on. */
   function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
     const { request, response } = call;
     if (error instanceof Redirect) return toRedirect(error, response, request.id);

@@ -20,7 +20,7 @@ export class HttpError extends Error {
 
   constructor(status: number, options: HttpErrorOptions = {}) {
     const { detail, cause } = options;
-    // A refusal is an answer: nobody reads where it was made, and finding that out costs more than the answer.
+    // A refusal is an answer: its stack is never read, and finding that out costs more than the answer.
     const limit = Error.stackTraceLimit;
     if (status < 500) Error.stackTraceLimit = 0;
     super(detail ?? `HTTP ${status}`, cause === undefined ? undefined : { cause });

@@ -1,4 +1,4 @@
-// Files of a folder as the answer of a method (behaviour: files). @fastify/send decides what HTTP says of a file:
+// Files of a folder as the answer of a method (behaviour: files). @fastify/send decides what HTTP sends of a file:
 // types, ranges, and the conditions of browsers that have it already. Fastify serves its files with it; it is loaded
 // when the first file is asked for.
 import { realpath } from 'node:fs/promises';
@@ -64,7 +64,7 @@ async function refuseOutside(root: string, file: string): Promise<void> {
   if (!real.startsWith(base + sep)) throw notFound();
 }
 
-/** Of a path that cannot be one no more is told than of one that is not there. */
+/** Of a path that cannot be one no more is shown than of one that is not there. */
 function toHttpError(status: number, range: string | undefined): HttpError {
   if (status === 416)
     return new HttpError(416, range ? { headers: { 'content-range': range } } : {});

@@ -16,7 +16,7 @@ import { createTestClient } from './test-client.ts';
 
 const ann = { authorization: 'Bearer ann' };
 
-test('a folder guards everything below it, and tells its controllers who calls', async (t) => {
+test('a folder guards everything below it, and passes its controllers the caller', async (t) => {
   const folder = defineFolder({
     guard: bearer((token, request) => {
       request.state['user'] = token;
@@ -171,7 +171,7 @@ test('limits of a method go before those of its folder, and those before the app
   t.is(await statusOf('POST', '/b', 110), 204);
 });
 
-test('a method that takes too long is told so, and its caller is answered 503', async (t) => {
+test('a method that takes too long is aborted, and its caller is answered 503', async (t) => {
   const told = Promise.withResolvers<void>();
   class Default extends Controller {
     static readonly GET = op({ limits: { methodTimeoutMs: 20 } });

@@ -42,7 +42,7 @@ export interface Folder<State extends object = object> extends FolderSpec<State>
   readonly [brand]: true;
 }
 
-/** By name: a misspelt guard would be one that nobody asks. */
+/** By name: a misspelt guard would be one that is never asked. */
 const specNames: Readonly<Record<keyof FolderSpec<object>, true>> = {
   guard: true,
   cors: true,

@@ -31,7 +31,7 @@ async function statusBehind(
 
 const withToken = { authorization: 'BEARER t' };
 
-test('a check that says no is 401 with the scheme', async (t) => {
+test('a check that refuses is 401 with the scheme', async (t) => {
   const realm = 'a "b"';
   t.deepEqual(
     await statusBehind(
@@ -115,7 +115,7 @@ test('a check may answer with Stop or Redirect', async (t) => {
   t.deepEqual(await statusBehind(leading, withToken), [302, null, 0]);
 });
 
-test('without a check nobody passes: 403', async (t) => {
+test('without a check no caller passes: 403', async (t) => {
   t.deepEqual(await statusBehind(bearer(), withToken), [403, null, 0]);
   t.deepEqual(await statusBehind(basic()), [403, null, 0]);
 });
@@ -127,7 +127,7 @@ test('basic credentials may hold colons in the password', async (t) => {
   t.deepEqual(await statusBehind(guard, { authorization: 'Basic !!' }), [401, 'Basic', 0]);
 });
 
-test('a limit is 429 and authenticates nobody', async (t) => {
+test('a limit is 429 and authenticates no caller', async (t) => {
   const guards = [bearer(() => true), limited(() => false)];
   class Vault extends Controller {
     static override readonly guard = guards;
@@ -176,7 +176,7 @@ test('unsafe methods from pages that are neither own nor of a listed origin are 
   t.is(await status('GET', 'https://evil.example'), 200);
 });
 
-test('an application with an unguarded method does not start, and says which', async (t) => {
+test('an application with an unguarded method does not start, and is named', async (t) => {
   class Bare extends Controller {
     static readonly PUT = op({ public: true });
     static readonly DELETE = op({ guard: bearer(() => true) });
@@ -190,7 +190,7 @@ test('an application with an unguarded method does not start, and says which', a
   });
   t.is(
     error?.message,
-    'ops:Bare has no guard for GET, POST_reset; give it one, or open() where everybody may call',
+    'ops:Bare has no guard for GET, POST_reset; give it one, or open() where every caller may call',
   );
 });
 
@@ -216,7 +216,7 @@ test('what is public drops inherited authentication and keeps inherited limits',
   t.is(asked, 2);
 });
 
-/** Notes who was asked, in turn; lets everybody pass who has a token. */
+/** Notes who was asked, in turn; lets every caller pass who has a token. */
 function asking(asked: string[], name: string): Guard {
   return bearer(() => {
     asked.push(name);
@@ -296,7 +296,7 @@ test('a class without a guard beside one with a guard is named at the start; wit
     GET() {}
   }
   t.deepEqual(await startWarnings({ '': { Users, Health }, ops: { Notes } }), [
-    'ops:Notes has no guard for DELETE, GET; give it one, or open() where everybody may call',
+    'ops:Notes has no guard for DELETE, GET; give it one, or open() where every caller may call',
   ]);
   t.deepEqual(await startWarnings({ '': { Health }, ops: { Notes } }), []);
   t.deepEqual(await startWarnings({ '': { Users, Health } }, { requireGuards: true }), []);
@@ -362,7 +362,7 @@ test('a subclass with a guard keeps it for a method that its base class declares
   t.is((await client.send('GET', '/derived')).status, 401);
 });
 
-test('a guard that is none stops the start, by the name of its class', async (t) => {
+test('an invalid guard stops the start, by the name of its class', async (t) => {
   class Wrong extends Controller {
     GET() {}
   }

@@ -49,7 +49,7 @@ export interface GuardOptions {
   readonly realm?: string;
 }
 
-/** `Authorization: Bearer <token>`. Without a check nobody passes: 403. */
+/** `Authorization: Bearer <token>`. Without a check no caller passes: 403. */
 export function bearer(
   check?: (token: string, request: RoutedRequest) => MaybePromise<boolean>,
   { realm }: GuardOptions = {},
@@ -68,7 +68,7 @@ export function bearer(
   };
 }
 
-/** `Authorization: Basic <user:password in base64>`. Without a check nobody passes: 403. */
+/** `Authorization: Basic <user:password in base64>`. Without a check no caller passes: 403. */
 export function basic(
   check?: (user: string, password: string, request: RoutedRequest) => MaybePromise<boolean>,
   { realm }: GuardOptions = {},
@@ -93,7 +93,7 @@ export function basic(
   };
 }
 
-/** Lets a request pass while `take` says so, else 429; it authenticates nobody. */
+/** Lets a request pass while `take` allows it, else 429; it authenticates no caller. */
 export function limited(take: (request: RoutedRequest) => MaybePromise<boolean>): Guard {
   return {
     authenticates: false,
@@ -131,9 +131,9 @@ export function isSameSecret(given: string, expected: string): boolean {
 const meant: Guard = { authenticates: false, check() {} };
 
 /**
- * Says of a class, or of a method, that everybody may call it: the authenticating guards of the application are not
+ * Declares that every caller may call a class, or a method: the authenticating guards of the application are not
  * asked. It removes no guard of a class; beside one the application does not start. Subclasses and nested classes
- * say it for themselves.
+ * declare it for themselves.
  */
 export function open(): Guard {
   return meant;
@@ -166,7 +166,7 @@ export function readCredentials(
 }
 
 /**
- * A check that fails lets nobody pass, and says nothing about the credentials: 503, and its error goes to the log
+ * A check that fails lets no caller pass, and is no verdict on the credentials: 503, and its error goes to the log
  * alone. What it throws to answer with passes as it is.
  */
 async function demand(
@@ -186,5 +186,5 @@ async function demand(
 }
 
 function noCheck(): HttpError {
-  return new HttpError(403, { detail: 'nobody has access' });
+  return new HttpError(403, { detail: 'no caller has access' });
 }

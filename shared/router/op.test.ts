@@ -59,7 +59,7 @@ test('a position is a schema of TypeBox', (t) => {
   });
 });
 
-test('a declaration is told from what looks like one', (t) => {
+test('a declaration is distinguished from what looks like one', (t) => {
   t.true(isOp(declared));
   t.false(isOp({ ...JSON.parse(JSON.stringify(declared)) }));
   t.false(isOp(undefined));

@@ -46,7 +46,7 @@ export interface OpSpec {
   /** Guards that run after those of the class, before the body is read; with those that the method has in base
    * classes. */
   readonly guard?: Guard | readonly Guard[];
-  /** Open to everybody: authenticating guards of the class, its bases and the application do not run. A subclass
+  /** Open to every caller: authenticating guards of the class, its bases and the application do not run. A subclass
    * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
   /** The answer carries a weak `ETag` of its body, and who has it already is answered 304. Its `Cache-Control` is
@@ -69,7 +69,7 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly [brand]: true;
   readonly spec: Spec;
   readonly path: readonly PathPart[];
-  /** The same as plain JSON Schema, whose objects are closed where they say nothing else. */
+  /** The same as plain JSON Schema, whose objects are closed where they declare nothing else. */
   readonly fields: { readonly query?: Type.TObject; readonly body?: Type.TObject };
   /** Fields whose schemas check by themselves. */
   readonly standard: readonly StandardFields[];
@@ -92,7 +92,7 @@ export interface OpMethod<Spec extends OpSpec, Returned> extends Op<Spec> {
 
 /**
  * `static GET = op({ path: [optional(ID)], query: Type.Object({ limit: Type.Integer() }) })` declares the method of
- * its name. With a function it is the method: its arguments, and what it returns where `returns` says it, follow from
+ * its name. With a function it is the method: its arguments, and what it returns where `returns` declares it, follow from
  * the declaration; `this` is the controller, in the words of the function: `function (this: Notes, fields, id)`.
  * Throws where the declaration contradicts itself.
  */
@@ -133,7 +133,7 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   return Object.freeze({ [brand]: true as const, spec, path, fields, standard, method });
 }
 
-/** By name: the compiler takes more than these, and a misspelt guard would be one that nobody asks. */
+/** By name: the compiler takes more than these, and a misspelt guard would be one that is never asked. */
 const specKeys: Readonly<Record<keyof OpSpec, true>> = {
   path: true,
   rest: true,
@@ -204,7 +204,7 @@ type Positionals<Path> = Path extends readonly [infer Entry, ...infer More]
 /** Everything that a method with this declaration gets, in order. */
 export type Args<Declared extends Op> = Declared extends Op<infer Spec> ? SpecArgs<Spec> : never;
 
-/** The declaration says what the arguments are, never the other way round: a compiler that looks for it there too goes
+/** The declaration defines what the arguments are, never the other way round: a compiler that searches there too goes
  * through all kinds of schemas, which takes it seconds. */
 type SpecArgs<Spec extends OpSpec> = [
   fields: NoInfer<Fields<Op<Spec>>>,

@@ -13,14 +13,17 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
       'guard.test.ts',
       'a class without a guard beside one with a guard is named at the start; without any guard nothing is',
     ],
-    ['guard.test.ts', 'an application with an unguarded method does not start, and says which'],
+    ['guard.test.ts', 'an application with an unguarded method does not start, and is named'],
     [
       'guard.test.ts',
       'a check that fails is 503 without a challenge; its error is for the log alone',
     ],
   ],
   '`_folder.ts` speaks for everything below it': [
-    ['folder.test.ts', 'a folder guards everything below it, and tells its controllers who calls'],
+    [
+      'folder.test.ts',
+      'a folder guards everything below it, and passes its controllers the caller',
+    ],
     [
       'folder.test.ts',
       'folders run from the outside in before a method, and from the inside out after it',
@@ -62,9 +65,9 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
       'every server of the comparison answers every row as it must',
     ],
   ],
-  'What a handler is told': [
-    ['folder.test.ts', 'a method that takes too long is told so, and its caller is answered 503'],
-    ['request/body-stream.test.ts', 'a method is told when its client goes away in the middle'],
+  'What a handler is notified of': [
+    ['folder.test.ts', 'a method that takes too long is aborted, and its caller is answered 503'],
+    ['request/body-stream.test.ts', 'a method is notified when its client goes away in the middle'],
     ['request/body-stream.test.ts', 'fields and files of a form come one by one, in their order'],
     ['dispatch.test.ts', 'Redirect keeps the headers that the method has set, each cookie of them'],
   ],
@@ -75,7 +78,7 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
   'HTTP that a browser expects': [
     [
       'answer/entity-tag.test.ts',
-      'who has an answer already is told so without it, until it changes',
+      'a caller that has an answer already gets 304 without it, until it changes',
     ],
     ['files.test.ts', 'a range is answered with these bytes alone, one that is not there with 416'],
     [
@@ -108,11 +111,11 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
   'While developing': [
     [
       'command/main.test.ts',
-      'serve --watch starts anew when a controller changes, and shows where an error was thrown',
+      'serve --watch restarts when a controller changes, and shows where an error was thrown',
     ],
     [
       'table/table.test.ts',
-      'a PATCH whose fields have defaults is told, since it would set back what a request leaves out',
+      'a PATCH whose fields have defaults is reported, since it would reset what a request leaves out',
     ],
   ],
   'Documents whose examples run': [

@@ -61,7 +61,7 @@ test('the TypeScript of the README and its guides compiles with the imports that
   t.true(sources.length > 15);
 });
 
-test('the first controller of the README has ten lines and does what it says', async (t) => {
+test('the first controller of the README has ten lines and does what is promised', async (t) => {
   const lines = (sources[0] ?? '').split('\n').filter((line) => line !== '' && line !== '}');
   t.true(lines.length <= 10);
   const [, url, answer] = /curl '(\S+)'\s+# (.*)/.exec(readme) ?? [];
@@ -69,7 +69,7 @@ test('the first controller of the README has ten lines and does what it says', a
   t.is(await response.text(), answer ?? 'the README shows no answer');
 });
 
-test('the controller of the guide to XML answers what it says', async (t) => {
+test('the controller of the guide to XML answers what is shown', async (t) => {
   const section = pages.get('xml') ?? '';
   const [, path = '', body = ''] = /curl localhost:8000(\S+).*?-d '(.*?)'/s.exec(section) ?? [];
   const module = `/block${sources.findIndex((source) => source.includes('xml = true'))}`;
@@ -83,7 +83,7 @@ test('the controller of the guide to XML answers what it says', async (t) => {
   t.is(await (await (await starting).fetch(request)).text(), shown);
 });
 
-test('the typed client of its guide prints what it says', async (t) => {
+test('the typed client of its guide prints what is shown', async (t) => {
   const section = pages.get('typed-client') ?? '';
   const shown = [...(/```sh\n(.*?)```/s.exec(section)?.[1] ?? '').matchAll(/ # (.*)/g)];
   const server = createNodeServer(await starting).listen(0, '127.0.0.1');

@@ -82,7 +82,7 @@ test('what another library makes of a body reaches the method, and its formats a
   });
 });
 
-test('what cannot be converted and what the library refuses is told at once, each field once', async (t) => {
+test('what cannot be converted and what the library refuses is reported at once, each field once', async (t) => {
   class Join extends Controller {
     static readonly POST = op(
       { body: z.object({ age: z.int(), name: z.string().min(3), mail: z.email() }) },

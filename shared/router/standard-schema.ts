@@ -1,5 +1,5 @@
 // Schemas of other libraries (zod, valibot, ArkType) in the form that they agree on, https://standardschema.dev: they
-// check and convert by themselves; their JSON Schema says what texts become, and describes them.
+// check and convert by themselves; their JSON Schema defines what texts become, and describes them.
 import type Type from 'typebox';
 
 interface Issue {

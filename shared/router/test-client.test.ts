@@ -29,7 +29,7 @@ class Form extends Controller {
   }
 }
 
-test('forms, blobs, bytes and texts are sent as they are, with the type that says what they are', async (t) => {
+test('forms, blobs, bytes and texts are sent as they are, with their type', async (t) => {
   const { send } = await createTestClient({ '': { Photo, Bytes, Form } });
   const form = new FormData();
   form.append('file', new File(['light'], 'sun.txt'));
@@ -57,12 +57,12 @@ test('a form that is left early fails nowhere', async (t) => {
   const body = new FormData();
   body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
   t.is((await send('POST', '/photo', { body })).status, 413);
-  // Rejections are told when nothing else is left to do.
+  // Rejections are reported when nothing else is left to do.
   await setImmediate();
   t.deepEqual(unhandled, []);
 });
 
-test('a folder is read as it is for a server, with what its _folder says', async (t) => {
+test('a folder is read as it is for a server, with what its _folder declares', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'test-client-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const entry = pathToFileURL(join(import.meta.dirname, 'index.ts')).href;

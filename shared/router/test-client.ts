@@ -66,7 +66,7 @@ export async function createTestClient(
   };
 }
 
-/** As a whole: a stream of a form that is left early fails by itself, where nobody catches it. */
+/** As a whole: a stream of a form that is left early fails by itself, where no code catches it. */
 async function* toChunk(sent: Response): AsyncGenerator<Uint8Array, void> {
   yield new Uint8Array(await sent.arrayBuffer());
 }

@@ -95,7 +95,7 @@ async function callWrongly(): Promise<void> {
   await api.notes.DELETE();
   // @ts-expect-error a private class is not served
   await api.Hidden.GET();
-  // @ts-expect-error nor is its subclass that does not say otherwise
+  // @ts-expect-error nor is its subclass that does not declare otherwise
   await api.Silent.GET();
   await api.Shown.GET();
   // @ts-expect-error Default is served at the path of its module
@@ -115,7 +115,7 @@ async function callWrongly(): Promise<void> {
   // @ts-expect-error one required field is missing
   await api.notes.POST({ stars: 1 });
   const read = await api.notes.GET();
-  // @ts-expect-error without a look at `ok` there is no value
+  // @ts-expect-error without a check of `ok` there is no value
   read.value;
   if (read.ok) {
     // @ts-expect-error a field that the method does not answer

@@ -2,7 +2,7 @@ import test from 'ava';
 import { groupByDomain } from './file-order.ts';
 import type { RuleDocument } from './rule-document.ts';
 
-/** `onRead` is called whenever its file's name is looked at. */
+/** `onRead` is called whenever its file's name is read. */
 function documentOf(domain: string, file: string, onRead = () => {}): RuleDocument {
   const document = { domain, descriptors: [] };
   return Object.defineProperty(document, 'file', {

@@ -1,4 +1,4 @@
-// The shape of a limit, which is all of it but its name and place: its numbers, its description for people, and
+// The shape of a limit, which is all of it but its name and place: its numbers, its human-readable description, and
 // the tag that distinguishes counters of other algorithms than fixed windows (behaviour: limit-algorithms).
 import type { Unit } from './unit.ts';
 

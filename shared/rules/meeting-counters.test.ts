@@ -59,7 +59,7 @@ for (const [what, descriptors, isMet] of [
   });
 }
 
-test('a request is told whose counter it uses as well, also that of its own rule for other values', (t) => {
+test('for a request it is found whose counter it uses as well, also that of its own rule for other values', (t) => {
   const rules = place(nested('', ''));
   const [user] = rules;
   const path = user?.children[0];
@@ -73,7 +73,7 @@ test('a request is told whose counter it uses as well, also that of its own rule
   t.deepEqual(sharersOf(user, { key: 'user', value: 'victim' }), []);
 });
 
-test('many rules are looked at in bounded time', (t) => {
+test('many rules are compared in bounded time', (t) => {
   const many = Array.from({ length: 3_000 }, (_, at) => `{key: p${at}, ${limit}}`).join(', ');
   const rules = place(`  - {key: user, descriptors: [${many}]}\n`);
   t.true(findMeetingCounters('d', rules).length <= 1);

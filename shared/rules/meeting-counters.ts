@@ -15,7 +15,7 @@ import {
 
 interface CountedRule {
   readonly rule: PlacedRule;
-  /** Of all its levels: a request of the same keys is looked up in the same way, and finds one rule. */
+  /** Of all its levels: a request of the same keys is matched in the same way, and finds one rule. */
   readonly keys: string;
   /** Counters of different windows have different keys. */
   readonly windows: ReadonlySet<string>;

@@ -40,7 +40,7 @@ test('a document without ends, and all of them between two ends, stay the same o
   t.deepEqual([countEnded(documents, sixMs - 1), countEnded(documents, sixMs)], [0, 1]);
 });
 
-test('a builder builds a domain anew only when one of its rules has ended, or is in force again', (t) => {
+test('a builder rebuilds a domain only when one of its rules has ended, or is in force again', (t) => {
   const other = { ...parse('- {key: user, rate_limit: {unlimited: true}}'), domain: 'other' };
   const documents = [lifted, { ...other, file: 'other.yaml' }];
   const builder = createRuleSetBuilder(separate);
@@ -79,7 +79,7 @@ test('a time needs a date that there is and an offset', (t) => {
   t.is(toTimeText(sixMs + 5), '2026-11-24T18:00:00.005Z');
 });
 
-test('an end is told with what is left, and with the date where it is far', (t) => {
+test('an end is shown with what is left, and with the date where it is far', (t) => {
   t.is(describeEnd(sixMs, sixMs - 42 * 60_000), 'until 18:00:00Z (in 42 min)');
   t.is(describeEnd(sixMs, sixMs - 90_000), 'until 18:00:00Z (in 90 s)');
   t.is(describeEnd(sixMs, sixMs - 3 * 3_600_000), 'until 18:00:00Z (in 3 h)');

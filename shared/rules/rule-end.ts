@@ -1,5 +1,5 @@
 // Rules that end by themselves: the time in `until`, and documents as they are at a given time. Decisions never
-// look at the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
+// read the time of a rule: one that has ended is not in the tree that they search (behaviour: rules-that-end).
 import { runAtOnce } from '../in-slices.ts';
 import { sortInSteps } from '../sorted-in-steps.ts';
 import { toExcerpt } from '../text-excerpt.ts';
@@ -70,7 +70,7 @@ function endsOf(document: RuleDocument): readonly number[] {
   return ends;
 }
 
-/** Of a document that a caller has walked through: to look at all rules again would take long. Yields where a caller
+/** Of a document that a caller has walked through: to walk all rules again would take long. Yields where a caller
  * may serve others. */
 export function* rememberEnds(
   document: RuleDocument,

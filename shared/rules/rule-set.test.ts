@@ -78,7 +78,7 @@ test('however many rules a document has, and wherever, others have their turn wh
   }
 });
 
-test('however many rules there are, few are looked at between two yields', (t) => {
+test('however many rules there are, few are read between two yields', (t) => {
   let looks = 0;
   const many = (count: number, more: Partial<RuleDescriptor> = {}): RuleDescriptor[] =>
     Array.from({ length: count }, (_, index) => ({

@@ -48,7 +48,7 @@ export interface Match {
 
 /** The lookup of one entry of a descriptor. */
 export interface LookupStep {
-  /** The names that are looked up, until one is found. */
+  /** The names that are searched, until one is found. */
   readonly tried: readonly string[];
   readonly hasLimit: boolean;
 }
@@ -61,7 +61,7 @@ export interface DomainRules {
   /** Whether a rule without a limit and without rules below it takes this descriptor: it was meant
    * to have no limit. For descriptors that `match` finds nothing for. */
   exempts(entries: readonly Entry[]): boolean;
-  /** How `match` gets there, up to the entry at which it ends: for people, at some cost. */
+  /** How `match` gets there, up to the entry at which it ends: for explanations, at some cost. */
   traceLookup(entries: readonly Entry[]): LookupStep[];
 }
 
@@ -75,7 +75,7 @@ export interface RuleSet {
    * children (`/rlconfig`; behaviour: debug-pages).
    */
   describe(): string[];
-  /** Of the limits that can refuse somebody, of all domains or of one: domain and keys, each once. */
+  /** Of the limits that can refuse a request, of all domains or of one: domain and keys, each once. */
   limitNames(domain?: string): Iterable<string>;
   /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];

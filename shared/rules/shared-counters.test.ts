@@ -54,11 +54,11 @@ for (const [shop, shopEu] of apart) {
   });
 }
 
-test('names of domains that only look alike are not compared', (t) => {
+test('names of domains that are only similar are not compared', (t) => {
   t.is(problemsOf({ 'shop.yaml': 'key: eu_user', 'shopeu.yaml': 'key: user' }), '');
 });
 
-test('many rules with long keys are looked at in bounded time, and told or left out', (t) => {
+test('many rules with long keys are compared in bounded time, and reported or left out', (t) => {
   const long = 'a_'.repeat(450);
   const rows = (domain: string) =>
     Array.from({ length: 200 }, (_, at) => `  - {key: ${long}${domain}${at}, ${limit}}`).join('\n');

@@ -79,7 +79,7 @@ test('the tables have a row per setting under its heading, and a list leads ther
   t.is(toMarkdown(table), markdown);
 });
 
-test('the dump tells the value in force and its origin, without secrets', (t) => {
+test('the dump has the value in force and its origin, without secrets', (t) => {
   const reading = parseSettings(table, {
     RE_URL: 'redis://me:open@h:1',
     KV_AUTH: 'sesame',
@@ -96,7 +96,7 @@ test('the dump tells the value in force and its origin, without secrets', (t) =>
   ]);
 });
 
-test('a setting with the meaning of one before it is told to be as that one', (t) => {
+test('a setting with the meaning of one before it refers to that one', (t) => {
   const text = toMarkdown({
     first: section('First', { a: int({ names: ['A'], default: 1, doc: 'Size' }) }),
     other: section('Other', { b: int({ names: ['B'], default: 2, doc: 'Size' }) }),

@@ -82,7 +82,7 @@ test('two names with different values are a problem that names both', (t) => {
   t.is(reading.values.store.timing.timeoutMs, 10_000);
 });
 
-test('where a setting has two names, only the one that cannot be read is told', (t) => {
+test('where a setting has two names, only the one that cannot be read is reported', (t) => {
   t.deepEqual(parseSettings(table, { KV_TIMEOUT: '2s', RE_TIMEOUT: '3' }).problems, [
     'RE_TIMEOUT="3": the unit is missing (one of ns, us, ms, s, m, h); write a duration from 0s to 480h such as 10s',
   ]);
@@ -103,7 +103,7 @@ test('differing secrets are not shown', (t) => {
   ]);
 });
 
-test('all problems are told at once, in the order of the table', (t) => {
+test('all problems are reported at once, in the order of the table', (t) => {
   t.deepEqual(
     parseSettings(table, { NO_STATS: 'maybe', PUSH_PORT: '70000', KV_SIZE: '' }).problems,
     [
@@ -120,7 +120,7 @@ test('a long value is cut and its control characters are escaped in a message', 
   ]);
 });
 
-test('a setting without effect is told only when it differs from its default', (t) => {
+test('a setting without effect is reported only when it differs from its default', (t) => {
   t.deepEqual(parseSettings(table, { RE_SIZE: '20', KV_LIMIT: '5' }).warnings, [
     'KV_LIMIT="5" is deprecated: it has no effect',
   ]);

@@ -18,7 +18,7 @@ export interface SettingReading<T> {
   readonly value: T;
   /** The name and text that were given, the preferred name first; undefined for a default. */
   readonly given: { readonly name: string; readonly text: string } | undefined;
-  /** Sentences for people; empty when the setting is valid. */
+  /** Human-readable sentences; empty when the setting is valid. */
   readonly problems: readonly string[];
 }
 
@@ -55,7 +55,7 @@ export function showSetting(
   return given === undefined ? joinNames(setting) : showGiven(setting, given.name, given.text);
 }
 
-/** Names of one setting may be given together when they say the same (behaviour: two-names). */
+/** Names of one setting may be given together when they have the same value (behaviour: two-names). */
 export function readSetting<V>(setting: Setting<V>, environment: Environment): SettingReading<V> {
   const given = [...setting.names, ...setting.otherNames].flatMap((name) => {
     const text = environment[name];

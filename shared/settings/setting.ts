@@ -8,7 +8,7 @@ export type SettingNames = readonly [string, ...string[]];
 /** The environment, or what stands for it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `reason` says what is wrong with the text, without repeating more of it than needed. */
+/** `reason` is what is wrong with the text, without repeating more of it than needed. */
 export type ValueResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };

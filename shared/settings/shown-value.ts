@@ -26,7 +26,7 @@ const userOfUrl = /:\/\/[^\s/]*@|:\/\/[^\s/?#[:]*:(?!\d*(?:[/?#,]|$))/;
 /** Of escapes within escapes. */
 const maxDecodings = 3;
 
-/** Whether the text looks as if it has a password or a token in it. */
+/** Whether the text seems to have a password or a token in it. */
 export function hasCredentials(text: string): boolean {
   let form = text.replace(/\s+/g, '');
   for (let i = 0; i <= maxDecodings; i++) {

@@ -79,13 +79,13 @@ test('variables of other programs are left alone', (t) => {
   t.deepEqual(warn(others), []);
 });
 
-test('a name that others are known to set is told with what they mean', (t) => {
+test('a name that others are known to set is reported with what they mean', (t) => {
   const usual = { REDIS_TIMEOUTS: 'REDIS_URL' };
   t.deepEqual(warnUnknownNames({ REDIS_TIMEOUTS: 'x' }, known, ['REDIS_'], usual), [
     'REDIS_TIMEOUTS is not a setting and is ignored: did you mean REDIS_URL?',
   ]);
 });
 
-test('known names are not told', (t) => {
+test('known names are not reported', (t) => {
   t.deepEqual(warn(Object.fromEntries([...known].map((name) => [name, 'x']))), []);
 });

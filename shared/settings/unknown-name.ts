@@ -10,7 +10,7 @@ const foreign = /^(OTEL_|npm_)/i;
 /** Shorter names (HOST, PORT) are too close to everything. */
 const shortestNear = 8;
 
-/** Longer ones are nobody's typing mistake. */
+/** Longer ones are no typing mistake. */
 const longestName = 100;
 
 /**

@@ -1,7 +1,7 @@
 // Lets one installation at a time touch node_modules: a file that its holder touches every second.
 // A file that was not touched for a while belongs to a process that is gone, whatever its machine
-// or container, and is taken over: its time says so, or, as clocks are set back, that it did not change
-// while somebody waited for it.
+// or container, and is taken over: its time shows it, or, as clocks are set back, that it did not change
+// while another installer waited for it.
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// Makes node_modules what package-lock.json says, before every npm script that needs it: at once
+// Makes node_modules what package-lock.json defines, before every npm script that needs it: at once
 // when nothing is to do, and with its progress when something is.
 //   node shared/setup/install-packages.mjs [--dev]
 // Without --dev only the packages that the programs need. Plain JavaScript for Node 20 and later.
@@ -142,7 +142,7 @@ async function install(reason, lock) {
 /**
  * Resolves with npm's exit code and what it wrote (which matters only when it fails); `endedBy` is
  * the signal by which a person ended us, `unreachable` that the registry did not answer at all, which
- * npm itself would take minutes to say.
+ * npm itself would take minutes to report.
  */
 function runNpm(extraFlags) {
   const [command, first] = npmCommand();

@@ -1,5 +1,5 @@
 // Runs the installer in a small project of its own, with a stand-in for npm that does what it is
-// told: the real one is proved by every fresh clone.
+// controlled: the real one is proved by every fresh clone.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -166,7 +166,7 @@ test('on a terminal its progress is one line, which is rewritten', async (t) => 
   project.plan({ installs: production, waitFor: 'go' });
   const { output, ended } = project.startOnTerminal();
   const said = () => output().match(/installing packages: \d+ s, \d+ MB/g) ?? [];
-  await eventually('it is said twice', () => said().length >= 2);
+  await eventually('it is reported twice', () => said().length >= 2);
   writeFileSync(join(project.folder, 'go'), '');
   t.is((await ended).code, 0, output());
   const lines = output().split('\n');
@@ -174,7 +174,7 @@ test('on a terminal its progress is one line, which is rewritten', async (t) => 
   t.true(output().includes('\r\x1b[Kratelane: packages installed in '), output());
 });
 
-test('a failure is one plain sentence below what npm said, and is not taken for an installation', async (t) => {
+test('a failure is one plain sentence below the lines of npm, and is not taken for an installation', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production, output: 'npm error code ENOSPC\n', exitCode: 1 });
   const { code, output } = await project.run();
@@ -185,7 +185,7 @@ test('a failure is one plain sentence below what npm said, and is not taken for 
   t.regex((await project.run()).output, /no packages are installed/);
 });
 
-test('a registry that does not answer is said at once, after a look into the cache', async (t) => {
+test('a registry that does not answer is reported at once, after a check of the cache', async (t) => {
   const project = createProject(t);
   const attempt = 'npm http fetch GET registry/alpha attempt 3 failed with ENOTFOUND\n';
   project.plan({ output: attempt, waitFor: 'never', exitCode: 1 });
@@ -217,12 +217,12 @@ test('two at once install once', async (t) => {
   t.false(existsSync(join(project.folder, '.installing')));
 });
 
-test('the remains of an installer that was killed are taken over, and installed anew', async (t) => {
+test('the remains of an installer that was killed are taken over, and installed again', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   await project.run();
   const lockFile = join(project.folder, '.installing');
-  writeFileSync(lockFile, 'somebody else');
+  writeFileSync(lockFile, 'another one');
   const longAgo = new Date(Date.now() - 60_000);
   utimesSync(lockFile, longAgo, longAgo);
   rmSync(join(project.folder, 'node_modules', '.package-lock.json'));
@@ -234,11 +234,11 @@ test('the remains of an installer that was killed are taken over, and installed 
   t.false(existsSync(lockFile));
 });
 
-test('a lock of the future is taken over when nobody touches it: the clock was set back', async (t) => {
+test('a lock of the future is taken over when it is not touched: the clock was set back', async (t) => {
   const project = createProject(t);
   project.plan({ installs: production });
   const lockFile = join(project.folder, '.installing');
-  writeFileSync(lockFile, 'somebody else');
+  writeFileSync(lockFile, 'another one');
   const inAnHour = new Date(Date.now() + 3_600_000);
   utimesSync(lockFile, inAnHour, inAnHour);
   t.is((await project.run()).code, 0);

@@ -1,4 +1,4 @@
-// Tells whether node_modules holds the packages of package-lock.json. Plain JavaScript for Node 20 and later: it
+// Finds whether node_modules holds the packages of package-lock.json. Plain JavaScript for Node 20 and later: it
 // runs before anything is installed. Installing is install-packages.mjs' business.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export function bundledNode(root) {
 
 /**
  * Compares with the record that npm writes when it has finished, so that an interrupted
- * installation, or one that somebody made by hand, is judged rightly.
+ * installation, or one that was made by hand, is judged rightly.
  *
  * @param {string} root the folder of package-lock.json
  * @param {boolean} withDev whether the development packages are wanted as well; having them

@@ -1,4 +1,4 @@
-// Says in a person's words why npm failed. The caller prints npm's own lines below it.
+// Explains why npm failed. The caller prints npm's own lines below it.
 
 const causes = [
   {
@@ -47,5 +47,5 @@ const causes = [
 /** @returns {{ text: string, hint: string }} */
 export function explainNpmFailure(output) {
   const known = causes.find((cause) => cause.pattern.test(output));
-  return known ?? { text: 'npm failed', hint: 'What npm said is shown above.' };
+  return known ?? { text: 'npm failed', hint: 'The lines of npm are above.' };
 }

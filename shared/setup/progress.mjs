@@ -1,7 +1,7 @@
-// Says how far a long installation is: one line that is rewritten where a person looks at a terminal, and a line now and
+// Shows how far a long installation is: one line that is rewritten on a terminal, and a line now and
 // then where the output is kept, as in a log of CI. Plain JavaScript for Node 20 and later.
 
-/** Silence of more than this looks like a program that hangs; more lines make a log that nobody reads. */
+/** Silence of more than this looks like a program that hangs; more lines make a log too long to read. */
 const secondsOfLog = 10;
 
 /** `text(seconds)` is asked every second. The returned function ends it, and removes the line of a terminal. */

@@ -34,7 +34,7 @@ export type Steps<Result> = Generator<void, Result>;
 
 export interface JobThreadDeps {
   readonly clock: Clock;
-  /** What is bounded, for people: `the document`. */
+  /** What is bounded, in messages: `the document`. */
   readonly subject: string;
   readonly deadlineMs: number;
   /** How long it stays for the next job. */

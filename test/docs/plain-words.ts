@@ -27,16 +27,11 @@ const terms: readonly (readonly [RegExp, string])[] = [
   [/\btwins?\b/gi, 'copy'],
   [/\blast come\b/gi, 'newest'],
   [/\btroubles?\b/gi, 'error, problem'],
-  [/\bauthorit(?:y|ies)\b/gi, 'CA'],
+  [/(?<!:)\bauthorit(?:y|ies)\b/gi, 'CA'],
   [/\b(?:some|no|every|any)body\b/gi, 'the caller, no worker, all workers, operators'],
   [/\bpeople\b/gi, 'operators, users, authors'],
   [/\b(?:that|which) (?:is|are) none\b/gi, 'invalid'],
   [/\bhits that were too many\b/gi, 'hits over the limit'],
-];
-
-/** Quoted from elsewhere, or another meaning. */
-const exceptions: readonly { readonly text: RegExp; readonly reason: string }[] = [
-  { text: /:authority|authority of a URL|authority form/i, reason: 'a term of HTTP' },
 ];
 
 export interface FoundWord {
@@ -50,18 +45,20 @@ export interface FoundWord {
 export function findPlainWords(file: string, content: string): FoundWord[] {
   const sentences = file.endsWith('.md')
     ? sentencesOfPage(file, content)
-    : sentencesOfCode(content);
-  return sentences.flatMap(({ text, line }) => {
-    if (exceptions.some((exception) => exception.text.test(text))) return [];
-    return terms.flatMap(([pattern, instead]) =>
+    : sentencesOfCode(
+        content,
+        /\.(?:ts|mjs|js|proto)$/.test(file) ? commentOfCode : commentOfConfig,
+      );
+  return sentences.flatMap(({ text, line }) =>
+    terms.flatMap(([pattern, instead]) =>
       [...text.matchAll(pattern)].map(([word]) => ({
         place: `${file}:${line}`,
         word,
         instead,
         text,
       })),
-    );
-  });
+    ),
+  );
 }
 
 interface Sentence {
@@ -82,24 +79,24 @@ function sentencesOfPage(file: string, content: string): Sentence[] {
   return lines.map((line, at) => ({ text: line, line: at + 1 }));
 }
 
+/** A comment up to its line's end. One line of a block begins with `*`. */
+const commentOfCode = /(?:(?<=^\s*)\*(?!\/)|(?<=^|[\s;,{}()])(?:\/\/|\/\*\*?))(.*)$/;
+const commentOfConfig = /(?<=^|\s|\{\{)(?:#|\/\*)(.*)$/;
+const quoted = /(['"`])((?:\\.|(?!\1).)*)\1/g;
+
 /** Comments, and texts of at least two words. A text of several lines is no sentence to this reader. */
-function sentencesOfCode(content: string): Sentence[] {
+function sentencesOfCode(content: string, comment: RegExp): Sentence[] {
   return content.split('\n').flatMap((line, at) => {
-    const [, own] = /^\s*(?:\/\/|\/\*\*?|\*(?!\/)|#|\{\{\/\*)(.*)$/.exec(line) ?? [];
-    if (own !== undefined) return [{ text: own, line: at + 1 }];
-    const texts = [...line.matchAll(/(['"`])((?:\\.|(?!\1).)*)\1/g)].map(([, , text = '']) => text);
-    const [, behind = ''] =
-      /(?<=^|[\s;,{}()])(?:\/\/|# )(.*)$/.exec(
-        line.replace(/(['"`])((?:\\.|(?!\1).)*)\1/g, "''"),
-      ) ?? [];
-    return [...texts.filter((text) => /\w \w/.test(text)), behind].map((text) => ({
-      text: text.replace(/\$\{[^}]*\}/g, ' '),
-      line: at + 1,
-    }));
+    const isComment = comment.exec(line)?.index === line.search(/\S/);
+    const texts = isComment ? [] : [...line.matchAll(quoted)].map(([, , text = '']) => text);
+    const [, remark = ''] = comment.exec(isComment ? line : line.replace(quoted, "''")) ?? [];
+    return [...texts.filter((text) => /\w \w/.test(text)), remark.replace(/`[^`]*`/g, ' ')].map(
+      (text) => ({ text: text.replace(/\$\{[^}]*\}/g, ' '), line: at + 1 }),
+    );
   });
 }
 
-export const readWords = (...patterns: string[]): FoundWord[] =>
+export const readPlainWords = (...patterns: string[]): FoundWord[] =>
   listFiles(...patterns)
     .filter(
       (file) =>
@@ -108,7 +105,7 @@ export const readWords = (...patterns: string[]): FoundWord[] =>
     .flatMap((file) => findPlainWords(file, readFileSync(join(root, file), 'utf8')));
 
 if (import.meta.main) {
-  const found = readWords(...process.argv.slice(2));
+  const found = readPlainWords(...process.argv.slice(2));
   for (const { place, word, instead, text } of found) {
     process.stdout.write(`${place}: '${word}': ${instead}: ${text.trim()}\n`);
   }

@@ -31,7 +31,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** The declarations of what neither entry speaks of: nobody could name them. */
+/** The declarations of what neither entry exports: no user could name them. */
 function dropUnusedTypes(router) {
   const used = new Set();
   const add = (file) => {

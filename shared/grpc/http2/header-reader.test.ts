@@ -60,7 +60,7 @@ const names = ['x-trace', 'user-agent', 'te', 'Upper', 'connection', 'host', 'co
 for (const isHuffman of [false, true]) {
   const how = isHuffman ? 'with' : 'without';
 
-  test(`what nobody reads is refused as what somebody reads is, ${how} Huffman codes`, (t) => {
+  test(`what is not read is refused as what is read, ${how} Huffman codes`, (t) => {
     for (const name of names) {
       for (const value of badValues) {
         const block = toBlock([...request, [name, value]], isHuffman);
@@ -87,7 +87,7 @@ for (const isHuffman of [false, true]) {
   });
 }
 
-test('a pseudo-header after one that nobody reads is malformed', (t) => {
+test('a pseudo-header after one that is not read is malformed', (t) => {
   const [method, ...rest] = request;
   if (method === undefined) return t.fail();
   const block = toBlock([...rest.slice(0, 2), ['x-trace', 'a'], method, ...rest.slice(2)], false);

@@ -1,7 +1,7 @@
 // The gRPC transport over our own HTTP/2 engine: sockets, ticks and timers around sessions, which
 // implement the protocol. shared/docs/behaviour.md describes it and its limits.
 import type { Socket } from 'node:net';
-// Imported, because a global is looked up at each use.
+// Imported, because a global is resolved at each use.
 import process from 'node:process';
 import type { ConnectionUse } from '../../connection-limit.ts';
 import { createRepeatedLog } from '../../repeated-log.ts';
@@ -242,7 +242,7 @@ export function createHttp2Transport(
     }
     const megabytes = maxHeldBytes / 2 ** 20;
     repeatedLog.report(
-      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had not gone on for the longest, or held the most, were cut`,
+      `gRPC connections held more than ${megabytes} MiB of unfinished requests and answers that were not read: the ${count} that had been stalled for the longest, or held the most, were cut`,
     );
   }
 

@@ -66,7 +66,7 @@ export const overheadPerSecond = 200;
 
 /**
  * Streams that the peer resets in the same read that opened them: this many at once, and per second; nghttp2 has
- * the same numbers. Callers whose deadlines expired while we were busy look the same, so there is room for as
+ * the same numbers. Callers whose deadlines expired while we were busy behave the same, so there is room for as
  * many as such a moment leaves in the socket.
  */
 export const rapidResetBurst = 1000;

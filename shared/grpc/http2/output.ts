@@ -18,7 +18,7 @@ const longestShort = 96;
 const noTable = Uint8Array.of(0x20);
 
 export class Output {
-  #tableSize: 'as at first' | 'owed' | 'told' = 'as at first';
+  #tableSize: 'as at first' | 'owed' | 'announced' = 'as at first';
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
   #length = 0;
 
@@ -167,7 +167,7 @@ export class Output {
   }
 
   #withTableSize(fields: Uint8Array): Uint8Array {
-    this.#tableSize = 'told';
+    this.#tableSize = 'announced';
     return Buffer.concat([noTable, fields]);
   }
 

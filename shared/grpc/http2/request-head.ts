@@ -26,7 +26,7 @@ export type Refusal =
 /** A request that breaks a rule of HTTP/2, which the text names. */
 export class MalformedRequest extends Error {}
 
-/** The kind of a field; looked up once for each table entry, not for each use. */
+/** The kind of a field; resolved once for each table entry, not for each use. */
 const meanings = {
   unseen: 0,
   plain: 1,
@@ -143,7 +143,7 @@ export function readRequestHead(fields: readonly HeaderField[], listBytes: numbe
   };
 }
 
-/** The head of a call that nobody waits for any more. */
+/** The head of a call that is not awaited any more. */
 export const noHead: RequestHead = {
   path: '',
   refusal: undefined,

@@ -215,7 +215,7 @@ export class Session implements StreamHost, FrameHandler {
     this.#checkLife(nowMs);
   }
 
-  /** Tells the peer to open no more calls, and ends when the open ones are answered. */
+  /** Asks the peer to open no more calls, and ends when the open ones are answered. */
   drain(): void {
     if (this.#state === 'ended' || this.#state === 'draining') return;
     if (!this.#frameReader.isGreeted) {
@@ -592,7 +592,7 @@ export class Session implements StreamHost, FrameHandler {
     if (stream !== undefined) this.#drop(stream);
   }
 
-  /** The stream is closed, and nobody waits for its answer. */
+  /** The stream is closed, and its answer is not awaited. */
   #drop(stream: Stream): void {
     this.#forget(stream);
     stream.abandon();

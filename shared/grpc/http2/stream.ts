@@ -72,7 +72,7 @@ export class Stream implements UnaryCall {
   remoteOpen: boolean;
   /** The end was not sent yet. */
   localOpen = true;
-  /** Reset by either side, or its connection is closed: nobody waits for an answer. */
+  /** Reset by either side, or its connection is closed: no answer is awaited. */
   isGone = false;
 
   /** Windows: the bytes that the caller may send, and those that we may. */
@@ -84,7 +84,7 @@ export class Stream implements UnaryCall {
   readonly deadlineMs: number | undefined;
 
   #isDispatched = false;
-  /** Whether nobody waits any more for the method, or the decompression, in progress. */
+  /** Whether the peer does not await any more the method, or the decompression, in progress. */
   #isGivenUp = false;
   #pending: PendingAnswer | undefined;
   #headersSent = false;
@@ -204,7 +204,7 @@ export class Stream implements UnaryCall {
     this.#answerHttp(this.#httpAnswer);
   }
 
-  /** Nobody waits for an answer any more: a reset, or the connection's end. */
+  /** No answer is awaited any more: a reset, or the connection's end. */
   abandon(): void {
     if (this.isGone) return;
     this.#giveUp();

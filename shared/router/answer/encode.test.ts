@@ -90,7 +90,7 @@ test('an open file is sent whole with its length, and is closed then', async (t)
   await eventually('it is closed', () => file?.fd === -1);
 });
 
-test('an open file that nobody reads to its end is closed', async (t) => {
+test('an open file that is not read to its end is closed', async (t) => {
   let file: FileHandle | undefined;
   class Value extends Controller {
     static readonly GET = op({ query: Type.Object({ status: Type.Integer() }) });
@@ -121,7 +121,7 @@ test('an open file that nobody reads to its end is closed', async (t) => {
   }
 });
 
-test('a Node stream that nobody reads is destroyed', async (t) => {
+test('a Node stream without a reader is destroyed', async (t) => {
   const stream = Readable.from(['a']);
   t.deepEqual(await answerOf(() => stream, { status: 204 }), [204, null, '']);
   t.true(stream.destroyed);

@@ -119,7 +119,7 @@ function isFileHandle(value: unknown): value is FileHandle {
 async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
   try {
     const stat = await file.stat();
-    // What tells no length (a pipe, a file of the kernel) is read to its end.
+    // What has no length (a pipe, a file of the kernel) is read to its end.
     if (!stat.isFile() || stat.size === 0) return { body: toChunks(file.createReadStream()) };
     const body = toChunks(file.createReadStream({ start: 0, end: stat.size - 1 }));
     return { body, length: stat.size };

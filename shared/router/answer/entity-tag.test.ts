@@ -28,7 +28,7 @@ test('a browser may keep what has a tag, if it asks again each time; nothing els
   t.is((await send('GET', '/plain/no')).headers.get('cache-control'), 'no-store');
 });
 
-test('who has an answer already is told so without it, until it changes', async (t) => {
+test('a caller that has an answer already gets 304 without it, until it changes', async (t) => {
   const { send } = await createTestClient({ '': { Notes } });
   const first = await send('GET', '/notes');
   const tag = first.headers.get('etag') ?? '';

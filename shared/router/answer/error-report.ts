@@ -18,7 +18,7 @@ export function writeErrorReport({ request, status, error }: ErrorReport): void 
 
 const maxCauses = 5;
 
-/** With the stacks of what caused it: that of an HttpError says nothing about the failure behind it. */
+/** With the stacks of what caused it: that of an HttpError does not show the failure behind it. */
 export function toErrorText(error: unknown): string {
   const texts: string[] = [];
   for (let next = error; next !== undefined && texts.length <= maxCauses; ) {

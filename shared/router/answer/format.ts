@@ -1,4 +1,4 @@
-// Which format an answer has where its controller allows XML: what the client's Accept header says
+// Which format an answer has where its controller allows XML: what the client's Accept header allows
 // (behaviour: accept).
 import { isJson, isXml, parseMediaType, splitOutsideQuotes } from '../request/media-type.ts';
 

@@ -1,4 +1,4 @@
-// The headers of an answer: what the router says of its body, what the method has set, and what every answer has.
+// The headers of an answer: what the router adds for its body, what the method has set, and what every answer has.
 import type { HeaderList } from '../request/request.ts';
 
 /** Of a body that is there as a whole. */

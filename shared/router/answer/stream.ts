@@ -1,5 +1,5 @@
 // Streams that methods return: converted to chunks of bytes, observed while they are sent, and ended when
-// nobody reads them.
+// they have no reader.
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
@@ -38,7 +38,7 @@ export function toChunks(stream: NodeStream): Chunks {
   });
 }
 
-/** The same chunks; a failure is reported before it is thrown on, unless nobody reads any more: ending a
+/** The same chunks; a failure is reported before it is thrown on, unless the reader has left: ending a
  * stream that waits makes it fail. */
 export function watchStream(chunks: Chunks, onError: (error: unknown) => void): Chunks {
   return toIterable(() => {
@@ -62,7 +62,7 @@ export function watchStream(chunks: Chunks, onError: (error: unknown) => void): 
   });
 }
 
-/** Ends what nobody will read. */
+/** Ends what will not be read. */
 export async function cancelStream(body: ResponseLike['body']): Promise<void> {
   if (isWhole(body)) return;
   try {

@@ -1,5 +1,5 @@
-// Binds a request's parts and keywords to the arguments of a method: trouble with positions is 404,
-// trouble with keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
+// Binds a request's parts and keywords to the arguments of a method: an error of positions is 404,
+// an error of keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
 import { close } from '../closed-schema.ts';
@@ -195,7 +195,7 @@ export function compileBinder(
     return fields;
   }
 
-  /** By the schemas of other libraries, which may convert as well. What is wrong with a field already is not said twice. */
+  /** By the schemas of other libraries, which may convert as well. What is wrong with a field already is not reported twice. */
   function checkStandard(fields: Keywords, problems: FieldProblem[]): void {
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     for (const { in: where, names, schema } of standard) {

@@ -28,7 +28,7 @@ export interface CastOptions {
 
 export type CastValue = (value: unknown, options: CastOptions) => Cast;
 
-/** Looks at the schema once, and not for each value. */
+/** Reads the schema once, and not for each value. */
 export function compileCast(schema: Type.TSchema): CastValue {
   return compile(schema as PlainSchema);
 }

@@ -47,7 +47,7 @@ test('a function that refines a schema is asked', (t) => {
   t.deepEqual(compile(Type.Array(even))([2, 3]), [{ at: '/1', reason: 'must be even' }]);
 });
 
-test('defaults inside lists and objects are filled in, each time anew', (t) => {
+test('defaults inside lists and objects are filled in, as new values each time', (t) => {
   const tags = Type.Array(Type.String(), { default: [] });
   const check = compile(Type.Array(Type.Object({ place: Type.Object({ tags }) })));
   const [one, other] = [[{ place: {} }], [{ place: {} }]] as unknown as {
@@ -59,7 +59,7 @@ test('defaults inside lists and objects are filled in, each time anew', (t) => {
   t.deepEqual(other, [{ place: { tags: [] } }]);
 });
 
-test('a default that may not apply, and a keyword that nobody knows, are refused by name', (t) => {
+test('a default that may not apply, and an unknown keyword, are refused by name', (t) => {
   const either = Type.Union([Type.Object({ a: Type.Integer({ default: 1 }) }), Type.Null()]);
   t.throws(() => compile(either), { message: /default is ignored for a/ });
   t.throws(() => compile({ type: 'string', maxLenght: 3 } as Type.TSchema), {

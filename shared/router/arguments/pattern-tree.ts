@@ -20,7 +20,7 @@ const quantifier = /(?:[*+?]|\{(\d+)(,(\d*))?\})\??/y;
 const character =
   /\\(?:u\{[^}]*\}|u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u\w{4}|x\w\w|c\w|[pP]\{[^}]*\}|.)|\[(?:\\.|[^\]\\])*\]|./suy;
 
-/** Throws an Error for what takes more than linear time: look-around and back-references. */
+/** Throws an Error for what takes more than linear time: lookarounds and back-references. */
 export function parsePattern(pattern: string): PatternNode {
   let at = 0;
 
@@ -46,7 +46,7 @@ export function parsePattern(pattern: string): PatternNode {
   }
 
   function takeItem(): PatternNode {
-    if (take(/\(\?<?[=!]/y)) throw new Error('it looks around');
+    if (take(/\(\?<?[=!]/y)) throw new Error('it has a lookaround');
     if (take(/\\[1-9k]/y)) throw new Error('it has a back-reference');
     if (take(groupStart)) {
       const inside = takeChoice();

@@ -42,8 +42,8 @@ test('patterns that may take exponential time are refused with the reason', (t) 
   ]) {
     t.regex(whyNotLinear(pattern) ?? '', /repeats a group/, pattern);
   }
-  t.regex(whyNotLinear('(?=a)b') ?? '', /looks around/);
-  t.regex(whyNotLinear('(?<!a)b') ?? '', /looks around/);
+  t.regex(whyNotLinear('(?=a)b') ?? '', /lookaround/);
+  t.regex(whyNotLinear('(?<!a)b') ?? '', /lookaround/);
   t.regex(whyNotLinear('(a)\\1') ?? '', /back-reference/);
 });
 

@@ -9,7 +9,7 @@ const mostWays = 257;
 /**
  * The reason why a pattern, known to compile, may take far more than linear time on a text of `maxLength`
  * characters, or undefined. Conservative: a group that is repeated may hold no further repetition and no
- * choice, such as `?` is, unless it is a fixed number; look-around and back-references are refused.
+ * choice, such as `?` is, unless it is a fixed number; lookarounds and back-references are refused.
  */
 export function whyNotLinear(
   pattern: string,
@@ -44,7 +44,7 @@ function countTries(tree: PatternNode, length: number, overlap: Overlap): number
 }
 
 /** `next` is the set of characters that may follow the node. Where the next character decides whether a
- * repetition goes on, or which branch is taken, all ways but one end at once. */
+ * repetition continues, or which branch is taken, all ways but one end at once. */
 function countWays(
   node: PatternNode,
   next: readonly string[],

@@ -20,7 +20,7 @@ export interface SchemaCompiler {
 }
 
 const maxProblems = 20;
-/** What these say is said of each part, too. */
+/** These hold for each part, too. */
 const summaries: ReadonlySet<string> = new Set(['boolean', 'additionalProperties']);
 const noProblems: readonly SchemaProblem[] = [];
 
@@ -48,7 +48,7 @@ function isUndeclared({ keyword, schemaPath }: { keyword: string; schemaPath: st
 }
 
 function findProblems(schema: object, value: unknown): readonly SchemaProblem[] {
-  // The bound is TypeBox's for everybody: it is given back before anybody else can see it.
+  // The bound is TypeBox's for all users: it is restored before others can see it.
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: maxProblems });
   try {

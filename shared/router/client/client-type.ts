@@ -104,8 +104,8 @@ type Outcome<Name, Returned, Spec = unknown> = Name extends 'CONNECT'
   ? WebSocket
   : Promise<Answer<Arriving<Awaited<Returned>, Spec>, Spec>>;
 
-/** Names of classes that are not private. `boolean` is what a private class writes whose subclasses may say
- * otherwise, and `false` what these say. */
+/** Names of classes that are not private. `boolean` is what a private class writes whose subclasses can declare
+ * otherwise, and `false` what these declare. */
 type RoutedName<Holder, Name extends keyof Holder> = Name extends
   | `_${string}`
   | `${string}Controller`

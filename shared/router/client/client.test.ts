@@ -257,7 +257,7 @@ test('no answer is a value too: no connection, no time left, or the caller has s
   t.is(!stopped.ok && stopped.status === 0 && stopped.error.detail, 'enough');
 });
 
-test('each request asks for its headers anew', async (t) => {
+test('each request asks for its headers again', async (t) => {
   const { send } = await start();
   let token = 'wrong';
   const api = client<Modules>('http://host', {

@@ -5,7 +5,7 @@ import type { Answer, Client, Problem } from './client-type.ts';
 import { readEvents } from './events.ts';
 
 export interface ClientOptions {
-  /** Headers of each request, such as the caller's token; asked anew each time. A page cannot set those of a WebSocket. */
+  /** Headers of each request, such as the caller's token; asked again each time. A page cannot set those of a WebSocket. */
   readonly headers?: () => Readonly<Record<string, string>>;
   /** Sends a request; default: the global `fetch`. An application's own `fetch` needs no server. */
   readonly fetch?: (request: Request) => Promise<Response>;

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 
 const main = fileURLToPath(new URL('main.ts', import.meta.url));
-/** What is left so long after the signal is cut; a little less, since two clocks tell it. */
+/** What is left so long after the signal is cut; a little less, since two clocks measure it. */
 const graceMs = 4_900;
 const sample = fileURLToPath(new URL('../sample', import.meta.url));
 
@@ -39,7 +39,7 @@ async function readUrl(child: ChildProcess): Promise<string> {
   return String(line).replace('listening on ', '');
 }
 
-test('serve listens where it is told, and SIGTERM ends it with 0', async (t) => {
+test('serve listens where it is configured, and SIGTERM ends it with 0', async (t) => {
   const child = start(['serve', '--prefix', sample, '--host', '127.0.0.1:0']);
   const url = await readUrl(child);
   const created = await fetch(`${url}/widgets`, {
@@ -73,7 +73,7 @@ test('serve is what it does without a command', async (t) => {
   t.deepEqual(await ended, [0, null]);
 });
 
-test('SIGTERM lets a request under way finish, and nobody new in', async (t) => {
+test('SIGTERM lets a request under way finish, and refuses new ones', async (t) => {
   for (let attempt = 1; ; attempt++) {
     const { isRefused, outcome, tookMs, exit } = await finishAfterSigterm();
     t.true(isRefused);
@@ -132,7 +132,7 @@ test('routes prints what would be served, found through the environment', async 
   ]);
 });
 
-test('serve says how many methods it serves from where, and both say when there is none', async (t) => {
+test('serve reports how many methods it serves from where, and both report when there is none', async (t) => {
   t.is(await noteOfServe(sample), `methods served: 6, from ${sample}`);
   const empty = await mkdtemp(join(tmpdir(), 'controllers-'));
   const none = `no controller in ${empty}`;
@@ -159,7 +159,7 @@ test('openapi prints the document', async (t) => {
   t.like(JSON.parse(out), { openapi: '3.1.1', info: { title: 'Sample', version: '1.0.0' } });
 });
 
-test('a misspelt command and a port without a colon are told with what was meant', async (t) => {
+test('a misspelt command and a port without a colon are reported with what was meant', async (t) => {
   const { code, err } = await run(['srve']);
   t.deepEqual([code, err], [2, "error: unknown command 'srve'\n(Did you mean serve?)\n"]);
   const port = await run(['serve', '--host', '8000']);
@@ -167,7 +167,7 @@ test('a misspelt command and a port without a colon are told with what was meant
   t.regex(port.err, /It is not host:port\. For a port alone write :8000\./);
 });
 
-test('what keeps it from starting is said in one line, with exit code 1', async (t) => {
+test('what keeps it from starting is reported in one line, with exit code 1', async (t) => {
   t.deepEqual(await run(['serve', '--prefix', './none']), {
     code: 1,
     out: '',
@@ -178,7 +178,7 @@ test('what keeps it from starting is said in one line, with exit code 1', async 
   t.regex(err, /^cannot listen on 192.0.2.1:1: .*EADDRNOTAVAIL.*\n$/);
 });
 
-test('a port in use and a host that does not exist are said with what to do about it', async (t) => {
+test('a port in use and a host that does not exist are reported with what to do about it', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
@@ -189,7 +189,7 @@ test('a port in use and a host that does not exist are said with what to do abou
     `cannot listen on 127.0.0.1:${port}: the port is in use; give another with --host host:port\n`,
   );
   taken.close();
-  // Where nobody can be asked for a name, Node's text says so.
+  // Without a name server Node's text is another one.
   t.regex(
     await why('nobody.invalid:1'),
     /^cannot listen on nobody.invalid:1: (?:there is no such host; --host takes host:port|.*EAI_AGAIN.*)\n$/,
@@ -209,7 +209,7 @@ test('--help names the options and their defaults', async (t) => {
   }
 });
 
-test('serve --watch starts anew when a controller changes, and shows where an error was thrown', async (t) => {
+test('serve --watch restarts when a controller changes, and shows where an error was thrown', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'watched-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, 'controllers'));

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command: serves a folder of controllers, or says what would be served.
+// The command: serves a folder of controllers, or lists what would be served.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
 import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
@@ -59,11 +59,7 @@ withPrefix(
       .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
   )
   .option('--require-guards', 'do not start while a method has no guard and no open()', false)
-  .option(
-    '--watch',
-    'start anew when a file below the working directory changes; show errors',
-    false,
-  )
+  .option('--watch', 'restart when a file below the working directory changes; show errors', false)
   .addOption(new Option('--develop').hideHelp().default(false))
   .action(async ({ prefix, host, requireGuards, watch, develop }: ServeOptions) => {
     if (watch) {
@@ -130,7 +126,7 @@ try {
   }
 }
 
-/** What is no command would be told as one argument too many of `serve`. */
+/** What is no command would be reported as one argument too many of `serve`. */
 function refuseUnknownCommand(given: string | undefined): void {
   const names = [...program.commands.map((command) => command.name()), 'help'];
   if (given === undefined || given.startsWith('-') || names.includes(given)) return;
@@ -176,7 +172,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** For people: on standard error, so a program that reads the output does not see it. */
+/** Human-readable: on standard error, so a program that reads the output does not see it. */
 function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }

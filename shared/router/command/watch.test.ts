@@ -23,7 +23,7 @@ test('modules are watched, and neither packages nor what an application writes b
   for (const name of [...others, ...hidden]) t.false(isWatched(name), name);
 });
 
-test('a program that cannot be started is told, and one that cannot be started anew is tried at the next change', async (t) => {
+test('a program that cannot be started is reported, and one that cannot be restarted is tried at the next change', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'watched-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const program = join(folder, 'node');

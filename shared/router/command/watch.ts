@@ -1,4 +1,4 @@
-// `serve --watch`: the command runs as a child, and is started anew when a file of the project has changed. Modules
+// `serve --watch`: the command runs as a child, and is restarted when a file of the project has changed. Modules
 // cannot be unloaded, so a process is what is replaced.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ const endMs = 1_000;
 const hidden = /(?:^|[/\\])(?:\.|node_modules)/;
 const module = /\.[cm]?[jt]sx?$/;
 
-/** Whether the application is started anew for a change of this file. Other files than modules it may write itself: a
+/** Whether the application is restarted for a change of this file. Other files than modules it may write itself: a
  * database, a log, uploads; each start would lead to the next. */
 export function isWatched(name: string): boolean {
   return module.test(name) && !hidden.test(name);
@@ -28,7 +28,7 @@ export interface Watching {
 
 /**
  * Watches a folder without hidden ones and packages. `command` is the program with its arguments. Rejects with a
- * StartError where it cannot be started; where it cannot be started anew, that is told, and the next change tries again.
+ * StartError where it cannot be started; where it cannot be restarted, that is reported, and the next change tries again.
  */
 export async function startWatching(
   folder: string,

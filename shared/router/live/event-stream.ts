@@ -54,7 +54,7 @@ export async function openEventStream(
   const iterator = values[Symbol.asyncIterator]();
   let isOver = false;
   let isTaking = false;
-  /** The outcome that has arrived while nobody waited, and the function that wakes who waits. Promises that live as
+  /** The outcome that has arrived while no reader waited, and the function that wakes who waits. Promises that live as
    * long as the stream would gather a listener for each wait. */
   let arrived: Outcome | undefined;
   let settle: ((outcome: Outcome) => void) | undefined;
@@ -75,7 +75,7 @@ export async function openEventStream(
       },
       (error: unknown) => {
         isTaking = false;
-        // It was told to stop waiting, and has.
+        // It was asked to stop waiting, and has.
         if (isOver) return;
         finish();
         arrive({ error });

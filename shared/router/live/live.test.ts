@@ -285,7 +285,7 @@ onEach('a page of another site cannot open a WebSocket', async (t, { port, prefi
 });
 
 onEach(
-  'a wrong message is told what is wrong, and the connection stays',
+  'a wrong message is answered with what is wrong, and the connection stays',
   async (t, { port, prefix }) => {
     const { socket, read } = connect(port, `${prefix}/rooms/a`);
     await read();
@@ -301,7 +301,7 @@ onEach(
   },
 );
 
-onEach('a defect ends the connection with 1011 and tells nothing', async (t, server) => {
+onEach('a defect ends the connection with 1011 and shows nothing', async (t, server) => {
   const { socket, read, closed } = connect(server.port, `${server.prefix}/rooms/a`);
   await read();
   socket.send('{"text":"defect"}');
@@ -326,7 +326,7 @@ onEach('what is no text, or too long, closes the connection', async (t, { port, 
   t.is(await long.closed, 1009);
 });
 
-onEach('somebody who does not read his messages is cut off', async (t, { port, prefix }) => {
+onEach('a client that does not read its messages is cut off', async (t, { port, prefix }) => {
   const { socket, read } = connect(port, `${prefix}/rooms/a`);
   await read();
   socket.pause();
@@ -335,7 +335,7 @@ onEach('somebody who does not read his messages is cut off', async (t, { port, p
 });
 
 onEach(
-  'somebody who answers no ping is cut off',
+  'a client that answers no ping is cut off',
   async (t, { port, prefix }) => {
     const silent = new WebSocket(`ws://127.0.0.1:${port}${prefix}/rooms/a`, { autoPong: false });
     await once(silent, 'close');
@@ -372,7 +372,7 @@ onEach('the end of the application ends events and sockets', async (t, { port, p
   t.regex(await all, /two/);
 });
 
-onEach('a WebSocket is told from the methods of its path', async (t, { port, prefix }) => {
+onEach('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
   t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
   t.is(await refusalOf(port, `${prefix}/ticks`), 405);
 });

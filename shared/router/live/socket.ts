@@ -6,7 +6,7 @@ import { Stop } from '../errors.ts';
 import type { Connection, SessionLike } from '../request/request.ts';
 
 export interface SessionOptions {
-  /** The id of the request, which stands in the problems that its client is told. */
+  /** The id of the request, which stands in the problems that its client is sent. */
   readonly requestId: string;
   readonly heartbeatMs: number;
   readonly queuedBytes: number;
@@ -69,7 +69,7 @@ export class Session implements Socket, SessionLike {
     connection.on('pong', () => {
       this.#isAlive = true;
     });
-    // Each ping is answered, also to somebody who reads no answers.
+    // Each ping is answered, also to a client that reads no answers.
     connection.on('ping', () => this.#cutSlowReader(connection));
     connection.on('message', (data, isBinary) => this.#take(connection, data, isBinary));
     // Something wrong from the other side closes the connection by itself.
@@ -137,7 +137,7 @@ export class Session implements Socket, SessionLike {
     }
   }
 
-  /** A wrong message is told to its sender; a failure of ours ends the connection. */
+  /** A wrong message is reported to its sender; a failure of ours ends the connection. */
   #refuse(connection: Connection, error: unknown): void {
     const { requestId, report } = this.#options;
     const { status, body } = toErrorResponse(error, requestId);

@@ -84,7 +84,7 @@ test('the form of a Request that is refused before its end fails nowhere', async
   body.append('file', new File([new Uint8Array(400 * 1024)], 'sun.png'));
   const request = new Request('http://localhost/photo', { method: 'POST', body });
   t.is((await app.fetch(request)).status, 413);
-  // Rejections are told when nothing else is left to do.
+  // Rejections are reported when nothing else is left to do.
   await setImmediate();
   t.deepEqual(unhandled, []);
 });

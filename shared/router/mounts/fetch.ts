@@ -33,7 +33,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
 }
 
 /** What is left unread is its server's. Cancelled here, the form of a Request that a program has made itself would fail
- * where nobody catches it. */
+ * where no code catches it. */
 function withoutCancel(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => body.values({ preventCancel: true }) };
 }

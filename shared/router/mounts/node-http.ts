@@ -41,7 +41,7 @@ export interface ServedApp {
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
 
-/** `asksForBodies`: for the event `checkContinue`, where Node leaves it to the listener to say that a body may come. */
+/** `asksForBodies`: for the event `checkContinue`, where Node leaves it to the listener to ask for the body. */
 export function createListener(
   dispatch: Dispatch,
   { asksForBodies }: { readonly asksForBodies: boolean } = { asksForBodies: false },
@@ -74,7 +74,7 @@ export function createNodeServer(app: ServedApp): Server {
       requestTimeout: longestBodyMs(app.routes ?? []),
       // A request for another protocol than we speak is answered as if it had not asked for it.
       shouldUpgradeCallback: isWebSocket,
-      // Nobody listens to the stream of a request without a body; its events are a tenth of a small answer's cost.
+      // No one listens to the stream of a request without a body; its events are a tenth of a small answer's cost.
       // Node before 24.12 ignores it.
       optimizeEmptyRequests: true,
     },
@@ -115,7 +115,7 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
   };
 }
 
-/** The headers as they came, looked up one by one: a request seldom needs more than three of them. */
+/** The headers as they came, read one by one: a request seldom needs more than three of them. */
 class RawHeaders implements RequestHeaders {
   readonly #raw: readonly string[];
 
@@ -178,7 +178,7 @@ function send(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> | undefined {
-  // One without a body is complete as well, which the parser has not said where the answer is there at once.
+  // One without a body is complete as well, which the parser has not reported where the answer is there at once.
   if (given.body !== undefined && !request.complete) endUnread(request, response);
   response.writeHead(status, headers as string[]);
   if (!isWhole(body)) {

@@ -51,7 +51,7 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
   }
 
   return (request, socket, head, target) => {
-    // Until the connection is open nobody else listens to it.
+    // Until the connection is open no other code listens to it.
     socket.on('error', () => socket.destroy());
     upgrade(request, socket, head, target).catch(() => socket.destroy());
   };

@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of an application: what its declarations say, in a stable order.
+// The OpenAPI 3.1 document of an application: of its declarations, in a stable order.
 import type Type from 'typebox';
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument } from '../controller.ts';
@@ -10,7 +10,7 @@ import { isUpload, uploadKeyword } from '../upload.ts';
 
 type Json = { [name: string]: unknown };
 
-/** The parts of the document that controllers cannot tell. */
+/** The parts of the document that controllers do not have. */
 export interface OpenApiFrame {
   readonly info: {
     readonly title: string;

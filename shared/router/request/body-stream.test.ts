@@ -14,7 +14,7 @@ import { type BodyPart, BodyStream } from './body-stream.ts';
 
 const large = 64 * 1024 * 1024;
 
-/** Told of what became of a method that reads to the end. */
+/** Notified of the outcome of a method that reads to the end. */
 const outcomes: unknown[] = [];
 
 class Digests extends Controller {
@@ -40,7 +40,7 @@ class Forms extends Controller {
   });
 }
 
-/** Tell how far the method has come that its client leaves. */
+/** Report how far the method has come that its client leaves. */
 const reading = Promise.withResolvers<void>();
 const left = Promise.withResolvers<{ readonly error: unknown; readonly isAborted: boolean }>();
 
@@ -113,7 +113,7 @@ async function listen() {
   return { url: `http://127.0.0.1:${port}`, port, server };
 }
 
-test('a body that is streamed is read by its method, and its size is nobody else’s concern', async (t) => {
+test('a body that is streamed is read by its method, and no other bound applies to its size', async (t) => {
   const { url, server } = await listen();
   t.teardown(() => server.close());
   const chunk = new Uint8Array(1024 * 1024).fill(7);
@@ -238,7 +238,7 @@ test('a form that breaks off, or is none, is refused', async (t) => {
   t.is((await send('POST', '/forms', { body: long })).status, 413);
 });
 
-test('a streamed body above its limit is 413: at once where its length is told, else when too much has come', async (t) => {
+test('a streamed body above its limit is 413: at once where its length is announced, else when too much has come', async (t) => {
   const { app } = await createTestClient(modules);
   const given = { method: 'POST', target: '/shorts', remoteAddress: undefined };
   outcomes.length = 0;
@@ -270,7 +270,7 @@ test('a client that lets its method wait for too long is 408', async (t) => {
   t.is(status, 408);
 });
 
-test('a method is told when its client goes away in the middle', async (t) => {
+test('a method is notified when its client goes away in the middle', async (t) => {
   const { port, server } = await listen();
   t.teardown(() => server.close());
   const sending = ask({ port, method: 'PUT', path: '/firsts' });

@@ -34,7 +34,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     return this.#read(undefined);
   }
 
-  /** Ends when nobody reads any more, also while it waits for the client. */
+  /** Ends when it has no reader any more, also while it waits for the client. */
   async *#read(isLeft: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
     if (this.#isTaken) throw new TypeError('a streamed body is read once');
     this.#isTaken = true;
@@ -57,7 +57,7 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
         yield value;
       }
     } finally {
-      // Its mount drops the rest of a stream of Node, but not while somebody reads it.
+      // Its mount drops the rest of a stream of Node, but not while it has a reader.
       if (this.#body instanceof Readable) iterator.return?.().catch(() => {});
     }
   }

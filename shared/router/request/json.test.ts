@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { BadRequest } from '../errors.ts';
 import { parseJson } from './json.ts';
 
-test('JSON is what JSON.parse says, for everything that is allowed', (t) => {
+test('JSON is read as by JSON.parse, for everything that is allowed', (t) => {
   const allowed = fc
     .jsonValue({ maxDepth: 4 })
     .filter((value) => !/__proto__|constructor|\\u0000|e\+|\d{16}/.test(JSON.stringify(value)));

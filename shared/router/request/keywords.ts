@@ -38,7 +38,7 @@ export function addKeyword(
 
 /** `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and
  * brackets and dots in names mean nothing. Throws 400. `expected`: names that are
- * likely. What is found there is taken from there, since the engine must look for the like of a text that is cut from
+ * likely. What is found there is taken from there, since the engine must search for the equal of a text that is cut from
  * another one before an object can have it as a name. */
 export function parseUrlencoded(
   text: string,

@@ -11,7 +11,7 @@ export interface BodyListener {
 /**
  * The whole body of a message of node:http that has arrived with its head, as most have: taken so, it costs less than by
  * its events. Undefined where there is more to come, or more than the bound. The parser that called us hands over the
- * body, and says that there is no more, when it has been returned to: a turn of the event loop later it is known.
+ * body, and reports that there is no more, when it has been returned to: a turn of the event loop later it is known.
  */
 export async function takeArrived(
   body: AsyncIterable<Uint8Array>,
@@ -23,7 +23,7 @@ export async function takeArrived(
   return body.readableLength > maxBytes ? undefined : (body.read() ?? undefined);
 }
 
-/** Nothing is heard after the returned function is called; what is left stays unread. */
+/** Nothing is received after the returned function is called; what is left stays unread. */
 export function listenTo(body: AsyncIterable<Uint8Array>, listener: BodyListener): () => void {
   return body instanceof Readable ? listenToStream(body, listener) : iterate(body, listener);
 }

@@ -78,7 +78,7 @@ const byExtension: ReadonlyMap<string, string> = new Map([
   ['zip', 'application/zip'],
 ]);
 
-/** The media type of a file name or a bare extension; undefined where these say nothing. */
+/** The media type of a file name or a bare extension; undefined where these are unknown. */
 export function mediaTypeOfName(name: string): string | undefined {
   return byExtension.get(name.slice(name.lastIndexOf('.') + 1).toLowerCase());
 }

@@ -17,9 +17,9 @@ const maxTextBytes = 64 * 1024;
 /** A field or a file of a streamed body: its bytes while they arrive. */
 export interface BodyPart extends AsyncIterable<Uint8Array> {
   readonly name: string;
-  /** As the client says it, without folders; undefined for a field. Never a path to write to. */
+  /** As the client sends it, without folders; undefined for a field. Never a path to write to. */
   readonly filename: string | undefined;
-  /** As the client says it; `text/plain` where it says nothing. */
+  /** As the client sends it; `text/plain` where it sends none. */
   readonly type: string;
   /** The whole part as UTF-8. Throws 400 for other bytes, and 413 above 64 KiB. */
   text(): Promise<string>;
@@ -72,7 +72,7 @@ export async function* readParts(
   let current: BusboyFileStream | undefined;
   let wake = (): void => {};
   const parser = createParser(type, limits, (part, stream) => {
-    // Errors are thrown to who reads it, if anybody does.
+    // Errors are thrown to who reads it, if there is a reader.
     stream.on('error', () => {});
     arrived.push({ part, stream });
     wake();

@@ -19,7 +19,7 @@ export interface RequestLike {
   readonly askForBody?: (() => void) | undefined;
   /** The socket's peer; a forwarding header is never believed. */
   readonly remoteAddress: string | undefined;
-  /** Aborted when the client has gone before the end of its answer. Absent where the server does not tell. */
+  /** Aborted when the client has gone before the end of its answer. Absent where the server does not report it. */
   readonly signal?: (() => AbortSignal) | undefined;
   /** The client asks for a WebSocket, which the mount can open. */
   readonly isUpgrade?: boolean;
@@ -69,7 +69,7 @@ export function isWhole(body: ResponseLike['body']): body is string | Uint8Array
   return body === undefined || typeof body === 'string' || body instanceof Uint8Array;
 }
 
-/** For those who want to look something up. */
+/** For the headers that a reader wants one by one. */
 export function toHeaders(list: HeaderList): Headers {
   const headers = new Headers();
   for (let at = 0; at < list.length; at += 2) headers.append(list[at] ?? '', list[at + 1] ?? '');
@@ -85,7 +85,7 @@ export interface RoutedRequest {
   readonly path: string;
   readonly headers: Headers;
   readonly remoteAddress: string | undefined;
-  /** Aborted when nobody waits for the answer any more: the client has gone, its events or its socket have ended,
+  /** Aborted when no client waits for the answer any more: the client has gone, its events or its socket have ended,
    * or its time is up. */
   readonly signal: AbortSignal;
   /** Facts that guards and folders have found out, such as the user; `this.state` of a controller. */

@@ -1,4 +1,4 @@
-// The request as a controller sees it, and the answer as it may set it. Most look at little of these, so what costs is
+// The request as a controller sees it, and the answer as it may set it. Most read little of these, so what costs is
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
 import type { HeaderList, RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
@@ -79,7 +79,7 @@ export class LazyRequest implements RoutedRequest {
     return abort.signal;
   }
 
-  /** Aborts the signal: nobody waits any more. */
+  /** Aborts the signal: no client waits any more. */
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();

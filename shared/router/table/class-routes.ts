@@ -31,7 +31,7 @@ import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './ver
 /** Parameters of a POST without a declaration: any fields, as one object. */
 const anyFields = op({ body: Type.Object({}, { additionalProperties: true }) });
 
-/** What the application says of all classes. */
+/** What the application declares for all classes. */
 export interface ClassOptions {
   readonly compiler: SchemaCompiler;
   readonly limits: Limits;
@@ -257,7 +257,7 @@ function guardsOf(
 /** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
 function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
   const names = [declared?.spec.query, declared?.spec.body].flatMap((fields) => {
-    // Only TypeBox tells its defaults.
+    // Only TypeBox shows its defaults.
     if (fields === undefined || isStandard(fields)) return [];
     return Object.entries(fields.properties).flatMap(([key, schema]) =>
       'default' in schema ? [key] : [],

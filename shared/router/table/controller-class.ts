@@ -13,7 +13,7 @@ export function classNameOf(exported: string, value: unknown): string {
 }
 
 /** Whether a value belongs in the table: a controller, or a class that contains one. Private with a private class
- * are its nested classes, and its subclasses that do not say otherwise. */
+ * are its nested classes, and its subclasses that do not declare otherwise. */
 export function isRouted(
   name: string,
   value: unknown,

@@ -1,20 +1,20 @@
-// Names on a controller that are nearly those that mean something: a misspelt verb would be a method that nobody
-// reaches, a misspelt static a guard that nobody asks (behaviour: misspelt-names).
+// Names on a controller that are nearly those that mean something: a misspelt verb would be a method that no request
+// reaches, a misspelt static a guard that is never asked (behaviour: misspelt-names).
 import { isNear, nearestName } from '../near-names.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml'];
-/** Said of a method, not of a class. */
+/** Of a method, not of a class. */
 const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
 
-/** What is wrong in one module, for people: told with its place. */
+/** What is wrong in one module, human-readable: reported with its position. */
 export interface Report {
   /** Keeps the application from starting. */
   mistake(text: string): void;
   warning(text: string): void;
 }
 
-/** A method in small letters is no handler by the convention, and may be a helper: it is only told. */
+/** A method in small letters is no handler by the convention, and may be a helper: it is only reported. */
 export function reportMisspelt(
   owner: string,
   { methods, statics }: { readonly methods: Iterable<string>; readonly statics: readonly string[] },

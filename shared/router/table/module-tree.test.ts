@@ -71,7 +71,7 @@ test('two files for one module, unusable names and broken modules are named toge
   });
 });
 
-test('what a declaration refuses is told with the line of its class', async (t) => {
+test('what a declaration refuses is reported with the line of its class', async (t) => {
   const entry = JSON.stringify(join(import.meta.dirname, '..', 'index.ts'));
   const source = `import { Controller, op } from ${entry};
 

@@ -19,7 +19,7 @@ export interface ModuleNode {
 }
 
 export interface ClassNode {
-  /** `<module>:<Class>`, for people. */
+  /** `<module>:<Class>`, human-readable. */
   readonly name: string;
   /** Where its module was read from, if it was. */
   readonly file: string | undefined;
@@ -33,7 +33,7 @@ export interface ClassNode {
 
 export interface Route extends RouteGuards {
   readonly verb: Verb;
-  /** `<module>:<Class>.<method>`, for people. */
+  /** `<module>:<Class>.<method>`, human-readable. */
   readonly name: string;
   /** Its class. */
   readonly owner: ClassNode;

@@ -70,7 +70,7 @@ function moduleBelowId(
   return isNamed === undefined ? undefined : node;
 }
 
-/** Names of the table are canonical, so that a part which is one needs no look at its spelling. */
+/** Names of the table are canonical, so that a part which is one needs no check of its spelling. */
 function childOf<Node>(
   children: ReadonlyMap<string, Node>,
   part: string | undefined,

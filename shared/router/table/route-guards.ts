@@ -8,7 +8,7 @@ import type { ControllerClass } from './controller-class.ts';
 export interface RouteGuards {
   /** In the order in which they are asked, each once. */
   readonly guards: readonly Guard[];
-  /** Nobody has said who may call the method: it has no guard that authenticates, and is not meant to be open. */
+  /** No declaration defines who can call the method: it has no guard that authenticates, and is not meant to be open. */
   readonly isForgotten: boolean;
 }
 

@@ -1,4 +1,4 @@
-// All routes of a table as a list, for people and for descriptions.
+// All routes of a table as a list, for operators and for descriptions.
 import type { ClassNode, ModuleNode, Route } from './nodes.ts';
 
 export interface RouteEntry {
@@ -29,7 +29,7 @@ export function fillPath(
   return [base === '/' ? '' : base, ...behind].join('/') || '/';
 }
 
-/** As people write it: `/widgets[/:id]`, `/many[/:rest...]`. */
+/** As authors write it: `/widgets[/:id]`, `/many[/:rest...]`. */
 export function toPathText({ path, parameters, route }: RouteEntry): string {
   const declared = route.op?.path ?? [];
   const taken = path.split('/').filter((part) => part.startsWith('[')).length;

@@ -91,7 +91,7 @@ test('two classes, modules, or sub-paths of one path stop the start, all at once
   ]);
 });
 
-test('a declaration that cannot be understood stops the start, saying what is wrong', async (t) => {
+test('a declaration that cannot be understood stops the start, with what is wrong', async (t) => {
   const start = (spec: Parameters<typeof op>[0]) => {
     class Odd extends Controller {
       static readonly GET = op(spec);
@@ -211,7 +211,7 @@ test('of a module and a class of one path the later prefix has its own', async (
   t.is(await answers(['action', 'class'], '/quota'), 'class');
 });
 
-test('looking for controllers runs no getter of a class, and ends at classes that name each other', async (t) => {
+test('the search for controllers runs no getter of a class, and ends at classes that name each other', async (t) => {
   class Left extends Controller {
     static Right: unknown;
     static get Inner(): unknown {
@@ -247,7 +247,7 @@ test('a message of a WebSocket cannot be declared raw or streamed', async (t) =>
   }
 });
 
-test('what is private takes its subclasses and nested classes along, unless one says otherwise', async (t) => {
+test('what is private takes its subclasses and nested classes along, unless one declares otherwise', async (t) => {
   class Hidden extends Controller {
     static override readonly private: boolean = true;
     static readonly Inner = class extends Controller {
@@ -324,7 +324,7 @@ test('limits and wrong origins on a class keep the application from starting, as
   });
 });
 
-test('a module that is nearly _folder is told, since its guard would be missing', async (t) => {
+test('a module that is nearly _folder is reported, since its guard would be missing', async (t) => {
   const folder = { folder: defineFolder({}) };
   t.is(
     await whyNotStart({ 'notes._folders': folder, notes: { Default } }),
@@ -333,7 +333,7 @@ test('a module that is nearly _folder is told, since its guard would be missing'
   t.is(await whyNotStart({ 'notes._forms': folder, notes: { Default } }), 'it starts');
 });
 
-test('a verb in small letters is told, and is no handler', async (t) => {
+test('a verb in small letters is reported, and is no handler', async (t) => {
   const warnings: string[] = [];
   class Notes extends Controller {
     get() {}
@@ -345,7 +345,7 @@ test('a verb in small letters is told, and is no handler', async (t) => {
   t.is((await client.send('GET', '/notes')).status, 404);
 });
 
-test('a PATCH whose fields have defaults is told, since it would set back what a request leaves out', async (t) => {
+test('a PATCH whose fields have defaults is reported, since it would reset what a request leaves out', async (t) => {
   const fields = Type.Object({ size: Type.Integer({ default: 1 }), name: Type.String() });
   class Default extends Controller {
     static readonly PATCH = op({ body: Type.Partial(fields) });
@@ -357,7 +357,7 @@ test('a PATCH whose fields have defaults is told, since it would set back what a
   t.regex(warnings[0] ?? '', /^:Default\.PATCH has defaults, .*: size;/);
 });
 
-test('a mistake in a module of a folder is told with its file and line', async (t) => {
+test('a mistake in a module of a folder is reported with its file and line', async (t) => {
   const place = await createControllers(t, {
     'below/index.ts': `
 export class Notes extends Controller {
@@ -380,7 +380,7 @@ export class Items extends Controller {
   ]);
 });
 
-test('two classes, or modules, of one path are told with their files', async (t) => {
+test('two classes, or modules, of one path are reported with their files', async (t) => {
   const place = await createControllers(t, {
     'aB.ts': '',
     'a_b.ts': `
@@ -399,7 +399,7 @@ export class Default extends Controller {
   ]);
 });
 
-test('a forgotten guard is told with file and line, of the prefix that has the class', async (t) => {
+test('a forgotten guard is reported with file and line, of the prefix that has the class', async (t) => {
   const open = `
 export class Open extends Controller {
   GET() {}
@@ -413,7 +413,7 @@ export class Guarded extends Controller {
 `;
   const first = await createControllers(t, { 'index.ts': guarded });
   const second = await createControllers(t, { 'index.ts': open });
-  const told = `${second('index.ts')}:3: :Open has no guard for GET; give it one, or open() where everybody may call`;
+  const told = `${second('index.ts')}:3: :Open has no guard for GET; give it one, or open() where every caller may call`;
   const prefixes = [first(''), second('')];
   t.deepEqual(await whyNotStartFrom(prefixes, { requireGuards: true }), [told]);
   const warnings: string[] = [];
@@ -421,7 +421,7 @@ export class Guarded extends Controller {
   t.deepEqual(warnings, [told]);
 });
 
-test('a _folder whose guard is none is told once, with its file', async (t) => {
+test('a _folder with an invalid guard is reported once, with its file', async (t) => {
   const notes = `
 export class Default extends Controller {
   GET() {}

@@ -1,4 +1,4 @@
-// The routing table, built once at start from the modules' exports; requests only look up Maps. Two classes of one path
+// The routing table, built once at start from the modules' exports; requests only read Maps. Two classes of one path
 // are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
 // the routes of their classes, and route-guards.ts finds who may call them; for a request resolve.ts finds the entry of
 // its path.
@@ -138,7 +138,7 @@ function findForgottenGuards(root: ModuleNode, areRequired: boolean, reportOf: R
   );
   for (const [{ name, file }, methods] of forgotten) {
     const names = methods.map((method) => method.name.slice(name.length + 1)).join(', ');
-    const text = `${name} has no guard for ${names}; give it one, or open() where everybody may call`;
+    const text = `${name} has no guard for ${names}; give it one, or open() where every caller may call`;
     const { mistake, warning } = reportOf(file);
     if (areRequired) mistake(text);
     else warning(text);

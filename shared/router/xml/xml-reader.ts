@@ -66,7 +66,7 @@ function toValue(element: XmlElement): unknown {
   if (type === 'object') return toObject({ element, attributes, elements, text });
   const isArray = type === 'array';
   if (attributes.length > 0 || (isArray ? !isBlank(text) : elements.length > 0)) {
-    throw new BadRequest(`${nameForPeople(element)} holds more than its ${typeMark} says`);
+    throw new BadRequest(`${nameForPeople(element)} holds more than its ${typeMark} allows`);
   }
   return isArray ? elements.map(toValue) : toScalar(element, type, text);
 }
@@ -105,7 +105,7 @@ function toScalar(element: XmlElement, type: MarkedType, text: string): unknown 
   if (type === 'null' && isBlank(text)) return null;
   const value = parseMarked(text);
   if (value === undefined || (value === null ? 'null' : typeof value) !== type) {
-    throw new BadRequest(`${nameForPeople(element)} does not hold the ${type} that it says`);
+    throw new BadRequest(`${nameForPeople(element)} does not hold the ${type} that it declares`);
   }
   return value;
 }

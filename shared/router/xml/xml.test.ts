@@ -8,7 +8,7 @@ import { writeXml } from './xml-writer.ts';
 const limits = { ...defaultLimits, xmlNodes: 1_000 };
 const read = (text: string) => readXml(text, limits);
 
-/** Without the declaration and what the root says of itself. */
+/** Without the declaration and the attributes of the root. */
 function write(value: unknown): string {
   const text = writeXml(value);
   const begin = '<?xml version="1.0" encoding="UTF-8"?>\n<value xmlns:json="urn:ratelane:json"';
@@ -129,14 +129,14 @@ test('what is no XML, or stands for no value, is refused', (t) => {
     ['<a><json:other/></a>', /the element json:other is not known/],
     ['<a><json:field/></a>', /the element json:field is not known, or has no name/],
     ['<a><json:field name="&quot;"/></a>', /has no name/],
-    ['<a json:type="number">true</a>', /does not hold the number that it says/],
+    ['<a json:type="number">true</a>', /does not hold the number that it declares/],
     ['<a json:type="number">99999999999999999999</a>', /does not hold the number/],
     ['<a json:type="string">"\\u0000"</a>', /does not hold the string/],
     ['<a json:type="string">[]</a>', /does not hold the string/],
     ['<a json:type="null">1</a>', /does not hold the null/],
-    ['<a json:type="number" b="1">1</a>', /holds more than its json:type says/],
-    ['<a json:type="array" b="1"/>', /holds more than its json:type says/],
-    ['<a json:type="array">x</a>', /holds more than its json:type says/],
+    ['<a json:type="number" b="1">1</a>', /holds more than its json:type allows/],
+    ['<a json:type="array" b="1"/>', /holds more than its json:type allows/],
+    ['<a json:type="array">x</a>', /holds more than its json:type allows/],
     [`<a><${'b'.repeat(9_000)} json:type="x"/></a>`, /^json:type of b{64}\.\.\. is not known$/],
   ] as const) {
     t.throws(() => read(text), { instanceOf: BadRequest, message: reason }, text.slice(0, 80));
@@ -148,7 +148,7 @@ test('what is no XML, or stands for no value, is refused', (t) => {
   }
 });
 
-test('entities are neither expanded nor looked for', (t) => {
+test('entities are neither expanded nor searched', (t) => {
   const laughs = Array.from({ length: 9 }, (_, at) => {
     const before = at === 0 ? 'lol' : `&l${at - 1};`.repeat(10);
     return `<!ENTITY l${at} "${before}">`;

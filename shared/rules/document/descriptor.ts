@@ -148,7 +148,7 @@ function warnWithoutLimit(fields: MapReader, isExempt: boolean): void {
   if (isEmptyList(map, 'descriptors')) {
     if (isExempt) return;
     const message = 'this descriptor has neither rate_limit nor descriptors: it is never limited';
-    const hint = 'if that is meant, write rate_limit: {unlimited: true} to say so';
+    const hint = 'if that is meant, write rate_limit: {unlimited: true}';
     reporter.advise('no-limit', map.offset, path, message, hint);
     return;
   }

@@ -249,7 +249,7 @@ test('problems beyond a hundred are counted, not kept', (t) => {
   t.like(problems[100], { severity: 'error', message: 'and 150 more errors', file: 'r.yaml' });
 });
 
-test('an error after more than a hundred notes is still told', (t) => {
+test('an error after more than a hundred notes is still reported', (t) => {
   const zero = '  - {key: K, rate_limit: {unit: hour, requests_per_unit: 0}}\n';
   const rules = Array.from({ length: 120 }, (_, index) => zero.replace('K', `k${index}`));
   const { document, problems } = parseRuleDocument(

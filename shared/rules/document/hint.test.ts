@@ -38,7 +38,7 @@ test('a regular expression that no value with a star can stand for is not shown 
   t.deepEqual(hintFor(`^/x${longest}.*$`), [each]);
 });
 
-test('a unit that is written as people shorten it, with a number or without', (t) => {
+test('a unit that is written as authors shorten it, with a number or without', (t) => {
   const hintFor = (unit: string) => {
     const yaml = `domain: shop\ndescriptors:\n  - key: k\n    rate_limit: {unit: ${unit}, requests_per_unit: 1}\n`;
     return parseRuleDocument(yaml, 'shop.yaml').problems.map(({ hint }) => hint)[0];

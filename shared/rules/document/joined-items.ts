@@ -1,4 +1,4 @@
-// How one item says what two with the same key say: a hint for items of one document, and of several.
+// How one item has what two with the same key have: a hint for items of one document, and of several.
 
 import { leastListed, mostListed } from '../rule-keys.ts';
 import { listOf } from '../yaml/map-reader.ts';

@@ -34,7 +34,7 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
   }
   if (unlimited === true) refuseIdleKeys(fields, shapeKeys, 'when unlimited', 'remove it');
   if (unlimited === false) {
-    // A rate such as 100/minute in one of the two says both: one mistake.
+    // A rate such as 100/minute in one of the two has both: one mistake.
     const isRate = (name: string) => toRate(sourceOf(fields.node, name)) !== undefined;
     const isExplained = (name: string) =>
       findings.explainsAbsence(name) ||

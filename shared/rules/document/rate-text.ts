@@ -1,4 +1,4 @@
-// What people write in place of a unit or a number: `100/minute`, `10 requests per 5 minutes`, `60rpm`, `5 minutes`, `hrs`.
+// What authors write in place of a unit or a number: `100/minute`, `10 requests per 5 minutes`, `60rpm`, `5 minutes`, `hrs`.
 import { type Unit, unitFromNumber, units } from '../unit.ts';
 
 interface Rate {

@@ -71,12 +71,12 @@ export function adviseOnText(
 }
 
 const addressRange = /^[0-9a-f:.]{2,45}\/(\d{1,3})$/i;
-/** Keys that people give to the address of a caller. */
+/** Keys that authors give to the address of a caller. */
 const addressKey = /(?:^|[_-])(?:ip|addr|address|forwarded[_-]for)$/i;
 
 const withPort = /^(?:\[([\da-f:.]{2,45})\]|((?:\d{1,3}\.){3}\d{1,3})(?=:))(?::\d{1,5})?$/i;
 
-/** Warns of values that match something else than they say, and of the key they stand beside. */
+/** Warns of values that match something else than they appear to, and of the key they stand beside. */
 export function adviseOnValue(fields: MapReader, key: string, value: string): void {
   const node = fields.given('value')?.node;
   if (node?.kind === 'null' && 'source' in node) {

@@ -77,7 +77,7 @@ const forms: readonly Form[] = [
   { pattern: /<[A-Za-z_][\w:]{0,60}>/, describeMeant: describeStars },
   { pattern: /(?<=^|\/):[A-Za-z_]\w{0,60}[?*+]?(?=\/|$)/, describeMeant: describeStars },
   { pattern: /(?<=^|\/)\$[A-Za-z_]\w{0,60}(?=\/|$)/, describeMeant: describeStars },
-  // An address of IPv6 has colons, and a query such as `filter[name]=x` goes on.
+  // An address of IPv6 has colons, and a query such as `filter[name]=x` continues.
   { pattern: /\[(?![\da-fA-F.]{0,39}:)[^\][\s]{1,60}\](?![=[*+])/, describeMeant: describeStars },
   // SQL: LIKE 'a%'; a percent sign before two digits is a character of a path.
   {

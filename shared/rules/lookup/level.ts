@@ -40,7 +40,7 @@ interface KeyRules<Rule> {
 
 /** How many rules are entered between two yields: well below a millisecond. */
 const rulesAtOnce = 100;
-/** Above this many underscores a composite key is looked up whole instead. */
+/** Above this many underscores a composite key is read as a whole instead. */
 const maxSplits = 32;
 
 /**
@@ -103,7 +103,7 @@ export class Level<Rule extends LevelRule> {
     return new Level(byKey, byComposite, yield* createWildcardList(wildcards));
   }
 
-  /** The rule for the entry: the first of `inOrder`. `lastFound` says how it was found. */
+  /** The rule for the entry: the first of `inOrder`. `lastFound` is how it was found. */
   find(key: string, value: string): Rule | undefined {
     const named = this.#byKey.get(key);
     Level.lastFound = found.exact;

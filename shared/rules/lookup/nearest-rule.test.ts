@@ -13,7 +13,7 @@ function parse(yaml: string) {
   return { document, rules: placeRules([document]).get('shop') ?? [] };
 }
 
-test('of a level with many rules the first 5,000 are looked at', (t) => {
+test('of a level with many rules the first 5,000 are compared', (t) => {
   const { rules } = parse(`domain: shop\ndescriptors: [{key: path, value: '*', ${limit}}]\n`);
   const [rule] = rules;
   if (rule === undefined) return t.fail();

@@ -4,7 +4,7 @@ import { inOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import { parseWildcard } from './wildcard.ts';
 
-/** An entry to look up. */
+/** An entry to search. */
 export interface SoughtEntry {
   readonly key: string;
   /** Undefined: any value. */

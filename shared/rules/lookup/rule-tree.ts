@@ -43,7 +43,7 @@ interface BuiltDomain {
   readonly limitCount: number;
 }
 
-/** What is known of all rules of a domain once they are built. */
+/** The totals of all rules of a domain once they are built. */
 interface Totals {
   rules: number;
   limits: number;

@@ -115,7 +115,7 @@ test('among 100,000 wildcards one is found without trying the others', (t) => {
   t.true(cpuMs() - startMs < 5_000);
 });
 
-test('prefixes that each begin with the one before are tried without reading the text anew', (t) => {
+test('prefixes that each begin with the one before are tried without reading the text again', (t) => {
   const patterns = Array.from({ length: 3_000 }, (_, index) => `${'a'.repeat(index)}*b`);
   const find = runAtOnce(createWildcardList(toRules(patterns)));
   const startMs = cpuMs();

@@ -1,4 +1,4 @@
-// Comments `# ratelane: allow NAME` in rules files, which keep warnings and notes from being told: at the end
+// Comments `# ratelane: allow NAME` in rules files, which keep warnings and notes from being reported: at the end
 // of a line for that line, on a line of its own for the next key and all below it, and before the first
 // key for the whole file.
 
@@ -133,7 +133,7 @@ function isItem(line: string): boolean {
 function describeUnused({ path, text }: NamedText, unused: readonly Allowance[]): Problem[] {
   const reporter = createTextReporter(path, text);
   for (const { name, offset } of unused) {
-    // Whether Envoy asks is not always looked at.
+    // Whether Envoy asks is not always checked.
     if (name?.startsWith('envoy-') && isKnown(name)) continue;
     const [message, hint] = describe(name, reporter);
     reporter.advise('allow-comment', offset, '', message, hint);

@@ -11,7 +11,7 @@ export interface OddCharacter {
   readonly replacement: string;
 }
 
-/** Letters of other alphabets, each at the index of its Latin look-alike in `latinLetters`. */
+/** Letters of other alphabets, each at the index of its Latin likeness in `latinLetters`. */
 const otherLetters = 'аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοαινυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ';
 const latinLetters = 'aeopcyxijshdqwABEKMHOPCTYXIJSoaivuABEZHIKMNOPTYX';
 const lookAlikes = new Map([...otherLetters].map((letter, at) => [letter, latinLetters[at] ?? '']));

@@ -1,11 +1,11 @@
 // A stable name for each kind of problem, for outputs that sort problems by kind (SARIF, JSON, annotations,
-// logs), and for people who allow a warning or a note (allowance.ts). Names are in kebab-case, and never
+// logs), and for authors who allow a warning or a note (allowance.ts). Names are in kebab-case, and never
 // reused for another kind.
 
 /** An error keeps rules out of force. A warning is probably a mistake; a note is something to know. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** How each kind is told, and one sentence without a final full stop. Where a place cannot go on, it tells a
+/** How each kind is reported, and one sentence without a final full stop. A caller that cannot continue reports a
  * kind of warning as an error. */
 const problemRules = {
   'yaml-syntax': ['error', 'The text is not valid YAML'],
@@ -28,13 +28,16 @@ const problemRules = {
     'A text has quotes, spaces, letters or a placeholder that are hardly meant',
   ],
   'regular-expression': ['warning', 'A regular expression stands where only * is special'],
-  'odd-value': ['warning', 'A value has the form of a list or of a pattern that is none here'],
+  'odd-value': [
+    'warning',
+    'A value has the form of a list or of a pattern that has no effect here',
+  ],
   'unknown-key': ['error', 'A key is not known'],
   'misplaced-key': ['warning', 'A known key stands where it has no effect'],
   'list-item-type': ['error', 'An item of a list is no mapping'],
   'invalid-unit': ['error', 'The unit of a limit is not known'],
   'unit-when-unlimited': ['error', 'An unlimited rule has a unit'],
-  'missing-limit': ['error', 'A limit does not say how much it allows'],
+  'missing-limit': ['error', 'A limit has no number'],
   'octal-number': ['warning', 'A number begins with 0, so YAML reads it as octal'],
   'null-value': ['warning', 'A value that is null matches any value'],
   'empty-value': ['note', 'A value that is an empty text matches any value'],
@@ -43,7 +46,7 @@ const problemRules = {
   'limit-list': ['error', 'A list of limits cannot be used'],
   'invalid-algorithm': ['error', 'The algorithm of a limit is not known'],
   'unsupported-algorithm': ['error', 'The store that counts cannot do what a limit asks for'],
-  'limit-key-without-effect': ['error', 'A key of a limit says nothing beside the others'],
+  'limit-key-without-effect': ['error', 'A key of a limit has no effect beside the others'],
   'invalid-lease': ['error', 'A lease cannot be taken'],
   'window-too-long': ['error', 'A window is longer than 100 years'],
   'invalid-replaces': ['error', 'A rule replaces nothing, or itself'],
@@ -65,7 +68,7 @@ const problemRules = {
   'shared-counter': ['warning', 'Rules of two domains can count under one key'],
   'meeting-counters': ['note', 'Rules of one domain can count under one key'],
   'unbounded-metric': ['note', 'A statistic is made of each value that requests bring'],
-  'shadow-mode-only': ['warning', 'No limit refuses anybody'],
+  'shadow-mode-only': ['warning', 'No limit refuses a request'],
   'stops-others': ['warning', 'A rule that refuses nothing keeps other limits from being counted'],
   'memory-cache-keys': [
     'note',
@@ -80,7 +83,7 @@ const problemRules = {
   'envoy-never-sent': ['warning', 'No filter of Envoy sends the actions'],
   'envoy-unreached-rule': ['warning', 'Envoy never asks about a rule'],
   'envoy-unasked-domain': ['warning', 'Envoy never asks about a domain'],
-  'envoy-not-checked': ['warning', 'A part of an Envoy configuration is not looked at'],
+  'envoy-not-checked': ['warning', 'A part of an Envoy configuration is not checked'],
   'response-size': ['error', 'Rules are more than a worker takes'],
   'large-removal': ['error', 'A revision removes most limits'],
   'taken-back': ['error', 'A revision did not come through its rollout'],

@@ -28,7 +28,7 @@ test('a problem is its place, the line with a caret, and the hint', (t) => {
   );
 });
 
-test('without lines the path in the document tells the place', (t) => {
+test('without lines the path in the document is the position', (t) => {
   t.is(
     formatProblem({ ...problem, line: undefined, column: undefined, sourceLine: undefined }),
     "config/a.yaml: error: descriptors[0].unit: unknown key 'unti'\n    hint: did you mean 'unit'?",

@@ -16,7 +16,7 @@ export interface Problem {
   readonly path: string;
   /** One sentence without a final full stop, naming the offending value. */
   readonly message: string;
-  /** Says how to repair it, where that is not obvious. */
+  /** How to repair it, where that is not obvious. */
   readonly hint: string | undefined;
   /** The text of `line`, for the caret; undefined where there is none. */
   readonly sourceLine: string | undefined;

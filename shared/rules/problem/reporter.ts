@@ -35,7 +35,7 @@ export class Reporter {
   /** `nearestWord`, as long as the document has not used up its comparisons. */
   readonly nearestWord = createBoundedNearestWord(maxNameComparisons);
 
-  /** `file` names the source; without `places` it is only told what others have found. */
+  /** `file` names the source; without `places` it only receives what others have found. */
   constructor(file: string, places?: Places) {
     this.#file = file;
     this.#places = places;
@@ -52,7 +52,7 @@ export class Reporter {
     this.#report('error', rule, offset, path, message, hint);
   }
 
-  /** Tells a warning or a note, as its kind is. */
+  /** Reports a warning or a note, as its kind is. */
   advise(
     rule: ProblemRule,
     offset: number | undefined,
@@ -111,14 +111,14 @@ export class Reporter {
 
   /**
    * The problems in the order in which they came. The first hundred errors are kept, and the first hundred of
-   * each kind of warning or note, since a kind may be allowed and must not hide the others. A last problem says
+   * each kind of warning or note, since a kind may be allowed and must not hide the others. A last problem has
    * how many more there were.
    */
   toProblems(): Problem[] {
     const left = [...this.#groups.values()].filter(({ count }) => count > maxOfGroup);
     const rests = left.map(({ severity, rule, count }) => {
       const message = `and ${toCountText(count - maxOfGroup, `more ${severity}`)}`;
-      return problemOf(severity, rule, this.#file, message, 'repair these first, then look again');
+      return problemOf(severity, rule, this.#file, message, 'repair these first, then check again');
     });
     return [...this.#kept, ...rests];
   }

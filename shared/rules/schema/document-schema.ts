@@ -1,4 +1,4 @@
-// The JSON Schema of a kind of documents, for editors, made from the rows that say which keys it has.
+// The JSON Schema of a kind of documents, for editors, made from the rows of its keys.
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 

@@ -18,7 +18,7 @@ export const adviceSection: GeneratedSection = {
   document: new URL('../README.md', import.meta.url),
   mark: 'advice',
   text: toTable(
-    ['Name', 'Told as', 'Meaning'],
+    ['Name', 'Severity', 'Meaning'],
     advisoryRules.map((rule) => [`\`${rule}\``, severityOf(rule), meaningOf(rule)]),
   ),
 };

@@ -126,11 +126,11 @@ for (const [what, program, reason] of [
     'a piece of a document is missing',
   ],
 ] as const) {
-  test(`where the thread ${what}, the document is parsed here, and the log says so`, async (t) => {
+  test(`where the thread ${what}, the document is parsed here, which is logged`, async (t) => {
     const { parse, log } = createThread(t, () => new Worker(program, { eval: true }));
     t.deepEqual(await parse(small, 'a.yaml'), parseRuleDocument(small, 'a.yaml'));
     t.deepEqual(log.lines, [
-      `warning a.yaml is large and holds up others while it is read: the thread for it failed: ${reason}`,
+      `warning a.yaml is large and blocks others while it is read: the thread for it failed: ${reason}`,
     ]);
   });
 }
@@ -186,7 +186,7 @@ test('a document that takes too long is refused and the thread ended', async (t)
   await ended;
 });
 
-test('a document that memory does not suffice for is refused, and this process goes on', async (t) => {
+test('a document that memory does not suffice for is refused, and this process continues', async (t) => {
   const program =
     'require("worker_threads").parentPort.on("message", () => { const all = []; for (;;) all.push([...all]); })';
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };

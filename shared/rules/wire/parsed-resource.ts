@@ -31,7 +31,7 @@ export function parseResource(bytes: Buffer, decode: DecodeResource): ParsedReso
   return { ok: true, named: { name, domain }, ...fromResource(config, '') };
 }
 
-/** The document and its problems under their name for people. */
+/** The document and its problems under their name in messages. */
 export function withFile({ document, problems }: ParsedDocument, file: string): ParsedDocument {
   return {
     document: document && Object.freeze({ ...document, file }),

@@ -153,7 +153,7 @@ const anyDocument = fc.record({
   descriptors: level,
 });
 
-test('a document comes back as it was sent', (t) => {
+test('a document arrives as it was sent', (t) => {
   let fieldsSeen = 0;
   fc.assert(
     fc.property(anyDocument, (document) => {

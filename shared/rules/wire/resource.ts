@@ -80,7 +80,7 @@ function toPolicy(limit: RateLimitBlock): RateLimitPolicyMessage {
 }
 
 /**
- * The document of a resource; `name` is its name for people, and becomes its `file`. Checked like a file,
+ * The document of a resource; `name` is its name in messages, and becomes its `file`. Checked like a file,
  * with paths instead of lines in problems. A missing requests_per_unit is 0 (behaviour:
  * missing-requests-per-unit).
  */

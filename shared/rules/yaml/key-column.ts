@@ -15,7 +15,7 @@ interface KeyPlace {
 
 /** A longer line is cut. */
 const maxLineLength = 1_000;
-/** How many lines after the error are looked at. */
+/** How many lines after the error are searched. */
 const maxLinesBelow = 10;
 
 /** The hint for a syntax error in `line`, 1-based: the slip is there or at the next key. Undefined when all keys

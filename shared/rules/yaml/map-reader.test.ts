@@ -2,7 +2,7 @@ import test from 'ava';
 import { type MapReader, readMap } from './map-reader.ts';
 import { parseYamlTree } from './yaml-tree.ts';
 
-/** The value that `read` makes of a mapping, and the problems that it tells. */
+/** The value that `read` makes of a mapping, and the problems that it reports. */
 function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   const { root, reporter } = parseYamlTree(yaml, 'f.yaml');
   const fields = root && readMap(root, '', 'the document', reporter);
@@ -13,7 +13,7 @@ function read<Value>(yaml: string, reading: (fields: MapReader) => Value) {
   return { value, told };
 }
 
-test('an absent or null value is told apart from a wrong one', (t) => {
+test('an absent or null value is distinguished from a wrong one', (t) => {
   const of = (yaml: string) =>
     read(yaml, (fields) => [fields.text('a'), fields.flag('a'), fields.count('a', 9)]).value;
   t.deepEqual(of('b: 1'), ['', false, undefined]);
@@ -21,7 +21,7 @@ test('an absent or null value is told apart from a wrong one', (t) => {
   t.deepEqual(of('a: [1]'), [undefined, undefined, undefined]);
 });
 
-test('a value of the wrong kind is told with its place, and a slip with what to write', (t) => {
+test('a value of the wrong kind is reported with its position, and a slip with what to write', (t) => {
   const { told } = read('list: [{on: "true", of: "7", at: {}}]', (fields) =>
     fields.maps('list').map((item) => [item.flag('on'), item.count('of', 9), item.text('at')]),
   );
@@ -72,7 +72,7 @@ test('of a mapping of names to texts those are taken that are texts', (t) => {
   ]);
 });
 
-test('an unknown key is told with the one that is meant, which then counts as given', (t) => {
+test('an unknown key is reported with the one that is meant, which then counts as given', (t) => {
   const { value, told } = read('naem: a\nother: b', (fields) => [
     ...fields.refuseOthers(['name', 'domains']),
   ]);

@@ -184,7 +184,7 @@ export class MapReader {
     this.reporter.advise(rule, this.offsetOf(name), this.pathOf(name), message, hint);
   }
 
-  /** `wanted` is what the field has to be, for people. */
+  /** `wanted` is what the field has to be, in messages. */
   refuse(node: TreeNode, name: string, wanted: string, hint?: string): undefined {
     reportKind({ node, path: this.pathOf(name) }, name, wanted, this.reporter, hint);
   }
@@ -244,7 +244,7 @@ export class MapReader {
   }
 }
 
-/** Undefined when it is not a mapping, which has been reported; `name` is its name for people. */
+/** Undefined when it is not a mapping, which has been reported; `name` is its name in messages. */
 export function readMap(
   node: TreeNode,
   path: string,
@@ -256,7 +256,7 @@ export function readMap(
   return undefined;
 }
 
-/** Reports that a value is not `wanted`; `name` is its name for people. */
+/** Reports that a value is not `wanted`; `name` is its name in messages. */
 export function reportKind(
   { node, path }: PlacedNode,
   name: string,

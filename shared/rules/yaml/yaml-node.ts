@@ -43,7 +43,7 @@ export function isEmptyList(map: TreeMap, name: string): boolean {
   return node.kind === 'list' && node.items.length === 0;
 }
 
-/** The node's name for people, after "a". */
+/** The node's name in messages, after "a". */
 export function toNoun(node: TreeNode): string {
   if (node.kind === 'map') return 'mapping';
   return node.kind === 'list' ? 'list' : 'single value';

@@ -148,7 +148,7 @@ function createReader(text: string): () => TreeNode {
       if (key === undefined) throw outOfTheOrdinary;
       addEntry(entries, key, readValue(ownColumn, depth));
     } while (column === ownColumn);
-    // Deeper than the mapping: a scalar that goes on, or a mistake.
+    // Deeper than the mapping: a scalar that continues, or a mistake.
     if (column > ownColumn) throw outOfTheOrdinary;
     return { kind: 'map', entries, offset };
   }

@@ -18,7 +18,7 @@ const specialFloat = /^(?:([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 const integer = /^([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const decimal = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
-/** Longer texts are not read as numbers: nobody means one, and BigInt takes quadratic time. */
+/** Longer texts are not read as numbers: none is meant, and BigInt takes quadratic time. */
 const maxNumberLength = 100;
 
 /** Resolves the text of a plain (unquoted) scalar. */

@@ -18,14 +18,14 @@ import { describeWrongColumn } from './key-column.ts';
 export const maxTextLength = 4 * 1024 * 1024;
 /** The library keeps about 300 bytes for each lexeme; an ordinary rule has 40 of them. */
 const maxLexemes = 2_000_000;
-/** In a longer line no slip is looked for beyond this. */
+/** In a longer line no slip is searched beyond this. */
 const maxDescribedLine = 1_000;
 /** The library recurses, so this guards the stack. A level of descriptors is two levels of YAML. */
 export const maxDepth = 200;
 
 /** Characters that YAML does not allow, and the replacement character from bytes that are not UTF-8. */
 const forbiddenCharacter =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is searched
   /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd-\uffff]|\p{Surrogate}/u;
 
 /** False when `text` cannot be YAML or is too long, which has been reported then. */
@@ -156,7 +156,7 @@ function composeDocument(
   }
 }
 
-/** Where a person would look for the slip, which is not always where the library noticed it. */
+/** Where an author would search the slip, which is not always where the library noticed it. */
 function locateError(error: YAMLParseError, contents: ParsedNode | null, text: string): number {
   let offset = Math.min(error.pos[0], text.length);
   if (error.message.startsWith('Missing closing') && contents !== null) {

@@ -24,7 +24,7 @@
 {{- toYaml (merge $own .Values.commonLabels) }}
 {{- end }}
 
-{{/* Manifests, between lines of ---, with what the values of their program say of them: (list manifests values). Maps are
+{{/* Manifests, between lines of ---, with what the values of their program set for them: (list manifests values). Maps are
 merged, lists are replaced. */}}
 {{- define "ratelane.changed" -}}
 {{- $values := last . }}
@@ -99,7 +99,7 @@ app.kubernetes.io/component: {{ last . }}
 {{- if regexMatch "^(ssh://|[^/:]+:([^/]|/[^/]))" .Values.controlPlane.git.url }}true{{ end }}
 {{- end }}
 
-{{/* Where people reach the console: what the values say, else the ingress, if the console is let in. */}}
+{{/* Where users reach the console: the address in the values, else the ingress, if the console is let in. */}}
 {{- define "ratelane.publicUrl" -}}
 {{- $ingress := .Values.controlPlane.ingress }}
 {{- $host := first $ingress.hosts | default "*" }}

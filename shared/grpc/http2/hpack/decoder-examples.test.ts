@@ -18,7 +18,7 @@ testScenarios(test, file, ([command, ...words], { folder }) => {
   }
   connection.blocks.push(words.join(''));
   const decoder = createDecoder({ tableBytes: connection.tableBytes });
-  // The peer tells that it has taken over a table smaller than the protocol's.
+  // The peer announces that it uses a table smaller than the protocol's.
   if (connection.tableBytes === 256) decode(decoder, '3fe1 01');
   const decoded = connection.blocks.map((block) => decode(decoder, block)).at(-1) ?? [];
   const table = drainTable(decoder);

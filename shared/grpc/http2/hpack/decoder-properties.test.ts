@@ -1,5 +1,5 @@
 // Against an encoder of our own, which uses all that HPACK has and keeps its table as simply as can
-// be, and against octets that nobody would send.
+// be, and against octets that no encoder sends.
 import test from 'ava';
 import fc from 'fast-check';
 import { createHpackDecoder, type HpackDecoder, HpackError } from './decoder.ts';
@@ -13,7 +13,7 @@ type Kind = 'indexed' | 'added' | 'not added' | 'never added';
 interface Step {
   readonly pair: Pair;
   readonly kind: Kind;
-  /** Where the name is in a table, whether to say so. */
+  /** Where the name is in a table, whether to refer to it. */
   readonly indexesName: boolean;
   readonly huffman: boolean;
 }

@@ -215,13 +215,13 @@ test('an evicted entry is let go', async (t) => {
   t.deepEqual(drainTable(decoder), [['b', '1']]);
 });
 
-test('a peer that has not heard of a larger table uses 4096 octets', (t) => {
+test('a peer that was not notified of a larger table uses 4096 octets', (t) => {
   const decoder = createDecoder({ tableBytes: 65_536 });
   for (let index = 0; index < 41; index++) decode(decoder, added(`a${index % 10}`, 'v'.repeat(66)));
   t.is(drainTable(decoder).length, 40);
 });
 
-test('a larger table is used when the peer says so', (t) => {
+test('a larger table is used when the peer announces it', (t) => {
   const decoder = createDecoder({ tableBytes: 65_536 });
   decode(decoder, '3fe1ff03');
   for (let index = 0; index < 700; index++)
@@ -281,7 +281,7 @@ test('the fields that Envoy sends with each call leave the table, and are the sa
   t.true(second.every((field, index) => field === first[index]));
 });
 
-test('a pseudo-header that goes on beyond its block is an error, though it was whole before', (t) => {
+test('a pseudo-header that continues beyond its block is an error, though it was whole before', (t) => {
   const decoder = createDecoder();
   const bytes = Buffer.from(`04${text('/path')}`, 'hex');
   decoder.decode(bytes, 0, bytes.length, []);

@@ -1,0 +1,55 @@
+// Words of everyday speech for which the field has a term, as CONTRIBUTING's glossary asks: none is left in the
+// documents and in what `clean` names. `node test/docs/plain-words.ts FOLDER` lists those of a folder.
+import test from 'ava';
+import { findPlainWords, readPlainWords } from './plain-words.ts';
+
+/** Folders join when their last word is mended. */
+const clean = ['*.md', 'shared', 'compose', 'proto'];
+
+test('documents, comments, messages and titles of tests have the terms of the field', (t) => {
+  t.deepEqual(
+    readPlainWords(...clean).map(({ place, word, instead }) => `${place}: '${word}': ${instead}`),
+    [],
+  );
+});
+
+const wordsOf = (file: string, content: string) =>
+  findPlainWords(file, content).map(({ place, word }) => `${place} ${word}`);
+
+test('comments, texts of several words and titles are read, names and single words are not', (t) => {
+  const code = [
+    '// It tells others.',
+    ' * that nobody reads',
+    "const told = tell('said'); // says `told`",
+    "test('a worker says so', () => {});",
+    'throw new Error(`the store of $' + '{people} came back`);',
+  ];
+  t.deepEqual(wordsOf('a.ts', code.join('\n')), [
+    'a.ts:1 tells',
+    'a.ts:2 nobody',
+    'a.ts:3 says',
+    'a.ts:4 says',
+    'a.ts:5 came back',
+  ]);
+  t.deepEqual(wordsOf('a.yaml', 'told: 1 # It is told.\n# anew'), [
+    'a.yaml:1 told',
+    'a.yaml:2 anew',
+  ]);
+});
+
+test('of a page the sentences are read, without code, addresses of links and generated tables', (t) => {
+  const page = [
+    'It `tells` [what people](told.md) do.',
+    '```',
+    'nobody',
+    '```',
+    '<!-- statistics:begin -->',
+    'nobody',
+    '<!-- statistics:end -->',
+    'It goes on.',
+  ];
+  t.deepEqual(wordsOf('worker/docs/statistics.md', page.join('\n')), [
+    'worker/docs/statistics.md:1 people',
+    'worker/docs/statistics.md:8 goes on',
+  ]);
+});
