@@ -244,8 +244,8 @@ test('with too little traffic a step is watched twice, and then goes on or waits
   }
 });
 
-// Proof of operating.md: workers with it have fewer than 100 requests, where as many others have more: they stand
-// still, or nobody asks them
+// Proof of operating.md: workers with it have fewer than 100 requests, where as many others have more: they stall, or
+// no caller asks them
 test('workers that accept a revision and then stand still pause it, whatever silence is said to mean', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=10%,hold=10s,on-silence=proceed' });
   await fleet.pass(2);
