@@ -10,7 +10,7 @@ export interface TextMap<Value> {
 /** How many entries one Map holds: moving half of them takes less than a millisecond. A power of two, as its sizes are. */
 const mostOfOne = 32_768;
 
-/** The map to go on with: `map` itself while it is small. To be called before each `set`. */
+/** The map to continue with: `map` itself while it is small. To be called before each `set`. */
 export function withRoom<Value>(map: TextMap<Value>): TextMap<Value> {
   return map instanceof Map && map.size >= mostOfOne ? new SeveralMaps<Value>(map) : map;
 }

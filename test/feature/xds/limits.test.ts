@@ -247,8 +247,7 @@ test('where all connections are served, those beyond the limit are closed', asyn
   second.on('error', () => {});
   await once(second, 'close');
   t.is(ads.server.workers.list().length, 1);
-  const line =
-    'warning xDS: there are 1 connections already: the one that was newest was closed';
+  const line = 'warning xDS: there are 1 connections already: the one that was newest was closed';
   t.true(ads.log.lines.includes(line));
   raw.session.destroy();
   await ads.stop();
