@@ -95,18 +95,28 @@ test.serial(
 );
 
 test.serial(
-  'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: a connection to a replica is closed',
+  'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: a connection to a replica is closed, of either store',
   async (t) => {
     const redis = await startRedisServer(t);
     const worker = await startWorker(t, {
       rules,
-      env: { KVSTORE_URL: redis.url, KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },
+      env: {
+        KVSTORE_URL: redis.url,
+        KVSTORE_PERSECOND: 'true',
+        KVSTORE_PERSECOND_URL: redis.url,
+        KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true',
+      },
     });
     await redis.command('REPLICAOF', '127.0.0.1', 1);
-    t.is((await worker.decide('main')).status, 400);
-    await eventually('the connection is closed', async () =>
-      (await worker.page('/stats')).includes('ratelimit.redis_pool.cx_local_close: 1\n'),
-    );
+    for (const [key, pool] of [
+      ['main', 'redis_pool'],
+      ['second', 'redis_per_second_pool'],
+    ] as const) {
+      t.is((await worker.decide(key)).status, 400);
+      await eventually('the connection is closed', async () =>
+        (await worker.page('/stats')).includes(`ratelimit.${pool}.cx_local_close: 1\n`),
+      );
+    }
   },
 );
 

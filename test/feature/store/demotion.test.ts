@@ -2,22 +2,14 @@
 // was in flight is refused as read-only, and the setting for that decides what becomes of the
 // connections.
 import test, { type ExecutionContext } from 'ava';
-import { startDecisionLoad } from '../../support/decision-load.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { openRedisStore } from '../../support/redis-store.ts';
 import { loadPerSecond, startSteadyLoad } from '../../support/steady-load.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
-import {
-  type CallAnswer,
-  createWorkerCaller,
-  type WorkerCaller,
-} from '../../support/worker-caller.ts';
-import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const poolSize = 3;
 const keys = Array.from({ length: 7 }, (_, index) => `demoted_${index}_`);
-const isRefused = (answer: CallAnswer) => answer !== 'OK';
 const keyOf = (index: number) => keys[index % keys.length] ?? '';
 
 interface Pair {
@@ -126,70 +118,6 @@ test.serial(
     for (const key of keys) {
       const answered = results.filter(({ index, error }) => !error && keyOf(index) === key);
       t.is(Number(await redis.command('GET', key)), answered.length, key);
-    }
-  },
-);
-
-test.serial(
-  'one setting closes the connections of the main and the per-second client',
-  async (t) => {
-    const [main, perSecond] = [await startPair(t), await startPair(t)];
-    const rules = ['domain: shop', 'descriptors:'].concat(
-      ['hour', 'second'].flatMap((unit) => [
-        `  - key: ${unit}`,
-        `    rate_limit: {unit: ${unit}, requests_per_unit: 1000000}`,
-      ]),
-    );
-    const worker = await startWorkerProcess(t, {
-      rules: { 'limits.yaml': rules.join('\n') },
-      env: {
-        KVSTORE_SOCKET_TYPE: 'tcp',
-        KVSTORE_URL: main.url,
-        KVSTORE_POOL_SIZE: String(poolSize),
-        KVSTORE_PERSECOND: 'true',
-        KVSTORE_PERSECOND_SOCKET_TYPE: 'tcp',
-        KVSTORE_PERSECOND_URL: perSecond.url,
-        KVSTORE_PERSECOND_POOL_SIZE: String(poolSize),
-        KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true',
-        // No counter ends before it is read.
-        EXPIRATION_JITTER_MAX_SECONDS: '1000000000',
-      },
-    });
-    const callers = { hour: createWorkerCaller(worker), second: createWorkerCaller(worker) };
-    t.teardown(() => callers.hour.close());
-    t.teardown(() => callers.second.close());
-    const load = startDecisionLoad([callers.hour, callers.second], (caller) =>
-      caller.decide('shop', caller === callers.hour ? 'hour' : 'second', 'x'),
-    );
-    t.teardown(load.stop);
-    const answersOf = (caller: WorkerCaller) =>
-      load.decisions.flatMap((each) => (each.caller === caller ? each.answer : []));
-    await eventually('the load runs', () => load.decisions.length > 50);
-    await Promise.all([main.swap(), perSecond.swap()]);
-    // A connection that was not used yet is refused later, and then closed as the others were.
-    await eventually('twenty in a row are counted by each', () =>
-      [callers.hour, callers.second].every((caller) => {
-        const answers = answersOf(caller);
-        const last = answers.slice(-20);
-        return answers.some(isRefused) && last.length === 20 && !last.some(isRefused);
-      }),
-    );
-    await load.stop();
-    const stats = await worker.page('/stats');
-    for (const [caller, { heir }, pool] of [
-      [callers.hour, main, 'redis_pool'],
-      [callers.second, perSecond, 'redis_per_second_pool'],
-    ] as const) {
-      const answers = answersOf(caller);
-      const refused = answers.filter(isRefused);
-      t.true(refused.length > 0 && refused.every((answer) => answer.includes(': READONLY ')));
-      const closed = Number(stats.match(`ratelimit\\.${pool}\\.cx_local_close: (\\d+)`)?.[1]);
-      t.true(closed >= 1 && closed <= poolSize, `${pool}: ${closed} closed`);
-      let counted = 0;
-      for (const key of (await heir.command('KEYS', 'shop_*')) as string[]) {
-        counted += Number(await heir.command('GET', key));
-      }
-      t.is(counted, answers.length - refused.length);
     }
   },
 );
