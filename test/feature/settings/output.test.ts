@@ -1,11 +1,14 @@
 // Settings of what the worker tells about itself, from the environment to the receivers.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startOtlpReceiver } from '../../support/otlp-receiver.ts';
 import { unowned } from '../../support/owner.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { createWorkerCaller } from '../../support/worker-caller.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 import { startWorkerProcess } from '../../support/worker-process.ts';
@@ -120,3 +123,34 @@ test.serial('LOG_LEVEL: messages of that level are written', async (t) => {
   await eventually('a line', () => /level=debug msg=.*k=logged/.test(worker.output()));
   t.pass();
 });
+
+test.serial(
+  'PULLMETRICS_MAPPER_YAML: a mapping file takes the place of the default mapping',
+  async (t) => {
+    const mapping = String.raw`mappings:
+  - match: ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\..*\.total_hits
+    match_type: regex
+    name: hits_total
+    labels: {domain: $domain}
+`;
+    const file = join(createTemporaryFolder(t), 'mapping.yaml');
+    writeFileSync(file, mapping);
+    const port = await freePort();
+    const mapped = await startWorker(t, {
+      env: {
+        BACKEND_TYPE: 'memory',
+        DISABLE_STATS: 'false',
+        USE_PULLMETRICS: 'true',
+        PULLMETRICS_ADDR: `127.0.0.1:${port}`,
+        PULLMETRICS_MAPPER_YAML: file,
+        EXTRA_TAGS: 'zone:b',
+      },
+      rules:
+        'domain: d\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 5}}\n',
+    });
+    await mapped.decide('user=ada');
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    t.true(text.includes('\nhits_total{zone="b",domain="d"} 1\n'), text);
+    t.true(text.includes('\nratelimit_service_rate_limit_d_user_within_limit{zone="b"} 1\n'), text);
+  },
+);

@@ -1,16 +1,10 @@
-// What Redis refuses: each refusal reaches the requests it concerns, by name, and nothing else; the
-// connection is kept, and the worker goes on by itself when the cause is gone.
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import test from 'ava';
-import { createFileCredentials } from '../../../worker/counters/redis/credentials.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { type CountOutcome, countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ownedByFile } from '../../support/owner.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRecordedRedisStore, openRedisStore } from '../../support/redis-store.ts';
-import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const server = startRedisServer(ownedByFile(test));
 const readOnly =
@@ -81,16 +75,6 @@ test('a read-only replica: its words in the error, and no reconnecting', async (
   t.is(store.connections.total, 2);
 });
 
-test('a refund that a read-only replica refuses says so', async (t) => {
-  const replica = await startRedisServer(t);
-  const store = await openRedisStore(t, replica.url);
-  await count(store, { key: 'r_', hits: 2 });
-  // A replica of nobody: it keeps its data and refuses writes.
-  await replica.command('REPLICAOF', '127.0.0.1', 1);
-  const { error } = await count(store, { key: 'r_', refund: true });
-  t.is(error?.message, `key-value store ${replica.url}: ${readOnly}`);
-});
-
 test('a full server refuses, and counts again when there is room', async (t) => {
   const redis = await startRedisServer(t);
   const store = await openRedisStore(t, redis.url);
@@ -145,19 +129,6 @@ test('the expiry is sent once for a counter, and again when the counter is new',
   t.is(await countExpires(), 3);
 });
 
-test('many counters cost one command for each increment, once they are known', async (t) => {
-  const redis = await startRedisServer(t);
-  const store = await openRedisStore(t, redis.url);
-  const keys = Array.from({ length: 5_000 }, (_, index) => `many_${index}`);
-  for (let round = 1; round <= 4; round++) {
-    const results = await Promise.all(keys.map((key) => count(store, { key })));
-    t.true(results.every(({ after }) => after[0] === round));
-  }
-  const stats = String(await redis.command('INFO', 'commandstats'));
-  t.is(Number(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1]), 20_000);
-  t.is(Number(/cmdstat_expire:calls=(\d+)/.exec(stats)?.[1]), 5_000);
-});
-
 test('the lifetime is the window and a jitter below its bound', async (t) => {
   const { url, command } = await server;
   const store = await openRedisStore(t, url, { jitterMaxSeconds: 50 });
@@ -169,20 +140,6 @@ test('the lifetime is the window and a jitter below its bound', async (t) => {
   // A busy machine may ask late.
   t.true([...lifetimes].every((lifetime) => lifetime > 900 && lifetime < 1050));
   t.true(lifetimes.size > 5);
-});
-
-test('requests of one tick on one key are few commands', async (t) => {
-  const redis = await startRedisServer(t);
-  const store = await openRedisStore(t, redis.url);
-  const results = await Promise.all(
-    Array.from({ length: 1000 }, () => count(store, { key: 'hot_' })),
-  );
-  t.deepEqual(
-    results.map(({ after }) => after[0]),
-    Array.from({ length: 1000 }, (_, index) => index + 1),
-  );
-  const stats = String(await redis.command('INFO', 'commandstats'));
-  t.is(Number(/cmdstat_incrby:calls=(\d+)/.exec(stats)?.[1]), 1);
 });
 
 test('user and password, a wrong one, and none: said without the secret', async (t) => {
@@ -219,30 +176,4 @@ test('credentials and database of a redis:// URL are used', async (t) => {
   t.is((await count(store, { key: 'database_' })).error, undefined);
   t.regex(String(await redis.command('INFO', 'keyspace')), /db3:keys=1/);
   t.false(store.state().detail.includes('p@ss') || store.state().detail.includes('p%40ss'));
-});
-
-test('a rotated credentials file is read at the next connection', async (t) => {
-  const redis = await startRedisServer(t, { args: ['--requirepass', 'first'], auth: ['first'] });
-  const folder = createTemporaryFolder(t);
-  const file = join(folder, 'auth');
-  await writeFile(file, ' first\n');
-  const store = await openRedisStore(t, redis.url, {
-    readCredentials: createFileCredentials(file),
-  });
-  t.is((await count(store, { key: 'rotated_' })).error, undefined);
-  await redis.command('CONFIG', 'SET', 'requirepass', 'second');
-  await writeFile(file, '');
-  redis.authenticate('second');
-  await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
-  await eventually('the empty file is noticed', async () =>
-    ((await count(store, { key: 'rotated_' })).error?.message ?? '').endsWith(
-      `the credentials file ${file} is empty`,
-    ),
-  );
-  await writeFile(file, 'second\n');
-  await eventually(
-    'counting again',
-    async () => (await count(store, { key: 'rotated_' })).error === undefined,
-  );
-  t.false(/first|second/.test(store.log.lines.join()));
 });
