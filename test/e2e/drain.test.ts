@@ -81,55 +81,34 @@ async function startTwo(t: ExecutionContext) {
   return { ending, pick };
 }
 
-for (const [how, keepAlive] of [
-  ['on connections that are kept', true],
-  ['on a connection for each', false],
-] as const) {
-  test.serial(`SIGTERM costs no call of /json ${how} its answer`, async (t) => {
+test.serial(
+  'SIGTERM costs no call of /json or gRPC its answer, on connections that are kept or one for each',
+  async (t) => {
     const { ending, pick } = await startTwo(t);
-    const load = startHttpLoad(
-      jsonPerSecond,
-      () => ({ port: pick().ports.http, path: '/json', body }),
-      { keepAlive },
+    const target = () => ({ port: pick().ports.http, path: '/json', body });
+    const loads = [true, false].map((keepAlive) =>
+      startHttpLoad(jsonPerSecond / 2, target, { keepAlive }),
+    );
+    const calls = await startPacedCalls(
+      ending.ports.grpc,
+      grpcPerSecond,
+      [{ domain: 'shop', descriptors: [{ entries: [{ key: 'customer', value: 'ada' }] }] }],
+      () => pick().ports.grpc,
     );
     const loadContinues = (count: number) => {
-      const seen = load.answers.length;
-      return eventually('the load goes on', () => load.answers.length > seen + count, waitMs);
+      const seen = calls.calls.length;
+      return eventually('the load goes on', () => calls.calls.length > seen + count, waitMs);
     };
-    await loadContinues(jsonPerSecond);
+    await loadContinues(grpcPerSecond);
     const signalMs = await end(ending, pick);
-    await loadContinues(jsonPerSecond);
-    await load.stop();
-    const calls = load.answers.map(({ askedMs, status }) => ({ askedMs, isLost: status !== 200 }));
-    t.deepEqual(findLost(t, calls, signalMs), []);
-  });
-}
-
-test.serial('nor do calls of /json and gRPC together lose one', async (t) => {
-  const { ending, pick } = await startTwo(t);
-  const target = () => ({ port: pick().ports.http, path: '/json', body });
-  const loads = [true, false].map((keepAlive) =>
-    startHttpLoad(jsonPerSecond / 2, target, { keepAlive }),
-  );
-  const calls = await startPacedCalls(
-    ending.ports.grpc,
-    grpcPerSecond,
-    [{ domain: 'shop', descriptors: [{ entries: [{ key: 'customer', value: 'ada' }] }] }],
-    () => pick().ports.grpc,
-  );
-  const loadContinues = (count: number) => {
-    const seen = calls.calls.length;
-    return eventually('the load goes on', () => calls.calls.length > seen + count, waitMs);
-  };
-  await loadContinues(grpcPerSecond);
-  const signalMs = await end(ending, pick);
-  await loadContinues(grpcPerSecond);
-  await Promise.all([calls.stop(), ...loads.map((load) => load.stop())]);
-  const asked = [
-    ...calls.calls.map(({ askedMs, answer }) => ({ askedMs, isLost: answer !== 'OK' })),
-    ...loads.flatMap(({ answers }) =>
-      answers.map(({ askedMs, status }) => ({ askedMs, isLost: status !== 200 })),
-    ),
-  ];
-  t.deepEqual(findLost(t, asked, signalMs), []);
-});
+    await loadContinues(grpcPerSecond);
+    await Promise.all([calls.stop(), ...loads.map((load) => load.stop())]);
+    const asked = [
+      ...calls.calls.map(({ askedMs, answer }) => ({ askedMs, isLost: answer !== 'OK' })),
+      ...loads.flatMap(({ answers }) =>
+        answers.map(({ askedMs, status }) => ({ askedMs, isLost: status !== 200 })),
+      ),
+    ];
+    t.deepEqual(findLost(t, asked, signalMs), []);
+  },
+);

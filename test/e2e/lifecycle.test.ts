@@ -1,4 +1,4 @@
-// How a worker process begins and ends, as its supervisor sees it.
+// How a worker process begins and ends, as its supervisor sees it. What each signal does: shared/lifecycle.test.ts.
 import test from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { sourceCommand } from '../support/programs.ts';
@@ -16,14 +16,6 @@ descriptors:
 `,
 };
 const body = '{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
-
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  test.serial(`${signal} ends an idle worker with exit code 0`, async (t) => {
-    const worker = await startWorkerProcess(t, { env: memory, rules });
-    worker.signal(signal);
-    t.is(await worker.waitForEnd(endMs), 0);
-  });
-}
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test.serial(
@@ -72,33 +64,3 @@ test.serial(
     t.is(await worker.waitForEnd(endMs), 0);
   },
 );
-
-test.serial('a second signal ends the worker at once', async (t) => {
-  const redis = await startRedisServer(t);
-  const worker = await startWorkerProcess(t, {
-    env: { KVSTORE_URL: redis.url, KVSTORE_TIMEOUT: '60s' },
-    rules,
-  });
-  await redis.pause();
-  const inFlight = fetch(`http://127.0.0.1:${worker.ports.http}/json`, { method: 'POST', body });
-  const failed = t.throwsAsync(inFlight);
-  await eventually('the request is being decided', async () => {
-    return (await worker.page('/stats')).includes('rate_limit.d.k.total_hits: 1');
-  });
-  worker.signal('SIGTERM');
-  worker.signal('SIGINT');
-  // After one signal it would wait for the decision.
-  t.is(await worker.waitForEnd(endMs), 0);
-  t.regex(worker.output(), /Received a second signal \(\w+\), exiting at once/);
-  await failed;
-  redis.resume();
-});
-
-test.serial('--help lists every setting, and an unknown argument is refused', async (t) => {
-  const worker = await spawnWorkerProcess(t, { env: memory, arguments: ['--help'] });
-  t.is(await worker.waitForEnd(endMs), 0);
-  t.regex(worker.output(), /KVSTORE_URL/);
-  const refused = await spawnWorkerProcess(t, { env: memory, arguments: ['--port'] });
-  t.is(await refused.waitForEnd(endMs), 2);
-  t.regex(refused.output(), /^unknown argument --port/);
-});

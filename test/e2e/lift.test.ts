@@ -1,7 +1,6 @@
 // A limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
 // control plane is there.
 import test from 'ava';
-import { runInProcess } from '../support/command-run.ts';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { connectWorker } from '../support/discovery-worker.ts';
 import { eventually } from '../support/eventually.ts';
@@ -106,25 +105,4 @@ test('while a revision is on trial a lift is refused, since it would end that', 
     refused.stderr,
     /a lift reaches all workers at once, and the newest revision \S+ would with it, but that is on trial with some workers: promote or abort its rollout first/,
   );
-});
-
-test('the command says what a lift lacks before it asks anybody', async (t) => {
-  const asked = ['--domain', 'd', '--descriptor', 'k=v'];
-  const why = ['--reason', 'x'];
-  const needsEnd =
-    'error: counters lift needs an end: one of --for DURATION, --until TIME and --end\n';
-  for (const [args, text] of [
-    [['--for', '1h'], 'error: counters lift needs --reason TEXT\n'],
-    [why, needsEnd],
-    [[...why, '--for', '1h', '--end'], needsEnd],
-    [
-      [...why, '--for', '1h', '--worker', 'w'],
-      'error: counters lift is for all workers: leave out --worker\n',
-    ],
-  ] as const) {
-    const lift = await runInProcess(['counters', 'lift', ...asked, ...args]);
-    t.deepEqual(lift, { code: 2, out: '', err: text });
-  }
-  const { err } = await runInProcess(['counters', 'reset', ...asked, ...why, '--for', '1h']);
-  t.is(err, 'error: --for, --until and --end belong to counters lift\n');
 });
