@@ -41,6 +41,7 @@ function answerOf(environment: Environment): Outcome {
 }
 
 // Proof of migrating.md: `GRPC_MAX_CONNECTION_AGE` unset is no limit
+// Proof of migrating.md: A store must be named; `BACKEND_TYPE=memory` counts in process
 testScenarios(test, new URL('settings/settings.txt', import.meta.url), (words) => {
   if (words[0] === 'defaults') return { out: toLines(settingsOf({})).join('\n') };
   if (words[0] === 'names') {

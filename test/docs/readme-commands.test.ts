@@ -16,7 +16,6 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const parts = ['control-plane', 'compose', 'proto', 'shared', 'worker', 'package.json'];
-const readyTimeoutMs = 90_000;
 const commandTimeoutMs = 90_000;
 
 /** In which way each program that serves is seen to be ready; none other is left running. */
@@ -115,16 +114,12 @@ async function startServer(
     }
   };
   t.teardown(() => signal('SIGKILL'));
-  await eventually(
-    `${command} is ready`,
-    async () => {
-      if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`);
-      const answer = await fetch(health).catch(() => undefined);
-      await answer?.body?.cancel();
-      return answer?.status === 200;
-    },
-    readyTimeoutMs,
-  );
+  await eventually(`${command} is ready`, async () => {
+    if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`);
+    const answer = await fetch(health).catch(() => undefined);
+    await answer?.body?.cancel();
+    return answer?.status === 200;
+  });
   return async () => {
     signal('SIGTERM');
     await closed;

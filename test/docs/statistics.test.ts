@@ -41,7 +41,6 @@ async function namesOfProcesses(t: ExecutionContext, redisUrl: string): Promise<
   const worker = await startWorkerProcess(t, {
     env: { REDIS_URL: redisUrl, WORKER_PROCESSES: '2' },
     rules: { 'a.yaml': rules },
-    readyTimeoutMs: 60_000,
   });
   return namesOf(await worker.page('/stats'));
 }

@@ -1,16 +1,10 @@
-// What a person reads when something is wrong: common mistakes, each against the real worker, with the whole text. The
-// text is the interface here, so it is compared to the letter.
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { startRedisServer } from '../support/redis-server.ts';
 import { logLines, messages } from '../support/worker-messages.ts';
-import { spawnWorkerProcess, startWorkerProcess } from '../support/worker-process.ts';
+import { spawnWorkerProcess } from '../support/worker-process.ts';
 
 const memory = { BACKEND_TYPE: 'memory' };
 /** Only against one that hangs. */
@@ -109,18 +103,6 @@ test('rules with a mistake are told with file, line, column and a hint, and open
   t.is(await worker.page('/rlconfig'), config);
 });
 
-// Proof of migrating.md: A port in use ends the start
-test('a port in use ends the start, and the settings for another one are named', async (t) => {
-  const other = createServer().listen(0, '127.0.0.1');
-  await once(other, 'listening');
-  t.teardown(() => other.close());
-  const { port } = other.address() as AddressInfo;
-  t.deepEqual(await failToStart(t, { ...memory, GRPC_PORT: String(port) }), [
-    `cannot listen for gRPC on 127.0.0.1:${port}: the port is in use; ` +
-      'set GRPC_PORT (and GRPC_HOST) to another',
-  ]);
-});
-
 // Proof of migrating.md: The debug port opens first and shows what is awaited
 test('a store that is not there is told with the setting that names it, and the worker can be stopped', async (t) => {
   const port = await freePort();
@@ -139,19 +121,6 @@ test('a store that is not there is told with the setting that names it, and the 
   t.is(await worker.waitForEnd(endMs), 0);
 });
 
-test('a store that dies later is told with what decisions follow meanwhile', async (t) => {
-  const redis = await startRedisServer(t);
-  const env = { KVSTORE_URL: redis.url };
-  const worker = await startWorkerProcess(t, { env, rules: { 'a.yaml': goodRules } });
-  await redis.kill();
-  await eventually('it is said', () => messages(worker, 'error').length > 0);
-  const [, said] = messages(worker, 'error')[0]?.split(`key-value store ${redis.url}: `) ?? [];
-  t.regex(
-    said ?? '',
-    /^.+; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
-  );
-});
-
 // Proof of migrating.md: Settings out of range, contradicting or misspelled are reported, all at once
 test('wrong settings are told together', async (t) => {
   t.deepEqual(
@@ -163,10 +132,4 @@ test('wrong settings are told together', async (t) => {
       'Not started: 2 settings are wrong; worker --help lists all of them',
     ],
   );
-});
-
-// Proof of migrating.md: A store must be named; `BACKEND_TYPE=memory` counts in process
-test('where no store is named at all, each way out is told', async (t) => {
-  const [text = ''] = await failToStart(t, {});
-  for (const name of [/KVSTORE_URL/, /REDIS_URL/, /BACKEND_TYPE=memory/]) t.regex(text, name);
 });

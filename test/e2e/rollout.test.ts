@@ -121,7 +121,6 @@ test('a revision that refuses nearly everything reaches one worker of three, and
   const workers = await Promise.all(
     ['w-1', 'w-2', 'w-3'].map((id) =>
       startWorkerProcess(t, {
-        readyTimeoutMs: 60_000,
         env: {
           BACKEND_TYPE: 'memory',
           CONFIG_TYPE: 'GRPC_XDS_SOTW',

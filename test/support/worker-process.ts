@@ -37,8 +37,6 @@ export interface WorkerProcessOptions {
   readonly program?: readonly string[];
   /** Of the command line. */
   readonly arguments?: readonly string[];
-  /** How long `startWorkerProcess` waits until it answers; default 60 s. */
-  readonly readyTimeoutMs?: number;
 }
 
 export interface WorkerProcess {
@@ -67,10 +65,9 @@ export async function startWorkerProcess(
   options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
   const worker = await spawnWorkerProcess(t, options);
-  const timeoutMs = options.readyTimeoutMs ?? readyMs;
   try {
-    if (!(await waitUntil(worker.isReady, timeoutMs))) {
-      throw new Error(`the worker was not ready after ${timeoutMs} ms: ${worker.output()}`);
+    if (!(await waitUntil(worker.isReady, readyMs))) {
+      throw new Error(`the worker was not ready after ${readyMs} ms: ${worker.output()}`);
     }
     return worker;
   } catch (error) {

@@ -76,7 +76,6 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
         XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '100ms',
         XDS_CLIENT_BACKOFF_MAX_INTERVAL: '1s',
       },
-      readyTimeoutMs: 60_000,
     });
     const createOne = () => createCaller(`127.0.0.1:${worker.ports.grpc}`);
     const prober = ending(createOne(), ({ close }) => close());

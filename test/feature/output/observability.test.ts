@@ -260,7 +260,6 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   await plane.start();
   const metricsPort = await freePort();
   const worker = await startWorkerProcess(t, {
-    readyTimeoutMs: startMs,
     env: {
       KVSTORE_URL: redis.url,
       KVSTORE_PERSECOND: 'true',

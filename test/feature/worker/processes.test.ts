@@ -43,7 +43,7 @@ async function startProcesses(
   t: ExecutionContext,
   options: WorkerProcessOptions,
 ): Promise<WorkerProcess> {
-  const worker = await startWorkerProcess(t, { readyTimeoutMs: 30_000, ...options });
+  const worker = await startWorkerProcess(t, options);
   await allServe(worker);
   return worker;
 }
@@ -414,8 +414,16 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
   t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
 });
 
-const mistakes: readonly [what: string, env: (takenPort: number) => Record<string, string>][] = [
-  ['a port in use', (port) => ({ GRPC_PORT: String(port) })],
+const mistakes: readonly [
+  what: string,
+  env: (takenPort: number) => Record<string, string>,
+  says: RegExp,
+][] = [
+  [
+    'a port in use',
+    (port) => ({ GRPC_PORT: String(port) }),
+    /cannot listen for gRPC on 127\.0\.0\.1:\d+: the port is in use; set GRPC_PORT \(and GRPC_HOST\) to another/,
+  ],
   [
     'a certificate that is none',
     () => ({
@@ -423,10 +431,12 @@ const mistakes: readonly [what: string, env: (takenPort: number) => Record<strin
       GRPC_SERVER_TLS_CERT: import.meta.filename,
       GRPC_SERVER_TLS_KEY: import.meta.filename,
     }),
+    /processes\.test\.ts/,
   ],
 ];
 
-for (const [what, envOf] of mistakes) {
+for (const [what, envOf, says] of mistakes) {
+  // Proof of migrating.md: A port in use ends the start
   test.serial(`${what} reads as with one process, and once`, async (t) => {
     const redis = await startRedisServer(t);
     const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
@@ -441,7 +451,7 @@ for (const [what, envOf] of mistakes) {
       const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
       outputs.push(text.replace(/^time="[^"]*" /gm, ''));
     }
-    t.regex(outputs[0] ?? '', /level=error/);
+    t.regex(outputs[0] ?? '', says);
     t.is(outputs[1], outputs[0]);
   });
 }

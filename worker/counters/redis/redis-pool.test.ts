@@ -145,6 +145,10 @@ test('that a server cannot be reached is said at once, and then every 30 seconds
   pool.keepOpen();
   await tick();
   t.deepEqual([await linesAfter(0), await linesAfter(28), await linesAfter(30)], [1, 1, 2]);
+  t.regex(
+    log.lines[0] ?? '',
+    /^error .+: connect ECONNREFUSED; trying again until it answers, decisions follow KVSTORE_FAILURE_MODE=error$/,
+  );
   pool.close();
 });
 
