@@ -1,5 +1,5 @@
-// The control plane from outside, on a Git repository: a webhook brings commits to the workers, changes
-// through the admin API are commits with their authors, and who may do what is said by tokens.
+// The control plane from outside, on a Git repository: a webhook brings commits to the workers. Changes through the admin
+// API, and what is held back: control-plane/admin/admin-server.test.ts, test/contract/config-store.ts.
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -129,73 +129,3 @@ test.serial(
     t.is((await plane.run('status', '--wait', '--timeout', '60s')).exitCode, 0);
   },
 );
-
-test.serial(
-  'a commit that removes every limit reaches no worker until somebody approves it',
-  async (t) => {
-    const { repository, plane } = await startOnGit(t);
-    const worker = await startWorker(t, plane);
-    await eventually('the worker has the rules', () => hasLimit(worker, 11));
-    const commit = repository.push(
-      { 'limits/shop.yaml': undefined, 'limits/notes.txt': 'nothing' },
-      'a merge gone wrong',
-    );
-    const heldBack = await plane.run('status', '--revision', commit, '--wait', '--timeout', '60s');
-    t.is(heldBack.exitCode, 4, heldBack.stderr);
-    t.regex(
-      heldBack.stdout,
-      /is held back: no domain would be left \(shop\.k\): .* until it is approved/,
-    );
-    t.true(await hasLimit(worker, 11));
-    t.regex((await plane.run('approve', 'abc', '--reason', 'x')).stderr, /at least 6 characters/);
-    const approved = await plane.run(
-      'approve',
-      commit.slice(0, 12),
-      '--reason',
-      'the shop is closed',
-    );
-    t.is(approved.exitCode, 0, approved.stderr);
-    const again = await plane.run('approve', commit, '--reason', 'the shop is closed');
-    t.is(again.exitCode, 5, 'it is served already');
-    t.is((await plane.run('status', '--wait', '--timeout', '60s')).exitCode, 0);
-    t.false(await hasLimit(worker, 11));
-    t.regex(plane.output(), /approve revision [0-9a-f]+: the shop is closed/);
-  },
-);
-
-test.serial('a change through the admin API is a commit by its author', async (t) => {
-  const { repository, plane } = await startOnGit(t);
-  const read = await plane.fetch('/domains/shop', asked(tokens.reader));
-  const etag = read.headers.get('etag') ?? '';
-  const put = (token: string, requests: number, headers: Record<string, string>) =>
-    plane.fetch(
-      '/domains/shop',
-      asked(token, {
-        method: 'PUT',
-        body: ruleText('shop', requests),
-        headers: { 'content-type': 'application/yaml', ...headers },
-      }),
-    );
-
-  t.is((await put(tokens.writer, 12, {})).status, 428);
-  t.is((await put(tokens.reader, 12, { 'if-match': etag })).status, 403);
-  t.is((await put(tokens.worker, 12, { 'if-match': etag })).status, 401);
-  const done = await put(tokens.writer, 12, { 'if-match': etag });
-  t.is(done.status, 200);
-  t.is(
-    repository.gitAtRemote('log', '-1', '--format=%H %an %s', 'main'),
-    `${done.body.revision} bob Put domain shop`,
-  );
-  t.is(repository.gitAtRemote('show', 'main:limits/shop.yaml'), ruleText('shop', 12).trim());
-  const stale = await put(tokens.writer, 13, { 'if-match': etag });
-  t.is(stale.status, 412);
-  t.is(stale.headers.get('etag'), done.headers.get('etag'));
-
-  repository.push({ 'limits/mail.yaml': ruleText('mail', 20) }, 'someone else');
-  const other = await put(tokens.writer, 14, { 'if-match': done.headers.get('etag') ?? '' });
-  t.is(other.status, 200, 'a change of another domain is no conflict');
-  const push = ['push', join(repository.folder, 'clone', 'limits')];
-  const late = await plane.run(...push, '--expected-revision', done.body.revision);
-  t.is(late.exitCode, 5, late.stderr);
-  for (const token of Object.values(tokens)) t.false(plane.output().includes(token));
-});

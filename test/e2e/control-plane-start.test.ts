@@ -26,16 +26,10 @@ test.serial('wrong settings, a port in use and files that are missing end the st
   const port = typeof address === 'object' ? address?.port : undefined;
   const cases: [readonly string[], RegExp][] = [
     [[], /no rules are named: give --config-dir/],
-    [['--config-dir', rules.path, '--log-format', 'xml'], /--log-format=.*xml.*write text or json/],
     [
       ['--config-dir', rules.path, '--admin-tokens-file', '/nonexistent'],
       /the tokens file cannot be read: .*\/nonexistent/,
     ],
-    [
-      ['--config-dir', rules.path, '--xds-tls-cert', '/no.pem', '--xds-tls-key', '/no.key'],
-      /TLS: \/no\.(pem|key) cannot be read/,
-    ],
-    [['--git', 'ext::sh -c id'], /The Git repository's URL cannot be used/],
   ];
   for (const [flags, message] of cases) {
     const plane = await createControlPlaneProcess(t, { flags });
@@ -100,18 +94,12 @@ test.serial(
   },
 );
 
-/** The first module after those that hear signals, and what is loaded later and later. */
-const moments = [
-  '/shared/clock.ts',
-  '/command/run-command.ts',
-  '/serve.ts',
-  '/control-plane/server.ts',
-];
+/** What is loaded first after those modules that hear signals, later and later. */
 for (const [signal, moment] of [
-  ...moments.map((each) => ['SIGTERM', each] as const),
-  ['SIGINT', '/command/run-command.ts'] as const,
-  ['SIGHUP', '/command/run-command.ts'] as const,
-]) {
+  ['SIGTERM', '/shared/clock.ts'],
+  ['SIGINT', '/command/run-command.ts'],
+  ['SIGHUP', '/control-plane/server.ts'],
+] as const) {
   test.serial(`${signal} while ${moment} is being read ends serve with exit code 0`, async (t) => {
     const rules = createRulesFolder(t);
     // Sends itself the signal at that very moment.
