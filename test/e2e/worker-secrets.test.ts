@@ -14,7 +14,12 @@ import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startScriptedAdsServer } from '../support/scripted-ads-server.ts';
 import { createSecrets, type Secrets } from '../support/secrets.ts';
 import { createWorkerCaller } from '../support/worker-caller.ts';
-import { spawnWorkerProcess, type WorkerProcess } from '../support/worker-process.ts';
+import { launchWorker } from '../support/worker-in-process.ts';
+import {
+  spawnWorkerProcess,
+  startWorkerProcess,
+  type WorkerProcess,
+} from '../support/worker-process.ts';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -91,9 +96,10 @@ interface Run {
   giveAll(...except: string[]): Record<string, string>;
   /** What was said elsewhere than on the worker's output. */
   note(text: string): void;
-  start(env: Environment): Promise<WorkerProcess>;
-  /** Ends the worker, if it has not ended; fails when a secret was said. */
-  search(worker: WorkerProcess): Promise<void>;
+  /** A worker in this process, until it, or the failure of its start, says these words; notes all that it says. */
+  launch(env: Environment, words: RegExp): Promise<void>;
+  /** Fails when a secret was said. */
+  search(): void;
 }
 
 function begin(t: ExecutionContext): Run {
@@ -135,36 +141,32 @@ function begin(t: ExecutionContext): Run {
     note(text) {
       said += `${text}\n`;
     },
-    async start(env) {
-      const rules = { 'shop.yaml': ruleText('shop', 5) };
-      const worker = await spawnWorkerProcess(t, { rules, env: { LOG_LEVEL: 'trace', ...env } });
-      return worker;
+    async launch(env, words) {
+      const options = { env: { LOG_LEVEL: 'trace', ...env }, rules: ruleText('shop', 5) };
+      const worker = await launchWorker(t, options).catch(({ stack }: Error) => `${stack}\n`);
+      if (typeof worker === 'string') {
+        said += worker;
+        t.regex(worker, words);
+        return;
+      }
+      let failure = '';
+      worker.started.catch(({ stack }: Error) => {
+        failure = `${stack}\n`;
+      });
+      const text = () => `${worker.log.lines.join('\n')}\n${failure}`;
+      await eventually('it says so', () => words.test(text()));
+      if (failure === '') for (const page of pages) said += await worker.page(page);
+      said += text();
     },
-    async search(worker) {
-      await worker.stop();
-      t.true(worker.output().length > 100, 'it said something');
-      const lines = `${worker.output()}\n${said}`.split('\n');
+    search() {
+      const lines = said.split('\n');
+      t.true(said.length > 100, 'it said something');
       t.deepEqual(
         lines.filter((line) => secrets.findIn(line).length > 0),
         [],
       );
     },
   };
-}
-
-/** Of the debug port. */
-async function readPages(
-  { note }: Run,
-  { ports }: WorkerProcess,
-  paths: readonly string[],
-): Promise<void> {
-  for (const page of paths) {
-    const answer = await fetch(`http://127.0.0.1:${ports.debug}${page}`);
-    const bytes = Buffer.from(await answer.arrayBuffer());
-    const isProfile = answer.headers.get('content-type') === 'application/octet-stream';
-    note(`${page} ${answer.status} ${JSON.stringify([...answer.headers])}`);
-    note((isProfile ? gunzipSync(bytes) : bytes).toString('latin1'));
-  }
 }
 
 async function decide({ note }: Run, worker: WorkerProcess): Promise<void> {
@@ -187,15 +189,6 @@ async function decide({ note }: Run, worker: WorkerProcess): Promise<void> {
   note(await caller.decide('shop', 'k', 'v'));
   note(await caller.decide('', 'k', 'v'));
   caller.close();
-}
-
-function reachesDebugPort({ ports }: WorkerProcess): Promise<void> {
-  return eventually('the debug port', () =>
-    fetch(`http://127.0.0.1:${ports.debug}/`).then(
-      (answer) => answer.ok,
-      () => false,
-    ),
-  );
 }
 
 // Proof of SECURITY.md: reads rules, statistics, values of requests, and settings without secrets
@@ -226,13 +219,21 @@ test.serial('a worker that serves, with stores that take its passwords', async (
     });
     env[`${name}_URL`] = redis.url;
   }
-  const worker = await run.start(env);
-  await eventually('it serves', () => worker.isReady());
+  const rules = { 'shop.yaml': ruleText('shop', 5) };
+  const worker = await startWorkerProcess(t, { rules, env: { LOG_LEVEL: 'trace', ...env } });
   await decide(run, worker);
-  await readPages(run, worker, [...pages, ...profiles]);
+  for (const page of [...pages, ...profiles]) {
+    const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}${page}`);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    const isProfile = answer.headers.get('content-type') === 'application/octet-stream';
+    run.note(`${page} ${answer.status} ${JSON.stringify([...answer.headers])}`);
+    run.note((isProfile ? gunzipSync(bytes) : bytes).toString('latin1'));
+  }
   await eventually('spans were refused', () => /Traces do not reach/.test(worker.output()));
-  await run.search(worker);
+  await worker.stop();
   t.is(worker.ended(), 0);
+  run.note(worker.output());
+  run.search();
 });
 
 /** In a file as the settings want it; tells the secret. */
@@ -249,7 +250,7 @@ for (const [what, type, store] of [
   ['SENTINEL_AUTH', 'sentinel', 'quote'],
   ['AUTH', 'single', 'quote the beginning of'],
 ] as const) {
-  test.serial(`a worker whose stores ${store} its password, in ${what}`, async (t) => {
+  test(`a worker whose stores ${store} its password, in ${what}`, async (t) => {
     const run = begin(t);
     const host = `127.0.0.1:${await startStore(t, store)}`;
     const auth = ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH'];
@@ -257,9 +258,6 @@ for (const [what, type, store] of [
     const env: Record<string, string> = {
       ...run.giveAll(...(what === 'AUTH_FILE' ? auth : authFiles)),
       KVSTORE_PERSECOND: 'true',
-      // Time enough to read what it says before it gives up.
-      KVSTORE_STARTUP_MAX_ELAPSED_TIME: '10s',
-      KVSTORE_STARTUP_INITIAL_INTERVAL: '500ms',
       KVSTORE_TYPE: type,
       KVSTORE_PERSECOND_TYPE: type,
     };
@@ -268,12 +266,8 @@ for (const [what, type, store] of [
       else env[name] = type === 'sentinel' ? `main,${host}` : host;
     }
     for (const name of authFiles) if (env[name] !== undefined) keepSecretAlone(env[name]);
-    const worker = await run.start(env);
-    await reachesDebugPort(worker);
-    await eventually('the store is said to refuse', () => /AUTH: /.test(worker.output()));
-    await readPages(run, worker, pages);
-    t.is(await worker.waitForEnd(60_000), 1);
-    await run.search(worker);
+    await run.launch(env, /AUTH: /);
+    run.search();
   });
 }
 
@@ -291,39 +285,36 @@ for (const [where, other] of [
   ['in a header', 'CONFIG_GRPC_XDS_TOKEN_FILE'],
   ['in a file', 'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS'],
 ] as const)
-  test.serial(`a worker whose management server quotes its token, which is ${where}`, async (t) => {
+  test(`a worker whose management server quotes its token, which is ${where}`, async (t) => {
     const run = begin(t);
     const server = await startScriptedAdsServer(t);
-    const worker = await run.start({
+    const quoting = server.stream(0).then((stream) => {
+      const headers = Object.values(stream.headers.getMap()).map(String);
+      stream.fail(16, `who is ${headers.join(' ')}?`);
+    });
+    const env = {
       ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE', other),
       BACKEND_TYPE: 'memory',
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_SERVER_URL: server.url,
-    });
-    const stream = await server.stream(0);
-    const headers = Object.values(stream.headers.getMap()).map(String);
-    stream.fail(16, `who is ${headers.join(' ')}?`);
-    await eventually('the refusal is said', () => /UNAUTHENTICATED/.test(worker.output()));
-    await readPages(run, worker, pages);
-    await run.search(worker);
-    t.is(worker.ended(), 0);
+    };
+    await run.launch(env, /UNAUTHENTICATED/);
+    await quoting;
+    run.search();
   });
 
-test.serial('a worker of which one management server has a user in its address', async (t) => {
+test('a worker of which one management server has a user in its address', async (t) => {
   const run = begin(t);
   const name = 'CONFIG_GRPC_XDS_SERVER_URL';
   const token = 'CONFIG_GRPC_XDS_TOKEN_FILE';
-  const worker = await run.start({
+  const env = {
     ...run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE', token),
     BACKEND_TYPE: 'memory',
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
     [name]: `${run.give(name)},127.0.0.1:1`,
-  });
-  await reachesDebugPort(worker);
-  await eventually('the failure is said', () => /SERVER_URL says/.test(worker.output()));
-  t.regex(worker.output(), /SERVER_URL=.*: address 1: .*it is left out/);
-  await readPages(run, worker, pages);
-  await run.search(worker);
+  };
+  await run.launch(env, /SERVER_URL=.*: address 1: .*it is left out(?:.|\n)*SERVER_URL says/);
+  run.search();
 });
 
 const unstarted: [string, (run: Run) => Environment, RegExp][] = [
@@ -338,7 +329,7 @@ const unstarted: [string, (run: Run) => Environment, RegExp][] = [
       CONFIG_TYPE: 'GRPC_XDS_SOTW',
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `my header:${run.secrets.make('a header')},${run.secrets.make('no value')}`,
     }),
-    /4 settings are wrong/,
+    /(?:^.*=".*\n){4}/m,
   ],
   [
     'of nodes with a user',
@@ -356,7 +347,7 @@ const unstarted: [string, (run: Run) => Environment, RegExp][] = [
       REDIS_URL: run.give('KVSTORE_URL'),
       REDIS_SENTINEL_AUTH: run.give('KVSTORE_SENTINEL_AUTH'),
     }),
-    /3 settings are wrong/,
+    /(?:two names of one setting.*\n.*){3}/,
   ],
   [
     'for TLS that are no keys',
@@ -370,12 +361,10 @@ const unstarted: [string, (run: Run) => Environment, RegExp][] = [
   ],
 ];
 for (const [what, toEnvironment, words] of unstarted) {
-  test.serial(`a start that fails by settings ${what}`, async (t) => {
+  test(`a start that fails by settings ${what}`, async (t) => {
     const run = begin(t);
-    const worker = await run.start(toEnvironment(run));
-    t.is(await worker.waitForEnd(60_000), 1);
-    t.regex(worker.output(), words);
-    await run.search(worker);
+    await run.launch(toEnvironment(run), words);
+    run.search();
   });
 }
 
@@ -383,15 +372,19 @@ test.serial('a defect that ends the process, and the help', async (t) => {
   const run = begin(t);
   const crash = 'setTimeout(() => { throw new Error("a defect"); }, 1500)';
   const env = run.giveAll('KVSTORE_URL', 'KVSTORE_AUTH_FILE', 'KVSTORE_PERSECOND_AUTH_FILE');
-  const worker = await run.start({
+  const crashing = {
     ...env,
     BACKEND_TYPE: 'memory',
     NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
-  });
-  t.is(await worker.waitForEnd(60_000), 1);
-  t.regex(worker.output(), /a defect/);
-  await run.search(worker);
-  const help = await spawnWorkerProcess(t, { env, arguments: ['--help'] });
-  t.is(await help.waitForEnd(60_000), 0);
-  await run.search(help);
+  };
+  for (const [options, code, words] of [
+    [{ env: crashing }, 1, /a defect/],
+    [{ env, arguments: ['--help'] }, 0, /KVSTORE_AUTH/],
+  ] as const) {
+    const worker = await spawnWorkerProcess(t, options);
+    t.is(await worker.waitForEnd(60_000), code);
+    t.regex(worker.output(), words);
+    run.note(worker.output());
+  }
+  run.search();
 });
