@@ -36,29 +36,24 @@ export function checkMessages(check: Check): void {
   const start = (t: ExecutionContext, methods?: Record<string, GrpcMethod>) =>
     startTransport(t, methods);
 
-  for (const { title, pieces } of [
-    { title: 'a header block may come in several frames', pieces: [1, 2, 3, 7] },
-    { title: 'a header block may come in many frames', pieces: [20, 60] },
-  ]) {
-    check(title, async (t) => {
-      const peer = await (await start(t)).connectPeer();
-      const block = toHeaderBlock(grpcRequest(path, ['x-more', 'y'.repeat(15_000)]));
-      for (const [index, count] of pieces.entries()) {
-        const streamId = 2 * index + 1;
-        const parts = split(block, Math.ceil(block.length / count));
-        const frames = parts.map((part, number) =>
-          toFrame(
-            number === 0 ? frameTypes.headers : frameTypes.continuation,
-            number === parts.length - 1 ? flags.endHeaders : flags.none,
-            streamId,
-            part,
-          ),
-        );
-        peer.send(...frames, toData(streamId, toMessage(text), flags.endStream));
-        t.deepEqual(await peer.answer(streamId), toMessage(text));
-      }
-    });
-  }
+  check('a header block may come in any number of frames', async (t) => {
+    const peer = await (await start(t)).connectPeer();
+    const block = toHeaderBlock(grpcRequest(path, ['x-more', 'y'.repeat(15_000)]));
+    for (const [index, count] of [1, 2, 3, 7, 20, 60].entries()) {
+      const streamId = 2 * index + 1;
+      const parts = split(block, Math.ceil(block.length / count));
+      const frames = parts.map((part, number) =>
+        toFrame(
+          number === 0 ? frameTypes.headers : frameTypes.continuation,
+          number === parts.length - 1 ? flags.endHeaders : flags.none,
+          streamId,
+          part,
+        ),
+      );
+      peer.send(...frames, toData(streamId, toMessage(text), flags.endStream));
+      t.deepEqual(await peer.answer(streamId), toMessage(text));
+    }
+  });
 
   check('a call may arrive byte by byte', async (t) => {
     const peer = await (await start(t)).connectPeer();
@@ -229,16 +224,11 @@ export function checkMessages(check: Check): void {
     t.is((await caller.call(path, text)).grpcStatus, 0);
   });
 
-  check('an unknown compression is UNIMPLEMENTED', async (t) => {
+  check('an unknown compression is UNIMPLEMENTED, and the known ones are told', async (t) => {
     const caller = await (await start(t)).connect();
     const answer = await callCompressed(caller, 'zstd', text);
     t.is(answer.grpcStatus, 12);
     t.regex(answer.text, /zstd/);
-  });
-
-  check('who uses an unknown compression is told the known ones', async (t) => {
-    const caller = await (await start(t)).connect();
-    const answer = await callCompressed(caller, 'zstd', text);
     t.regex(String(answer.fields['grpc-accept-encoding']), /^identity,(deflate,)?gzip$/);
   });
 
@@ -300,6 +290,8 @@ export function checkMessages(check: Check): void {
       },
     });
     const caller = await connect();
+    t.is((await caller.call(path, text)).grpcStatus, 0);
+    t.is(timeouts.pop(), undefined);
     const units = { '2H': 7_200_000, '3M': 180_000, '40S': 40_000, '50000m': 50_000 };
     for (const [value, expectedMs] of Object.entries({ ...units, '60000000u': 60_000 })) {
       t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 0, value);
@@ -398,20 +390,12 @@ export function checkMessages(check: Check): void {
     }
   });
 
-  for (const { title, values } of [
-    { title: 'a time that cannot be read is refused', values: ['soon', '5', 'S'] },
-    {
-      title: 'a time that is almost one is refused',
-      values: ['-1S', '1.5S', '1SS', 's1S', '123456789S'],
-    },
-  ]) {
-    check(title, async (t) => {
-      const caller = await (await start(t)).connect();
-      for (const value of values) {
-        t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 13, value);
-      }
-    });
-  }
+  check('a time that cannot be read, or is almost one, is refused', async (t) => {
+    const caller = await (await start(t)).connect();
+    for (const value of ['soon', '5', 'S', '-1S', '1.5S', '1SS', 's1S', '123456789S']) {
+      t.is((await caller.call(path, text, { 'grpc-timeout': value })).grpcStatus, 13, value);
+    }
+  });
 }
 
 function split(bytes: Buffer, size: number): Buffer[] {

@@ -1,5 +1,5 @@
-// What the gRPC transport must do, as one suite. Messages, addresses and the life of connections, and the
-// services that are carried have files of their own; what the methods mean is tested beside them.
+// What the gRPC transport must do, as one suite. Messages, addresses and the life of connections have files of their own;
+// the services that are carried are tested beside them.
 import type { ExecutionContext, TestFn } from 'ava';
 import type { GrpcMethod, UnaryMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
@@ -10,13 +10,11 @@ import { checkConnections } from './grpc-transport-connections.ts';
 import {
   type Check,
   defineChecks,
-  echo,
   recordCalls,
   startTransport,
   toStream,
 } from './grpc-transport-fixture.ts';
 import { checkMessages } from './grpc-transport-messages.ts';
-import { checkServices } from './grpc-transport-services.ts';
 
 export function testGrpcTransport(test: TestFn): void {
   defineChecks(test, (check) => {
@@ -24,7 +22,6 @@ export function testGrpcTransport(test: TestFn): void {
     checkMessages(check);
     checkConnections(check);
     checkConnectionEnds(check);
-    checkServices(check);
   });
 }
 
@@ -131,26 +128,6 @@ function checkCalls(check: Check): void {
     t.is(larger.grpcStatus, 8);
     t.is(larger.text, 'grpc: received message larger than max (524289 vs. 524288)');
     t.is((await caller.call('/test.Echo/Echo', Buffer.of(1))).grpcStatus, 0);
-  });
-
-  check('a method learns how long its caller waits', async (t) => {
-    const timeouts: (number | undefined)[] = [];
-    const { connect } = await start(t, {
-      '/test.Echo/Echo': {
-        kind: 'unary',
-        answer(bytes, start, end, call) {
-          timeouts.push(call.deadlineMs && Math.round(call.deadlineMs - call.receivedMs));
-          return echo.answer(bytes, start, end, call);
-        },
-      },
-    });
-    const caller = await connect();
-    for (const headers of [{}, { 'grpc-timeout': '30S' }, { 'grpc-timeout': '50000m' }]) {
-      t.is((await caller.call('/test.Echo/Echo', Buffer.of(), headers)).grpcStatus, 0);
-    }
-    t.is(timeouts[0], undefined);
-    t.true((timeouts[1] ?? 0) > 20_000 && (timeouts[1] ?? 0) <= 30_000);
-    t.true((timeouts[2] ?? 0) > 40_000 && (timeouts[2] ?? 0) <= 50_000);
   });
 
   check('a caller that has waited its time is told so, and so is the method', async (t) => {

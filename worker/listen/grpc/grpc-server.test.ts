@@ -288,6 +288,30 @@ test('decisions are counted, and callers are only expected where one is connecte
   t.is(server.asked, 1);
 });
 
+test('callers of former versions are refused, and the log says what to set', async (t) => {
+  const { address, log } = await start(t);
+  for (const service of [
+    'envoy.service.ratelimit.v2.RateLimitService',
+    'pb.lyft.ratelimit.RateLimitService',
+  ]) {
+    const path = `/${service}/ShouldRateLimit`;
+    const former = { ...protos.rateLimitService.ShouldRateLimit, path };
+    const client = connect(t, { ShouldRateLimit: former }, address.port);
+    const firstMs = performance.now();
+    for (let index = 0; index < 20; index++) {
+      const { error } = await callUnary(client, 'ShouldRateLimit', { domain: 'd' });
+      t.is(error?.code, status.UNIMPLEMENTED);
+      t.is(error?.details, `unknown service ${service}`);
+    }
+    const isAbout = (line: string) => line.startsWith('warning ') && line.includes(service);
+    const warnings = log.lines.filter(isAbout);
+    t.regex(warnings[0] ?? '', /transport_api_version: V3/);
+    // Then once a second, with how many there were.
+    const seconds = (performance.now() - firstMs) / 1_000;
+    t.true(warnings.length <= 1 + seconds, `${warnings.length} warnings in ${seconds} s`);
+  }
+});
+
 // Proof of migrating.md: The health of the empty service name is that of `ratelimit`
 test('health is the same for the service and for the empty name', async (t) => {
   const { address, health } = await start(t);
