@@ -1,201 +1,34 @@
 // Certificates for tests alone, valid until 2126: an authority, what it signed, and a stranger that it
 // did not sign. The keys protect nothing.
+import { readFileSync } from 'node:fs';
 
 export interface TestCertificate {
   readonly cert: string;
   readonly key: string;
 }
 
+const folder = new URL('../fixtures/certificates/', import.meta.url);
+const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
+const readPair = (name: string): TestCertificate => ({
+  cert: read(`${name}.pem`),
+  key: read(`${name}.key`),
+});
+
 /** The authority's certificate; its key was thrown away. */
-export const authority = `-----BEGIN CERTIFICATE-----
-MIIBfzCCASWgAwIBAgIUFc6wMtRM9kyaqWiTTZ7MwlbVFbwwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJYXV0aG9yaXR5MCAXDTI2MTEyMTAzMTQ0NFoYDzIxMjYxMDI4
-MDMxNDQ0WjAUMRIwEAYDVQQDDAlhdXRob3JpdHkwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAASgMUX3+ue5NZYU5Xr8G0Ob68ZkG7YWdxj2DUeiFTwkHqTldlB1GFTz
-iPCQt1tmaIg3qiy4WyD1E8F0fJN2bmmoo1MwUTAdBgNVHQ4EFgQUgO6ull3A2mEk
-Q2ke1u0t7ee91XcwHwYDVR0jBBgwFoAUgO6ull3A2mEkQ2ke1u0t7ee91XcwDwYD
-VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEA5PPG1lCLvQpcKyA9vTcD
-py+xTeMSrq7beAaDO1SHx34CIF55Tut8mrx5Dy1CeF1IrogJj+KES8xNC7fcOJZL
-czpn
------END CERTIFICATE-----
-`;
-
+export const authority = read('authority.pem');
 /** For localhost and 127.0.0.1. */
-export const serverCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBpjCCAU2gAwIBAgIIaxmykZYMBEowCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJ
-YXV0aG9yaXR5MCAXDTI2MTEyMTAzMTQ0NFoYDzIxMjYxMDI4MDMxNDQ0WjARMQ8w
-DQYDVQQDDAZzZXJ2ZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS5PLmwCNae
-l8RJHgJae+5AI7gswG0+44hH7AcmSEj+R+EfsfL5QQmSqozJ7358RS6dnHNHJrwe
-wLJz8wUNk7kyo4GJMIGGMBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAAATAdBgNV
-HSUEFjAUBggrBgEFBQcDAQYIKwYBBQUHAwIwCQYDVR0TBAIwADAdBgNVHQ4EFgQU
-3f0t2wnwVH0WSFVVI/R6xizyQ/swHwYDVR0jBBgwFoAUgO6ull3A2mEkQ2ke1u0t
-7ee91XcwCgYIKoZIzj0EAwIDRwAwRAIgPrxMNrwEH094DI3u5M3SvxOzOH5HiKMa
-7dJOwgtMXOYCIG/sKpHA2TJ9nODUiRelA3ZjAxN8i4iHAGsSSkh8fM1r
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgmh7wGD+1gxUTFVJR
-TIpS8GaCNs0HDxuZ40+xkqoi+F2hRANCAAS5PLmwCNael8RJHgJae+5AI7gswG0+
-44hH7AcmSEj+R+EfsfL5QQmSqozJ7358RS6dnHNHJrwewLJz8wUNk7ky
------END PRIVATE KEY-----
-`,
-};
-
+export const serverCertificate = readPair('server');
 /** The same names as `server`, another key; its common name is `renewed`. */
-export const renewedCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBpzCCAU6gAwIBAgIIEdjXH8jSzaUwCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJ
-YXV0aG9yaXR5MCAXDTI2MTEyMTAzMTQ0NFoYDzIxMjYxMDI4MDMxNDQ0WjASMRAw
-DgYDVQQDDAdyZW5ld2VkMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEv9Fdaplm
-aSqqsf+B1PhxkQWGJyyQWxeOApt+BFMhcTYEtN0kS7MT49SQcE9B/URdwmJ06FyU
-8IEcuznP6FL8F6OBiTCBhjAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwHQYD
-VR0lBBYwFAYIKwYBBQUHAwEGCCsGAQUFBwMCMAkGA1UdEwQCMAAwHQYDVR0OBBYE
-FLSFmoopzWRmmlm6a/1JnA+XBwnzMB8GA1UdIwQYMBaAFIDurpZdwNphJENpHtbt
-Le3nvdV3MAoGCCqGSM49BAMCA0cAMEQCICVNc+Ku2ySFxWe4EERxHMpGX5iNstjP
-HMU7tbIxbAdQAiBJN6yAs2fkWMS63+Y6tO7UAJtIRRc3yhN8+kRQNbLC8w==
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgr+GuUBJH7mUiUA3j
-0m3dTdKmy5aDz73alw3H7GDuNoehRANCAAS/0V1qmWZpKqqx/4HU+HGRBYYnLJBb
-F44Cm34EUyFxNgS03SRLsxPj1JBwT0H9RF3CYnToXJTwgRy7Oc/oUvwX
------END PRIVATE KEY-----
-`,
-};
-
+export const renewedCertificate = readPair('renewed');
 /** For proxy.example. */
-export const clientCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBpDCCAUugAwIBAgIIUZ24PETeQvEwCgYIKoZIzj0EAwIwFDESMBAGA1UEAwwJ
-YXV0aG9yaXR5MCAXDTI2MTEyMTAzMTQ0NFoYDzIxMjYxMDI4MDMxNDQ0WjARMQ8w
-DQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAS9Lz9cVfjL
-jxzX9t5XcZBTJmQyxpSiTPJzyHwkYOGl4SbV/uEgedPTdnSqSyqbozvqAEc7GWgQ
-UPfe4ZePsqNBo4GHMIGEMBgGA1UdEQQRMA+CDXByb3h5LmV4YW1wbGUwHQYDVR0l
-BBYwFAYIKwYBBQUHAwEGCCsGAQUFBwMCMAkGA1UdEwQCMAAwHQYDVR0OBBYEFIlq
-/x4VRjRNqfbXGsMpsSSZSf+SMB8GA1UdIwQYMBaAFIDurpZdwNphJENpHtbtLe3n
-vdV3MAoGCCqGSM49BAMCA0cAMEQCIGemJt5DVPfa66jlcEJxlFz4VmRozD518+OT
-C3WTNpuPAiAYbNbFtcxlK/T1mdhT8WRg+l1MgrIU8ZFOvKgbJwddDA==
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgoEf1okTXzmHZ4zjQ
-LnsEZNvdxtL7+XJSLWzAUbgwSW+hRANCAAS9Lz9cVfjLjxzX9t5XcZBTJmQyxpSi
-TPJzyHwkYOGl4SbV/uEgedPTdnSqSyqbozvqAEc7GWgQUPfe4ZePsqNB
------END PRIVATE KEY-----
-`,
-};
-
+export const clientCertificate = readPair('client');
 /** For other.example; its common name is proxy.example. */
-export const misnamedCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBrDCCAVOgAwIBAgIJAOpduHO0gEgcMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMM
-CWF1dGhvcml0eTAgFw0yNjExMjEwMzE0NDRaGA8yMTI2MTAyODAzMTQ0NFowGDEW
-MBQGA1UEAwwNcHJveHkuZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IA
-BK0uJIU4LanY+IRBOoYt8W30Z9EMHlnWXj/6rUSukpTE57Mnl2N2Ez7SzWBiD+Ib
-a2fnmh4qchZwcDWeQ7L1h1qjgYcwgYQwGAYDVR0RBBEwD4INb3RoZXIuZXhhbXBs
-ZTAdBgNVHSUEFjAUBggrBgEFBQcDAQYIKwYBBQUHAwIwCQYDVR0TBAIwADAdBgNV
-HQ4EFgQUfrJcWFrjWFlJZIpsglbO7gdRmRgwHwYDVR0jBBgwFoAUgO6ull3A2mEk
-Q2ke1u0t7ee91XcwCgYIKoZIzj0EAwIDRwAwRAIgA+n0z+k6c7aAzkkTDa72n63m
-KNMB3bIMG8KWeJaO/m4CIA0E/js+TmTBoa9QLF1lXOYelHo4608iVVo10Kjcyhh4
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOLnhEhXpy152krZR
-4yVYrRjRYWQgadOM6dO+I8CPDgChRANCAAStLiSFOC2p2PiEQTqGLfFt9GfRDB5Z
-1l4/+q1ErpKUxOezJ5djdhM+0s1gYg/iG2tn55oeKnIWcHA1nkOy9Yda
------END PRIVATE KEY-----
-`,
-};
-
+export const misnamedCertificate = readPair('misnamed');
 /** For proxy.example, by another authority. */
-export const strangerCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBsTCCAVegAwIBAgIJAOJginVV/+ZiMAoGCCqGSM49BAMCMB0xGzAZBgNVBAMM
-EnN0cmFuZ2VyLWF1dGhvcml0eTAgFw0yNjExMjEwMzE0NDRaGA8yMTI2MTAyODAz
-MTQ0NFowEzERMA8GA1UEAwwIc3RyYW5nZXIwWTATBgcqhkjOPQIBBggqhkjOPQMB
-BwNCAAS8wYM2dLXK5FsNdqDJpS69leZj2L+rQfI/fJObNDqWBfRVdZzj8O+6I7PK
-0wRdSUwcMpKMy2LHK240RAeQatXzo4GHMIGEMBgGA1UdEQQRMA+CDXByb3h5LmV4
-YW1wbGUwHQYDVR0lBBYwFAYIKwYBBQUHAwEGCCsGAQUFBwMCMAkGA1UdEwQCMAAw
-HQYDVR0OBBYEFBK4Z+0RyqOwI453xXZKiO+RBhk8MB8GA1UdIwQYMBaAFP/ka/e9
-NVJUEzLrKBCYVI5Csm16MAoGCCqGSM49BAMCA0gAMEUCIQDtPoXjX7qkddIxRiHx
-zMMcUiUwX8nBbck+unBUeZDbOQIgcRq762O688zKO9D6d2SDGAJhoLoH3A7754WQ
-d49obXs=
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgw4+r7sU6AQT8fbpf
-QWtGnz7+OlW1ph0TdGYILULpZhShRANCAAS8wYM2dLXK5FsNdqDJpS69leZj2L+r
-QfI/fJObNDqWBfRVdZzj8O+6I7PK0wRdSUwcMpKMy2LHK240RAeQatXz
------END PRIVATE KEY-----
-`,
-};
-
+export const strangerCertificate = readPair('stranger');
 /** Signed by itself, so that it is an authority and can be shown as a client's certificate too. */
-export const secondAuthority: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBrTCCAVKgAwIBAgIUTlECis2p66H3jdbbKg77LnFn/3MwCgYIKoZIzj0EAwIw
-GzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTAgFw0yNjExMjEwNDExMjlaGA8y
-MTI2MTAyODA0MTEyOVowGzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTBZMBMG
-ByqGSM49AgEGCCqGSM49AwEHA0IABIIomblvcObwSEoOzYNxJodRR3yRRwYq1/c8
-Q1D9kFBzDLXBYYE0VGSieOWZ1nC/C/7A/+wpsKa5Mcs97gxJX/WjcjBwMB0GA1Ud
-DgQWBBT9gLt8m83BTlAzBybrjtQcqZubZzAfBgNVHSMEGDAWgBT9gLt8m83BTlAz
-BybrjtQcqZubZzAPBgNVHRMBAf8EBTADAQH/MB0GA1UdJQQWMBQGCCsGAQUFBwMC
-BggrBgEFBQcDATAKBggqhkjOPQQDAgNJADBGAiEAnM+toht6cw39sSpDmlgo8f+W
-xkZXYzhYY9I//xNiwm8CIQDHGNEvRdhdJ/3CMa/0GvzcSbevpLo72+oe2l/NBzvw
-8w==
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgO0ktiNiIqJNBNZ+6
-CYNenKiEtU6r8Bg3Beni5sJJgTOhRANCAASCKJm5b3Dm8EhKDs2DcSaHUUd8kUcG
-Ktf3PENQ/ZBQcwy1wWGBNFRkonjlmdZwvwv+wP/sKbCmuTHLPe4MSV/1
------END PRIVATE KEY-----
-`,
-};
-
+export const secondAuthority = readPair('second-authority');
 /** Of the second authority, for localhost and 127.0.0.1. */
-export const secondServerCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBwTCCAWegAwIBAgIULBTLSM2PtqfkmW3ZvIUWYmU5lfEwCgYIKoZIzj0EAwIw
-GzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTAgFw0yNjExMjEyMTM0MDlaGA8y
-MTI2MTAwNTIxMzQwOVowGDEWMBQGA1UEAwwNc2Vjb25kLXNlcnZlcjBZMBMGByqG
-SM49AgEGCCqGSM49AwEHA0IABLqPmjtiIQRsJuFtbzWjDE01ROqrMQ71+e0P37Ti
-Y+dMhNuzVJD0ZoAEWfPMU9S38I5MN3Z6qkIhdMSecFAW9k2jgYkwgYYwGgYDVR0R
-BBMwEYIJbG9jYWxob3N0hwR/AAABMB0GA1UdJQQWMBQGCCsGAQUFBwMBBggrBgEF
-BQcDAjAJBgNVHRMEAjAAMB0GA1UdDgQWBBSXil0/X90hiRWUAF0zYSX4Iy+3VTAf
-BgNVHSMEGDAWgBT9gLt8m83BTlAzBybrjtQcqZubZzAKBggqhkjOPQQDAgNIADBF
-AiEA5gcxI6LOOXCkn8Se5EpCfSvpm7SSedDGjY/qzTX18X8CIFcVFlPUQAHUYx3N
-XqblPfNlU0QI/DNFrdbDOL4n4zy2
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtSfmEzxWnsppeRse
-wXzEr1SYqcDOKc1CVncACsTwiuqhRANCAAS6j5o7YiEEbCbhbW81owxNNUTqqzEO
-9fntD9+04mPnTITbs1SQ9GaABFnzzFPUt/COTDd2eqpCIXTEnnBQFvZN
------END PRIVATE KEY-----
-`,
-};
-
+export const secondServerCertificate = readPair('second-server');
 /** Of the second authority, for proxy.example. */
-export const secondClientCertificate: TestCertificate = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBvjCCAWWgAwIBAgIULBTLSM2PtqfkmW3ZvIUWYmU5lfIwCgYIKoZIzj0EAwIw
-GzEZMBcGA1UEAwwQc2Vjb25kLWF1dGhvcml0eTAgFw0yNjExMjEyMTM0MDlaGA8y
-MTI2MTAwNTIxMzQwOVowGDEWMBQGA1UEAwwNc2Vjb25kLWNsaWVudDBZMBMGByqG
-SM49AgEGCCqGSM49AwEHA0IABPzrAglCwta76h4ha8HvVulJzWy0iU+u3BInaFKt
-NOcFftmngvcy8OzKMBqo1fIhTAZYCc9UPwAPlyT/JXqoTFejgYcwgYQwGAYDVR0R
-BBEwD4INcHJveHkuZXhhbXBsZTAdBgNVHSUEFjAUBggrBgEFBQcDAQYIKwYBBQUH
-AwIwCQYDVR0TBAIwADAdBgNVHQ4EFgQU3AmGaKrtoF1XHZGT9ykok3W0a5UwHwYD
-VR0jBBgwFoAU/YC7fJvNwU5QMwcm647UHKmbm2cwCgYIKoZIzj0EAwIDRwAwRAIg
-Tas1pobjAQH1Mo1+cR24v7QjouUbD9EjkMq1kWoS5GgCIAlMEjg2BvVXFBibh0zJ
-lRIOPDHzJcPlYFPnODNF/pQr
------END CERTIFICATE-----
-`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgQpHEf01CazlPLo8N
-C9ye3AFvfbQ65SoV89pm+/h/UzChRANCAAT86wIJQsLWu+oeIWvB71bpSc1stIlP
-rtwSJ2hSrTTnBX7Zp4L3MvDsyjAaqNXyIUwGWAnPVD8AD5ck/yV6qExX
------END PRIVATE KEY-----
-`,
-};
+export const secondClientCertificate = readPair('second-client');
