@@ -261,6 +261,8 @@ test('XDS_CLIENT_BACKOFF_JITTER: a wait is longer than it would be, and shorter 
   await assertWait(t, { worker, clock, minMs: 4_001, maxMs: 8_000 });
 });
 
+// Proof of migrating.md: `CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL` is the wait after an attempt to
+// connect that failed
 test('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: attempts that fail are so far apart', async (t) => {
   const clock = createManualClock();
   const proxy = await startTcpProxy(t, 1);

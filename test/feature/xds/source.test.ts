@@ -1,6 +1,8 @@
 // The exchange with a management server over real sockets: what the server sees, and what becomes of
 // what it sends.
 
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
@@ -95,16 +97,6 @@ test('good rules are in force when they are acknowledged', async (t) => {
   t.is(limits('d1', 'd2'), 'd2=7');
 });
 
-test('an empty set is accepted and leaves no rules', async (t) => {
-  const { stream, rules, metric } = await setUp(t);
-  stream.send('1', 'a', [limitResource('r1', 'd1', 5)]);
-  stream.send('2', 'b', []);
-  t.is((await stream.request(2)).versionInfo, '2');
-  t.is(rules.current?.domains.size, 0);
-  t.is(metric('ratelimit.service.config_load_success'), 2);
-  t.is(metric('ratelimit.service.config_load_error'), 0);
-});
-
 // Proof of migrating.md: `value_to_metric` and `share_threshold` arrive over xDS, from a control plane that
 // knows them
 test('fields that the public message lacks arrive', async (t) => {
@@ -153,17 +145,6 @@ test('a bad resource is refused with its problems; the others take effect and it
   t.notRegex(source.describe(), /from earlier versions/);
 });
 
-test('a bad first response is no first load, and a good one after it is', async (t) => {
-  const { stream, rules } = await setUp(t);
-  stream.send('1', 'a', [limitResource('r1', 'd1')]);
-  const nack = await stream.request(1);
-  t.deepEqual([nack.versionInfo, nack.responseNonce], ['', 'a']);
-  t.is(rules.current, undefined);
-  stream.send('2', 'b', [limitResource('r1', 'd1', 1)]);
-  await rules.firstGoodLoad;
-  t.is(rules.current?.limitCount, 1);
-});
-
 // Proof of migrating.md: A refusal has the code INVALID_ARGUMENT, names every problem, and counts in
 // `config_load_error` also when a resource cannot be read
 test('what is of another type, or no message at all, is refused and counted as a failed load', async (t) => {
@@ -175,20 +156,6 @@ test('what is of another type, or no message at all, is refused and counted as a
   stream.send('2', 'b', [{ type_url, value: Buffer.from([0x0f]) }]);
   t.regex((await stream.request(2)).errorDetail?.message ?? '', /resource 1 .* cannot be read/);
   t.is(metric('ratelimit.service.config_load_error'), 2);
-});
-
-test('two resources of one domain are refused, and accepted when domains are merged', async (t) => {
-  const twice = [limitResource('r1', 'd', 1), limitResource('r2', 'd', 1)];
-  const alone = await setUp(t);
-  alone.stream.send('1', 'a', twice);
-  const nack = await alone.stream.request(1);
-  t.regex(nack.errorDetail?.message ?? '', /^r2: error: domain: duplicate domain 'd'/);
-  const merging = await setUp(t, { rules: { mergeDomains: true, sanitizeMetricDots: false } });
-  merging.stream.send('1', 'a', [
-    limitResource('r1', 'd', 1),
-    toAny({ name: 'r2', domain: 'd', descriptors: [{ key: 'other' }] }),
-  ]);
-  t.is((await merging.stream.request(1)).versionInfo, '1');
 });
 
 // Proof of migrating.md: A server that sends again what was refused is answered after a second, and the log
@@ -332,18 +299,6 @@ test('values of headers are masked in what the server says only where they are s
   );
 });
 
-test('a message above the limit ends the stream, one below is taken', async (t) => {
-  const server = await startScriptedAdsServer(t);
-  const run = await startXdsSource(t, { server: { url: server.url, maxMessageBytes: 1_000 } });
-  const stream = await server.stream(0);
-  stream.send('1', 'a', [limitResource('r'.repeat(2_000), 'd1', 1)]);
-  const second = await server.stream(1);
-  t.is((await second.request(0)).versionInfo, '');
-  t.true(run.log.lines.some((line) => /Lost .*RESOURCE_EXHAUSTED: .*larger than max/.test(line)));
-  second.send('2', 'b', [limitResource('r'.repeat(500), 'd1', 2)]);
-  await run.becomes('d1=2', 'd1');
-});
-
 test('without a limit of its own a message may have 4 MiB', async (t) => {
   const { server, stream, becomes } = await setUp(t);
   stream.send('v1', 'a', [limitResource('r'.repeat(4_100_000), 'd1', 1)]);
@@ -371,4 +326,28 @@ test('closing while there is no connection ends the attempts', async (t) => {
   t.is(clock.pending, 1);
   await source.close();
   t.is(clock.pending, 0);
+});
+
+test('a server that accepts and says nothing is given up, and tried again', async (t) => {
+  const sockets: Socket[] = [];
+  const mute = createServer((socket) => sockets.push(socket));
+  mute.listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  t.teardown(() => {
+    mute.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const address = mute.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const clock = createManualClock();
+  const run = await startXdsSource(t, {
+    server: { url: `127.0.0.1:${port}` },
+    clock,
+    connectRetryMs: 3_000,
+  });
+  await eventually('a connection', () => sockets.length === 1);
+  clock.advance(10_000);
+  t.regex(run.source.describe(), /last attempt failed at .*: no connection within 10s/);
+  clock.advance(3_000);
+  await eventually('another connection', () => sockets.length === 2);
 });

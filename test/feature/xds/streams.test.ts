@@ -2,8 +2,6 @@
 // client receives, and who has what afterwards.
 import { Client, credentials } from '@grpc/grpc-js';
 import test from 'ava';
-import { toStatusJson } from '../../../control-plane/admin/status-report.ts';
-import type { SnapshotState } from '../../../control-plane/snapshot/snapshot-state.ts';
 import type {
   DiscoveryRequestMessage,
   DiscoveryResponseMessage,
@@ -96,34 +94,6 @@ test('a worker gets everything, then each change, and the record shows what it h
 
   worker.close();
   await eventually('it is gone', () => ads.server.workers.list().length === 0);
-  await ads.stop();
-});
-
-test('what the reference client does: all, a NACK with code 0, its old nonce on a new stream', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, sotw);
-  worker.send({ node, versionInfo: '', responseNonce: '' });
-  const one = await worker.next();
-  worker.send(accept(one));
-  ads.set(second);
-  const two = await worker.next();
-  worker.send({
-    node,
-    versionInfo: one.versionInfo ?? '',
-    responseNonce: two.nonce ?? '',
-    errorDetail: { code: 0, message: "shop: duplicate domain 'shop' in config file" },
-  });
-  await eventually(
-    'the NACK is recorded',
-    () => ads.server.workers.list()[0]?.nacked !== undefined,
-  );
-  worker.close();
-
-  const resumed = callDiscovery(ads.port, sotw);
-  resumed.send({ node, versionInfo: one.versionInfo ?? '', responseNonce: two.nonce ?? '' });
-  t.is((await resumed.next()).versionInfo, second.version);
-  t.deepEqual(worker.waiting, []);
-  resumed.close();
   await ads.stop();
 });
 
@@ -221,71 +191,6 @@ test('delta sends what changed, and names what is gone', async (t) => {
   t.deepEqual(two.removedResources, ['mail']);
   t.not(two.nonce, one.nonce);
   worker.close();
-  await ads.stop();
-});
-
-test('clients that name resources are in force with what they named, and after changes elsewhere', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  let snapshot = first;
-  const counts = () =>
-    toStatusJson({
-      asked: undefined,
-      storeDescription: '/rules',
-      snapshots: {
-        state: () => ({ store: { reachable: true } }) as SnapshotState,
-        current: () => snapshot,
-        groupOf: () => 'default',
-        compare: () => undefined,
-      },
-      linked: [],
-      gone: [],
-      tellsFleet: false,
-      workers: ads.server.workers.list(),
-      nowMs: 0,
-      rollout: undefined,
-      rolloutWarning: undefined,
-      setAside: [],
-      memory: {
-        place: '',
-        alone: undefined,
-        trouble: undefined,
-        aside: undefined,
-        isForgetful: false,
-        words: [],
-        outcomes: [],
-      },
-    }).workers;
-  const all = { connected: 2, inForce: 2, onTrial: 0, pending: 0, refused: 0, gone: 0 };
-  const areInForce = () => eventually('both are in force', () => counts().inForce === 2);
-  const whole = callDiscovery(ads.port, sotw);
-  whole.send({ node, resourceNames: ['shop'] });
-  const parts = callDiscovery(ads.port, delta);
-  parts.send({ node, resourceNamesSubscribe: ['shop', 'mail'] });
-  const one = await whole.next();
-  const two = await parts.next();
-  t.deepEqual(counts(), { connected: 2, inForce: 0, onTrial: 0, pending: 2, refused: 0, gone: 0 });
-  whole.send({ ...accept(one), resourceNames: ['shop'] });
-  parts.send({ responseNonce: two.nonce ?? '' });
-  await areInForce();
-  parts.send({ resourceNamesUnsubscribe: ['mail'] });
-  await eventually(
-    'the part is recorded',
-    () => ads.server.workers.list()[1]?.acked?.version === one.versionInfo,
-  );
-  t.deepEqual(counts(), all);
-
-  snapshot = snapshotOf({ shop: 'one', mail: 'two' });
-  ads.set(snapshot);
-  t.deepEqual(counts(), all);
-  snapshot = second;
-  ads.set(snapshot);
-  t.is(counts().pending, 2);
-  const [three, four] = await Promise.all([whole.next(), parts.next()]);
-  whole.send({ ...accept(three), resourceNames: [] });
-  parts.send({ responseNonce: four.nonce ?? '' });
-  await areInForce();
-  whole.close();
-  parts.close();
   await ads.stop();
 });
 
