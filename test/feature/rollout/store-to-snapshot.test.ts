@@ -204,19 +204,6 @@ test('an invalid revision changes nothing and is told in the same words everywhe
   t.regex(log.lines.at(-1) ?? '', /^notice Revision .* is in force: 2 domains, 2 limits$/);
 });
 
-test('a revision that changes no rule is in force, and nobody is told', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const { cache, log } = await startOnDirectory(t, folder.path);
-  const before = cache.current(anyNode);
-  const { id } = cache.state().inForce?.revision ?? {};
-  cache.onChange(() => t.fail('nothing has changed'));
-  folder.write('rules/a.yaml', `# a remark\n${ruleText('a', 1)}`);
-  await eventually('the revision', () => cache.state().inForce?.revision.id !== id);
-  t.is(cache.current(anyNode), before);
-  t.regex(log.lines.at(-1) ?? '', /1 limit; nothing changes for the workers$/);
-});
-
 test('a change of the groups alone reaches the nodes', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', ruleText('a', 1));
@@ -232,18 +219,6 @@ test('a change of the groups alone reaches the nodes', async (t) => {
   folder.write('rules/node-groups.yaml', group('other-*'));
   await eventually('the default', () => served() === 'a b');
   t.is(changes, 2);
-});
-
-test('a listener that is taken away is not called', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const { cache, served } = await startOnDirectory(t, folder.path);
-  const stop = cache.onChange(() => t.fail('it was taken away'));
-  stop();
-  stop();
-  folder.write('rules/b.yaml', ruleText('b', 1));
-  await eventually('both domains', () => served() === 'a b');
-  t.pass();
 });
 
 test('after a restart on an invalid revision the last good one is in force, marked stale', async (t) => {
@@ -369,21 +344,6 @@ test('a push and a trigger bring a revision into force, with its author', async 
   );
 });
 
-test('two control planes on one repository serve the same versions', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('a', 1), 'b.yaml': ruleText('b', 1) });
-  const one = await startOnGit(t, repository, 'state-1');
-  repository.push({ 'b.yaml': ruleText('b', 2) });
-  await one.store.trigger();
-  const other = await startOnGit(t, repository, 'state-2');
-  t.truthy(one.version());
-  t.is(one.version(), other.version());
-  repository.rewrite({ 'b.yaml': ruleText('b', 2), 'a.yaml': ruleText('a', 1) });
-  await other.store.trigger();
-  // One has another commit by now, and the same rules.
-  t.is(one.version(), other.version());
-});
-
 test('an invalid push is repaired by the next one, whichever way it comes', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': ruleText('a', 1) });
@@ -421,36 +381,6 @@ test('an emptied directory is held back until somebody approves that revision', 
   t.is(served(), '');
   t.false(cache.state().newest?.isHeldBack);
   t.is(cache.state().stale, undefined);
-});
-
-test('what was held back goes on being so after a restart, and an approval stays one', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const first = await startOnDirectory(t, folder.path);
-  unlinkSync(join(folder.path, 'rules/a.yaml'));
-  await eventually('it is held back', () => first.cache.state().newest?.isHeldBack === true);
-  await first.stop();
-  const second = await startOnDirectory(t, folder.path);
-  t.is(second.served(), 'a');
-  t.true(second.cache.state().newest?.isHeldBack);
-  second.approve((await second.store.read()).id);
-  await second.stop();
-  const third = await startOnDirectory(t, folder.path);
-  t.is(third.served(), '');
-  t.false(third.cache.state().newest?.isHeldBack);
-});
-
-test('a repair takes the place of what is held back, and of its approval', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const { cache, served, store, approve } = await startOnDirectory(t, folder.path);
-  unlinkSync(join(folder.path, 'rules/a.yaml'));
-  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
-  const { id } = await store.read();
-  folder.write('rules/b.yaml', ruleText('b', 1));
-  await eventually('the repair is in force', () => served() === 'b');
-  approve(id);
-  t.is(served(), 'b', 'it is not the newest one any more');
 });
 
 test('a commit says beforehand that it is meant to remove everything', async (t) => {
