@@ -1,7 +1,6 @@
 // What a memory cache holds after decisions: lifetimes, sums, foreign values, the choice of nodes, and
 // the statistics of all that.
 import test, { type ExecutionContext } from 'ava';
-import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
@@ -82,18 +81,6 @@ test('later hits of windows that are no longer leave the lifetime as it is', asy
   t.true(((await memcached.secondsToLive('kept_')) ?? 1e9) <= 502);
 });
 
-test('hits that come together are one increment', async (t) => {
-  const memcached = await startMemcachedServer(t);
-  const { store } = await setUp(t, { urls: [memcached.url] });
-  await count(store, { key: 'hot_' });
-  await store.settled();
-  const before = (await memcached.stats()).get('incr_hits') ?? 0;
-  await Promise.all(Array.from({ length: 100 }, () => count(store, { key: 'hot_' })));
-  await store.settled();
-  t.is(await memcached.get('hot_'), '101');
-  t.is(((await memcached.stats()).get('incr_hits') ?? 0) - before, 1);
-});
-
 test('more keys than fit into one command are all read', async (t) => {
   const { store } = await setUp(t, { maxIdleConnections: 1 });
   const keys = Array.from({ length: 150 }, (_, index) => `many_${index}`);
@@ -169,44 +156,6 @@ test('a key that the protocol cannot carry fails its request alone', async (t) =
   await store.settled();
   t.is(await memcached.get('fine_'), '1');
   t.is(await memcached.get('owned'), undefined);
-});
-
-test('a key of 250 bytes in several languages is counted', async (t) => {
-  const { memcached, store } = await setUp(t);
-  const key = `${'ü'.repeat(60)}${'語'.repeat(40)}_${'x'.repeat(9)}`;
-  t.is(Buffer.byteLength(key), 250);
-  await count(store, { key, hits: 2 });
-  t.deepEqual((await count(store, { key })).after, [3]);
-  await store.settled();
-  t.is(await memcached.get(key), '3');
-});
-
-test('half a character, which no text can carry, is counted like another', async (t) => {
-  const { store } = await setUp(t);
-  t.deepEqual((await count(store, { key: 'half_\ud800' })).after, [1]);
-  await store.settled();
-  t.deepEqual((await count(store, { key: 'half_\ud800' })).after, [2]);
-});
-
-test('counters are where CRC-32 modulo the number of nodes says', async (t) => {
-  const servers = await Promise.all([1, 2, 3].map(() => startMemcachedServer(t)));
-  const store = await openMemcachedStore(t, { urls: servers.map(({ url }) => url) });
-  const keys = Array.from({ length: 30 }, (_, index) => `spread_${index}`);
-  const hits = keys.map((key, index) => ({ key, hits: index + 1 }));
-  const { after } = await count(store, ...hits);
-  t.deepEqual(
-    after,
-    hits.map((hit) => hit.hits),
-  );
-  await store.settled();
-  for (const { key, hits: wanted } of hits) {
-    const { node } = chooseNode(key, 3, 1);
-    const found = await Promise.all(servers.map((server) => server.get(key)));
-    t.deepEqual(
-      found,
-      servers.map((_, index) => (index === node ? String(wanted) : undefined)),
-    );
-  }
 });
 
 test('calls are counted by their outcome', async (t) => {

@@ -1,23 +1,17 @@
 // Where memory caches are found and how they are spoken to: SRV records of a real DNS server, looked up
-// again and again, and TLS.
+// again and again. TLS: test/feature/settings/memcached.test.ts.
 import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
-import type { ClientTlsOptions } from '../../../worker/client-tls.ts';
 import { chooseNode } from '../../../worker/counters/memcached/memcached-nodes.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit } from '../../support/counting.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { eventually } from '../../support/eventually.ts';
-import {
-  type MemcachedServer,
-  type MemcachedServerOptions,
-  startMemcachedServer,
-} from '../../support/memcached-server.ts';
+import { type MemcachedServer, startMemcachedServer } from '../../support/memcached-server.ts';
 import { createRecordedMemcachedStore, openMemcachedStore } from '../../support/memcached-store.ts';
 
 const record = '_memcache._tcp.cache.test';
 const kit = new URL('../../conformance/tls/', import.meta.url).pathname;
-const file = (name: string) => `${kit}${name}`;
 
 async function startDns(t: ExecutionContext, timeoutMs = 10_000) {
   const dns = await startDnsServer();
@@ -169,87 +163,11 @@ test('without a node everything counts as 0, and that is told', async (t) => {
   t.is(store.metrics.counter('ratelimit.memcache.multiget.__code=error').value, 2);
 });
 
-const server = { cert: file('server.pem'), key: file('server.key') };
-const otherName = { cert: file('other.pem'), key: file('other.key') };
-const authority = { ca: file('ca.pem'), cert: undefined, key: undefined };
-const withClient = { ca: file('ca.pem'), cert: file('client.pem'), key: file('client.key') };
-
-const tlsCases: {
-  readonly title: string;
-  readonly serves: NonNullable<MemcachedServerOptions['tls']>;
-  readonly tls: ClientTlsOptions | undefined;
-  /** What is told when nothing is counted. */
-  readonly failure?: RegExp;
-}[] = [
-  {
-    title: 'a certificate of the given authority is trusted',
-    serves: server,
-    tls: { files: authority, skipHostnameVerification: false },
-  },
-  {
-    title: 'a certificate of an unknown authority is not',
-    serves: server,
-    tls: { files: { ...authority, ca: undefined }, skipHostnameVerification: false },
-    failure: /unable to verify|self-signed|unable to get/,
-  },
-  {
-    title: 'a certificate for another host name is not',
-    serves: otherName,
-    tls: { files: authority, skipHostnameVerification: false },
-    failure: /does not match certificate's altnames/,
-  },
-  {
-    title: 'a certificate for another host name is when that is not to be verified',
-    serves: otherName,
-    tls: { files: authority, skipHostnameVerification: true },
-  },
-  {
-    title: 'an unknown authority is never trusted, host name verified or not',
-    serves: server,
-    tls: { files: { ...authority, ca: undefined }, skipHostnameVerification: true },
-    failure: /unable to verify|self-signed|unable to get/,
-  },
-  {
-    title: 'a node that wants a client certificate gets it',
-    serves: { ...server, clientCa: file('ca.pem') },
-    tls: { files: withClient, skipHostnameVerification: false },
-  },
-  {
-    title: 'a node that wants a client certificate refuses us without',
-    serves: { ...server, clientCa: file('ca.pem') },
-    tls: { files: authority, skipHostnameVerification: false },
-    failure: /./,
-  },
-  {
-    title: 'a node that speaks TLS does not understand us without',
-    serves: server,
-    tls: undefined,
-    failure: /./,
-  },
-];
-for (const { title, serves, tls, failure } of tlsCases) {
-  test(`over TLS, ${title}`, async (t) => {
-    const memcached = await startMemcachedServer(t, { tls: serves });
-    const store = await openMemcachedStore(t, { urls: [`localhost:${memcached.port}`], tls });
-    const results = [await countOne(store, 'tls_'), await countOne(store, 'tls_')];
-    if (failure === undefined) {
-      t.deepEqual(results, [1, 2]);
-      t.deepEqual(store.log.lines, []);
-    } else {
-      t.deepEqual(results, [1, 1]);
-      await eventually('the failure is told', () => store.log.lines.length > 0);
-      t.regex(store.log.lines[0] ?? '', failure);
-    }
-  });
-}
-
 test('the start fails when a file of TLS is no good', async (t) => {
+  const files = { ca: `${kit}server.key`, cert: undefined, key: undefined };
   const store = createRecordedMemcachedStore({
     urls: ['localhost:1'],
-    tls: {
-      files: { ...authority, ca: file('server.key') },
-      skipHostnameVerification: false,
-    },
+    tls: { files, skipHostnameVerification: false },
   });
   t.teardown(() => store.close(0));
   const error = await t.throwsAsync(store.connect(AbortSignal.timeout(60_000)));

@@ -1,7 +1,7 @@
 // A whole worker on memory caches: its health, what its callers are told of a key that is too long, its
 // statistics on the wire, its warnings, and its end.
 import test, { type ExecutionContext } from 'ava';
-import { callHealthCheck, callShouldRateLimit } from '../../conformance/grpc-call.ts';
+import { callHealthCheck } from '../../conformance/grpc-call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
@@ -64,40 +64,6 @@ test.serial(
     await eventually('it is told', () =>
       worker.output().includes(`memory cache ${url}: connect ECONNREFUSED`),
     );
-  },
-);
-
-test.serial('a year is counted, and over the limit means over the limit', async (t) => {
-  const memcached = await startMemcachedServer(t);
-  const worker = await startPatientWorker(t, { MEMSTORE_HOST_PORT: memcached.url });
-  const statuses: number[] = [];
-  for (let round = 0; round < 5; round++) statuses.push((await worker.decide('user=ann')).status);
-  t.deepEqual(statuses, [200, 200, 200, 429, 429]);
-});
-
-// Proof of migrating.md: A key that a memory cache does not take fails its call, naming the descriptor
-test.serial(
-  'a key that is too long fails its call, naming the descriptor, and no other',
-  async (t) => {
-    const memcached = await startMemcachedServer(t);
-    const worker = await startWorker(t, { MEMCACHE_HOST_PORT: memcached.url });
-    const long = 'x'.repeat(300);
-    const target = `127.0.0.1:${worker.ports.grpc}`;
-    const [bad, good, bySpace] = await Promise.all([
-      callShouldRateLimit(target, toRequest('ann', long), plain),
-      callShouldRateLimit(target, toRequest('ann'), plain),
-      callShouldRateLimit(target, toRequest('a b'), plain),
-    ]);
-    t.is(bad['grpcStatus'], 2);
-    t.regex(
-      String(bad['grpcMessage']),
-      /^descriptors\[1\]: its counter key has \d+ bytes; a memory cache takes at most 250$/,
-    );
-    t.is(good['grpcStatus'], 0);
-    t.is(bySpace['grpcStatus'], 2);
-    t.regex(String(bySpace['grpcMessage']), /^descriptors\[0\]: its counter key has white space/);
-    t.is(await ask(worker, 'ann', long), 400);
-    t.is(await ask(worker, 'ann'), 200);
   },
 );
 

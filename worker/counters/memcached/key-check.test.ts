@@ -12,6 +12,7 @@ test('keys of up to 250 bytes are taken', (t) => {
   t.is(check('x'.repeat(250), 'ü'.repeat(125)), undefined);
 });
 
+// Proof of migrating.md: A key that a memory cache does not take fails its call, naming the descriptor
 test('a longer key is refused, its descriptor named', (t) => {
   t.is(
     check('short', 'x'.repeat(251)),
