@@ -29,7 +29,10 @@ interface Shown {
 
 /** Lines such as `POST /users {"name":"ann"} -> 201 {"name":"ann"}`. */
 function readRequests(from: string): readonly Shown[] {
-  const block = findFencedBlocks(guide).find(({ language }) => language === `requests ${from}`);
+  const block = findFencedBlocks(guide).find(({ language }) => {
+    const [kind, ...applications] = language.split(' ');
+    return kind === 'requests' && applications.includes(from);
+  });
   const lines = (block?.text ?? '').trimEnd().split('\n');
   return lines.map((line) => {
     const [, method = '', target = '', body, status, json] =

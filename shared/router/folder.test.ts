@@ -188,7 +188,7 @@ test('a method that takes too long is aborted, and its caller is answered 503', 
   t.regex(String((report?.error as HttpError | undefined)?.cause), /no answer within 20 ms/);
 });
 
-test('a before that returns false lets nobody pass: what it finds out is an object or nothing', async (t) => {
+test('a before that returns false lets no caller pass: what it finds out is an object or nothing', async (t) => {
   class Default extends Controller {
     GET() {
       return 'secret';

@@ -74,7 +74,7 @@ export function isFolder(value: unknown): value is Folder {
 }
 
 /** Calls `before` of each, the outermost first, and keeps what it finds out. Throws where that is no object: a `false`
- * that was meant to refuse would let everybody pass. */
+ * that was meant to refuse would let every caller pass. */
 export async function runBefore(folders: readonly Folder[], request: RoutedRequest): Promise<void> {
   for (const folder of folders) {
     const found: unknown = await folder.before?.(request);

@@ -67,7 +67,7 @@ test('only nothing and true let a request pass: any other value of a check refus
   }
 });
 
-test('the report of a check that returned false says how a guard refuses, for the application and folders too', async (t) => {
+test('the report of a check that returned false shows how a guard refuses, for the application and folders too', async (t) => {
   class Default extends Controller {
     GET() {}
   }

@@ -18,7 +18,7 @@ export interface Guard {
   check(request: RoutedRequest): MaybePromise<void | true>;
 }
 
-/** Asks one guard after the other. Throws what a guard throws; 403 for a value that lets nobody pass, or 401 where the
+/** Asks one guard after the other. Throws what a guard throws; 403 for a value that lets no caller pass, or 401 where the
  * guard authenticates and the request has no credentials. */
 export async function askGuards(guards: readonly Guard[], request: RoutedRequest): Promise<void> {
   for (const guard of guards) {

@@ -1,4 +1,4 @@
-// A query that nobody asked for (behaviour: unasked-queries).
+// A query that no method asked for (behaviour: unasked-queries).
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import Type from 'typebox';

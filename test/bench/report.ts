@@ -38,7 +38,7 @@ export function renderMarkdown(results: BenchResults): string {
   const rows = summarize(results.measurements, results.yardstick).filter(isShown);
   const highestRates = results.highestRates.filter(isShown);
   for (const full of createTables({ ...results, highestRates }, rows)) {
-    const table = withoutSingleService(full);
+    const table = toPageTable(full);
     const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
     lines.push(`### ${table.title}`, '', line(table.columns));
     lines.push(line(table.columns.map((_, index) => (isText(table, index) ? '---' : '---:'))));
@@ -49,12 +49,14 @@ export function renderMarkdown(results: BenchResults): string {
   return lines.join('\n');
 }
 
-/** Without the column of the service, where there is only one. */
-function withoutSingleService(table: Table): Table {
-  const at = table.columns.indexOf('service');
-  if (at < 0 || new Set(table.rows.map((row) => row[at])).size !== 1) return table;
-  const drop = (cells: readonly string[]) => cells.toSpliced(at, 1);
-  return { ...table, columns: drop(table.columns), rows: table.rows.map(drop) };
+/** Without the service where there is only one, and at fixed rates without what the notes and the other table have. */
+function toPageTable(table: Table): Table {
+  const isKept = table.columns.map((column, at) => {
+    if (column === 'service') return new Set(table.rows.map((row) => row[at])).size !== 1;
+    return table.title !== offeredTitle || !['send lag p99 ms', 'RSS MB'].includes(column);
+  });
+  const keep = (cells: readonly string[]) => cells.filter((_, at) => isKept[at]);
+  return { ...table, columns: keep(table.columns), rows: table.rows.map(keep) };
 }
 
 export function describeMachineLine(machine: Machine): string {
@@ -64,6 +66,7 @@ export function describeMachineLine(machine: Machine): string {
 }
 
 const otherWorkLimit = 0.1;
+const offeredTitle = 'At fixed rates';
 
 function describe(results: BenchResults): string {
   const { rounds, measuredMs, connections, streams, otherWork } = results;
@@ -128,7 +131,7 @@ function createSaturationTable(rows: readonly SummaryRow[]): Table {
 
 function createOfferedTable(rows: readonly SummaryRow[]): Table {
   return {
-    title: 'At fixed rates',
+    title: offeredTitle,
     columns: [
       'scenario',
       'offered/s',
@@ -139,6 +142,7 @@ function createOfferedTable(rows: readonly SummaryRow[]): Table {
       'p99 ms',
       'p99.9 ms',
       'send lag p99 ms',
+      'RSS MB',
     ],
     rows: rows.map((row) => [
       row.scenario,
@@ -150,6 +154,7 @@ function createOfferedTable(rows: readonly SummaryRow[]): Table {
       toMs(row.p99Us),
       toMs(row.p999Us),
       toMs(row.sendLagP99Us ?? Number.NaN),
+      toMegabytes(row.residentBytes),
     ]),
     notes: listProblems(rows),
   };

@@ -21,7 +21,7 @@ export interface Binder {
   readonly takesBody: boolean;
   /** The names of the keywords that it takes, with their aliases. */
   readonly names: readonly string[];
-  /** Whether its query is read; one that nobody asked for is ignored (behaviour: unasked-queries). */
+  /** Whether its query is read; one that no method asked for is ignored (behaviour: unasked-queries). */
   readonly readsQuery: boolean;
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
   refuseSurplus(partCount: number): void;

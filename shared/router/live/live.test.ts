@@ -265,7 +265,7 @@ onEach('a class with CONNECT is a WebSocket with one instance', async (t, { port
 
 onEach('what CONNECT throws refuses the handshake', async (t, { port, prefix }) => {
   t.is(await refusalOf(port, `${prefix}/rooms/full`), 409);
-  t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets nobody in');
+  t.is(await refusalOf(port, `${prefix}/rooms/private`), 403, 'false lets no caller in');
   t.is(await refusalOf(port, `${prefix}/rooms`), 404);
   t.is(await refusalOf(port, `${prefix}/rooms/a?nme=b`), 400);
   t.is(await refusalOf(port, '/elsewhere'), 404);
