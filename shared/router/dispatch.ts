@@ -1,10 +1,10 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
 // outcome is a response; nothing is thrown to the mount.
+import { isConditional, refuseUnmet, toConditional } from './answer/conditions.ts';
 import { encodeResult, type Writing } from './answer/encode.ts';
-import { withEntityTag } from './answer/entity-tag.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat, type Format } from './answer/format.ts';
-import { toHeaderList, withHeaders } from './answer/header-list.ts';
+import { toBodilessHeaders, toHeaderList, withHeaders } from './answer/header-list.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import type { OpenApiDocument } from './controller.ts';
@@ -40,7 +40,7 @@ import { isWhole, type RequestLike, type ResponseLike } from './request/request.
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { answerServer, answerWithoutRoute, toNoContent } from './table/no-route.ts';
-import type { ModuleNode, Route } from './table/nodes.ts';
+import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { resolvePath } from './table/resolve.ts';
 import { isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
@@ -69,6 +69,7 @@ const nothingHere = prepareErrorResponse(notFound());
 
 /** A method that is about to be called. */
 interface Call {
+  readonly node: ClassNode;
   readonly route: Route;
   readonly given: RequestLike;
   readonly request: LazyRequest;
@@ -113,7 +114,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       format = chooseFormat(headers.get('accept'));
     }
     const response = new LazyDraft(route.mediaType);
-    const call: Call = { route, given, request, response, query, positionals, cors, format };
+    const call: Call = { node, route, given, request, response, query, positionals, cors, format };
     if (route.folders.length > 0) return callInFolders(call);
     return route.waits || given.body !== undefined ? callInTurn(call) : callAtOnce(call);
   }
@@ -145,6 +146,9 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       if (route.guards.length > 0) await askGuards(route.guards, request);
       refuseMisfit(call);
       if (folders.length > 0) await runBefore(folders, request);
+      if (route.isConditional && isConditional(given.headers)) {
+        refuseUnmet(given.headers, await readCurrent(call));
+      }
       const body = await readBody(call);
       if (socket !== undefined) return await openSession(socket, call, body);
       const value = callMethod(call, body);
@@ -164,6 +168,26 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       answered = fail(await runOnError(folders, error, request), request);
     }
     return answered.session === undefined ? runAfter(folders, answered, request) : answered;
+  }
+
+  /** What GET is answered on the path of an unsafe method; undefined where nothing is there. */
+  async function readCurrent(call: Call): Promise<ResponseLike | undefined> {
+    const route = call.node.verbs.get('GET');
+    if (route === undefined) return undefined;
+    const response = new LazyDraft(route.mediaType);
+    const reading: Call = { ...call, route, response, query: '' };
+    try {
+      refuseMisfit(reading);
+      const value = await callMethod(reading, noBody);
+      const current = await encodeResult(value, response, call.request, writingOf(reading));
+      await cancelStream(current.body);
+      return current.status < 300 ? current : undefined;
+    } catch (error) {
+      if (error instanceof HttpError && (error.status === 404 || error.status === 410)) {
+        return undefined;
+      }
+      throw error;
+    }
   }
 
   /** Refuses what is wrong before anything of the body is known. */
@@ -223,19 +247,20 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       refuseNoEvents(value);
     }
     const writing = writingOf(call);
-    if (spec?.etag !== true) return encodeResult(value, response, request.id, writing);
+    if (spec?.etag !== true || route.isConditional) {
+      return encodeResult(value, response, request, writing);
+    }
     // No caller asks with the tag of what must not be kept.
     if (response.setHeaders?.has('cache-control') !== true) {
       response.headers.set('cache-control', 'private, no-cache');
     }
-    const encoded = encodeResult(value, response, request.id, writing);
-    return tagEntity(encoded, given.headers.get('if-none-match'));
+    return tagEntity(encodeResult(value, response, request, writing), given.headers);
   }
 
   async function sendEvents(
     values: AsyncGenerator,
     request: LazyRequest,
-    { status, setHeaders }: LazyDraft,
+    draft: LazyDraft,
   ): Promise<ResponseLike> {
     let stop = () => {};
     const leave = live.enter(() => stop());
@@ -247,10 +272,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       },
     });
     stop = stream.end;
+    // What the generator has set before its first event counts too.
+    const { status = 200, setHeaders, mediaType } = draft;
+    const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
+    if (!chosen.startsWith(eventStream)) {
+      stream.end();
+      throw new TypeError(`the content type of events is ${eventStream}, not ${chosen}`);
+    }
     // A proxy that buffers would keep the events from their reader.
     const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
     const headers = toHeaderList(own, setHeaders, request.id);
-    return { status: status ?? 200, headers, body: stream };
+    return { status, headers, body: stream };
   }
 
   function writingOf({ route, format }: Call): Writing {
@@ -261,10 +293,10 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   /** Answers a method that was ended by `Stop` or `Redirect`; any other error is thrown on. */
   function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
     const { request, response } = call;
-    if (error instanceof Redirect) return toRedirect(error, response, request.id);
+    if (error instanceof Redirect) return toRedirect(error, response, request);
     if (!(error instanceof Stop)) throw error;
     response.status = error.status;
-    return encodeResult(error.value, response, request.id, writingOf(call));
+    return encodeResult(error.value, response, request, writingOf(call));
   }
 
   /** The answer to what was thrown, which is reported where the failure is ours. */
@@ -325,20 +357,21 @@ async function withoutBody({ status, headers, body }: ResponseLike): Promise<Res
 
 async function tagEntity(
   encoded: MaybePromise<ResponseLike>,
-  ifNoneMatch: string | null,
+  headers: RequestLike['headers'],
 ): Promise<ResponseLike> {
-  return withEntityTag(await encoded, ifNoneMatch);
+  return toConditional(await encoded, headers);
 }
 
 /** With the headers that the method has set: a login sets its cookie, and then leads on. */
 function toRedirect(
   { status, location }: Redirect,
   response: LazyDraft,
-  requestId: string,
+  request: LazyRequest,
 ): ResponseLike {
   if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
   response.headers.set('location', location);
-  return { status, headers: toHeaderList([], response.headers, requestId), body: undefined };
+  const headers = toBodilessHeaders(response.headers, request, status);
+  return { status, headers, body: undefined };
 }
 
 /** A status that cannot be sent is a defect of the method. */

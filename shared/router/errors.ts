@@ -5,7 +5,8 @@ export interface HttpErrorOptions {
   /** Sent to the client, except with a status of 500 or above: then only logged. */
   readonly detail?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON in place of the problem document; never for a status of 500 or above. */
+  /** Sent in place of the problem document, as JSON, or as it is where it is a text and `headers` have another
+   * `content-type`; never for a status of 500 or above. */
   readonly body?: unknown;
   /** An error with a cause is reported to the log, whatever its status. */
   readonly cause?: unknown;
@@ -30,7 +31,16 @@ export class HttpError extends Error {
     this.detail = options.detail;
     this.headers = options.headers ?? {};
     this.body = options.body;
+    if (options.headers !== undefined && (options.body === undefined || status >= 500)) {
+      refuseContentType(options.headers);
+    }
   }
+}
+
+/** A problem document has a type of its own. */
+function refuseContentType(headers: Readonly<Record<string, string>>): void {
+  const name = Object.keys(headers).find((given) => given.toLowerCase() === 'content-type');
+  if (name !== undefined) throw new TypeError(`HttpError: ${name} goes with a body that is sent`);
 }
 
 export function bodyTooLarge(maxBytes: number): HttpError {

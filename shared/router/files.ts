@@ -40,7 +40,11 @@ export async function sendFile(
   const path = `/${parts.map(encodeURIComponent).join('/')}`;
   const { default: send } = await import('@fastify/send');
   // All that it reads of a request.
-  const asked = { method: request.method, headers: Object.fromEntries(request.headers) };
+  const { method } = request;
+  const headersAsked = Object.fromEntries(request.headers);
+  // Ranges are for GET alone, conditions of files for GET and HEAD.
+  if (method !== 'GET') delete headersAsked['range'];
+  const asked = { method, headers: method === 'GET' || method === 'HEAD' ? headersAsked : {} };
   const open = (name: string) =>
     send(asked as unknown as Readable, name, {
       root,
@@ -52,7 +56,7 @@ export async function sendFile(
   const { 'Content-Type': type, ...headers } = found.headers;
   if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
   response.status = found.statusCode;
-  response.mediaType ??= type;
+  if (!response.headers.has('content-type')) response.mediaType ??= type;
   for (const [name, value] of Object.entries(headers)) {
     if (!response.headers.has(name)) response.headers.set(name, value);
   }

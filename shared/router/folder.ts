@@ -1,10 +1,19 @@
 // The module `_folder` speaks for every controller in its folder and below: who may call, which limits hold, and
 // what is done before and after a method (behaviour: folders).
+
+import { cancelStream, ReplaceableStream, toBody } from './answer/stream.ts';
 import type { Cors } from './cors.ts';
 import { describeValue, type Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import type { HeaderList, ResponseLike, RoutedRequest } from './request/request.ts';
+import { DraftHeaders } from './request/draft-headers.ts';
+import {
+  type HeaderList,
+  isWhole,
+  type ResponseLike,
+  type RoutedRequest,
+  withoutBody,
+} from './request/request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
 
@@ -106,18 +115,48 @@ export async function runAfter(
   answer: ResponseLike,
   request: RoutedRequest,
 ): Promise<ResponseLike> {
-  const headers = new Headers();
+  const pairs: [string, string][] = [];
   for (let at = 0; at < answer.headers.length; at += 2) {
-    headers.append(answer.headers[at] ?? '', answer.headers[at + 1] ?? '');
+    pairs.push([answer.headers[at] ?? '', answer.headers[at + 1] ?? '']);
   }
-  const changing: Answer = { status: answer.status, headers, body: answer.body };
-  for (const folder of folders.toReversed()) await folder.after?.(changing, request);
-  const { status, body } = changing;
-  if (body !== answer.body) {
-    if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
-    else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
-    else headers.delete('content-length');
+  const headers = new DraftHeaders(pairs);
+  const length = headers.get('content-length');
+  const stream = isWhole(answer.body) ? undefined : new ReplaceableStream(answer.body);
+  const given = stream ?? answer.body;
+  const changing: Answer = { status: answer.status, headers, body: given };
+  try {
+    for (const folder of folders.toReversed()) await folder.after?.(changing, request);
+  } catch (error) {
+    await stream?.end();
+    throw error;
   }
+  const { status } = changing;
+  const body = await toAnswered(changing, stream);
+  const isChanged = body !== given || status !== answer.status;
+  if (isChanged || headers.get('content-length') !== length) setLength(headers, body, given);
   const list: HeaderList = [...headers].flat();
-  return { ...answer, status, headers: list, body };
+  return { ...answer, status, headers: list, body: body === stream ? answer.body : body };
+}
+
+/** Ends the streams that are not sent. */
+async function toAnswered(
+  { status, body }: Answer,
+  stream: ReplaceableStream | undefined,
+): Promise<ResponseLike['body']> {
+  if (body === stream && !withoutBody.has(status)) return body;
+  if (isWhole(body) || withoutBody.has(status)) {
+    await stream?.end();
+    if (body !== stream && !isWhole(body)) await cancelStream(toBody(body));
+    return withoutBody.has(status) ? undefined : body;
+  }
+  return stream === undefined ? toBody(body) : stream.replacedBy(body);
+}
+
+/** A tag of the bytes before the change is a weak one of those behind it. */
+function setLength(headers: Headers, body: ResponseLike['body'], given: unknown): void {
+  if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
+  else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
+  else headers.delete('content-length');
+  const tag = headers.get('etag');
+  if (body !== given && tag?.startsWith('"')) headers.set('etag', `W/${tag}`);
 }

@@ -49,8 +49,9 @@ export interface OpSpec {
   /** Open to every caller: authenticating guards of the class, its bases and the application do not run. A subclass
    * that inherits this method and has a guard of its own keeps that. */
   readonly public?: boolean;
-  /** The answer carries a weak `ETag` of its body, and who has it already is answered 304. Its `Cache-Control` is
-   * `private, no-cache` where the method sets none. */
+  /** The answer of a GET carries an `ETag` of its body, or the one that the method sets, and conditions of the request
+   * are answered (304, 412). Its `Cache-Control` is `private, no-cache` where the method sets none. On any other method:
+   * the conditions are checked before it runs, by the tag that GET of its path has now; GET is called for that. */
   readonly etag?: boolean;
   /** For this method alone; they go before those of folders and the application. */
   readonly limits?: Partial<Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs' | 'methodTimeoutMs'>>;

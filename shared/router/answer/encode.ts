@@ -1,11 +1,12 @@
 // A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
 // method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
+import { HttpError } from '../errors.ts';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
-import type { ResponseLike } from '../request/request.ts';
-import type { LazyDraft } from '../request/routed-request.ts';
+import { type ResponseLike, withoutBody } from '../request/request.ts';
+import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
 import type { Xml } from '../xml/xml.ts';
-import { toHeaderList, toWholeHeaders } from './header-list.ts';
+import { toBodilessHeaders, toHeaderList, toWholeHeaders } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 /** How values become texts. */
@@ -16,26 +17,24 @@ export interface Writing {
   readonly xml: (Pick<Xml, 'writeXml'> & { readonly asked: boolean }) | undefined;
 }
 
-const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 const jsonType = 'application/json;charset=UTF-8';
 
 /** Throws where the value has no JSON text: bigint, cycles, functions. What needs no waiting is answered at once. */
 export function encodeResult(
   value: unknown,
   draft: LazyDraft,
-  requestId: string,
+  request: LazyRequest,
   writing: Writing,
 ): ResponseLike | Promise<ResponseLike> {
-  const { status = 200, mediaType } = draft;
-  if (value === undefined || value === null)
-    return toBodiless(draft.status ?? 204, draft, requestId);
-  if (mediaType !== undefined || writing.xml !== undefined || !isPlain(value)) {
-    return encodeOther(value, status, draft, requestId, writing);
+  const { status = 200, chosenType } = draft;
+  if (value === undefined || value === null) return toBodiless(draft.status ?? 204, draft, request);
+  if (chosenType !== undefined || writing.xml !== undefined || !isPlain(value)) {
+    return encodeOther(value, status, draft, request, writing);
   }
-  if (withoutBody.has(status)) return toBodiless(status, draft, requestId);
+  if (withoutBody.has(status)) return toBodiless(status, draft, request);
   const body = JSON.stringify(value);
   const bytes = Buffer.byteLength(body);
-  return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, requestId), body };
+  return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, request.id), body };
 }
 
 /** Whether it is a list or an object of which nothing else is to be found out. */
@@ -51,27 +50,45 @@ async function encodeOther(
   value: unknown,
   status: number,
   draft: LazyDraft,
-  requestId: string,
+  request: LazyRequest,
   writing: Writing,
 ): Promise<ResponseLike> {
-  if (value instanceof Response) return fromResponse(value, draft, requestId);
+  if (value instanceof Response) return fromResponse(value, draft, request.id);
+  const bytes = await toBytes(value);
   if (withoutBody.has(status)) {
-    await cancelStream((await toBytes(value))?.body);
-    return toBodiless(status, draft, requestId);
+    await cancelStream(bytes?.body);
+    return toBodiless(status, draft, request);
   }
-  const { mediaType, setHeaders } = draft;
-  const { body, type, length } =
-    (await toBytes(value)) ?? (await toText(value, mediaType, writing));
-  const chosen = mediaType === undefined ? type : checkedType(mediaType);
-  const headers =
-    length === undefined
-      ? toHeaderList(['content-type', chosen], setHeaders, requestId)
-      : toWholeHeaders(chosen, length, setHeaders, requestId);
-  return { status, headers, body };
+  // Its method has run when it ends, and may have set status and headers until then.
+  if (isGenerator(value)) {
+    return encodeResult(await collect(value, request), draft, request, writing);
+  }
+  try {
+    const { chosenType, setHeaders } = draft;
+    const { body, type, length } = bytes ?? toText(value, chosenType, writing);
+    const chosen = chosenType === undefined ? type : checkedType(chosenType);
+    if (typeof body === 'string') refuseOtherCharset(chosen);
+    const headers =
+      length === undefined
+        ? toHeaderList(['content-type', chosen], setHeaders, request.id)
+        : toWholeHeaders(chosen, length, setHeaders, request.id);
+    return { status, headers, body };
+  } catch (error) {
+    await cancelStream(bytes?.body);
+    throw error;
+  }
 }
 
-function toBodiless(status: number, draft: LazyDraft, requestId: string): ResponseLike {
-  return { status, headers: toHeaderList([], draft.setHeaders, requestId), body: undefined };
+function toBodiless(status: number, { setHeaders }: LazyDraft, request: LazyRequest): ResponseLike {
+  return { status, headers: toBodilessHeaders(setHeaders, request, status), body: undefined };
+}
+
+/** A text is sent as UTF-8, whatever its type says. */
+function refuseOtherCharset(type: string): void {
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? [];
+  if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) {
+    throw new TypeError(`the content type ${type} is not that of a text, which is sent as UTF-8`);
+  }
 }
 
 /** Throws where it cannot be the value of a header. */
@@ -129,24 +146,21 @@ async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
   }
 }
 
-async function toText(
+function toText(
   value: unknown,
   mediaType: string | undefined,
   { stringReturn, xml }: Writing,
-): Promise<Encoded> {
+): Encoded {
   const isText = typeof value === 'string';
   if (
     xml !== undefined &&
     (mediaType === undefined ? xml.asked : !isText && isXmlType(mediaType))
   ) {
-    const whole = isGenerator(value) ? await collect(value) : value;
-    return toWhole(xml.writeXml(whole), withCharset(mediaType ?? 'application/xml'));
+    return toWhole(xml.writeXml(value), withCharset(mediaType ?? 'application/xml'));
   }
   const type = mediaType ?? (isText ? stringReturn : 'application/json');
   if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
-  const text = JSON.stringify(isGenerator(value) ? await collect(value) : value) as
-    | string
-    | undefined;
+  const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
   return toWhole(text, withCharset(type));
 }
@@ -168,17 +182,25 @@ function withCharset(type: string): string {
   return isText && !/;\s*charset=/i.test(type) ? `${type};charset=UTF-8` : type;
 }
 
+/** Headers of one connection; and those of a body that `fetch` has decompressed already. */
+const hopByHop = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade'];
+const ofCompressed = ['content-encoding', 'content-length'];
+
 function fromResponse(
   response: Response,
   { setHeaders }: LazyDraft,
   requestId: string,
 ): ResponseLike {
+  const { status } = response;
   const headers = new Headers(setHeaders);
+  // Only an answer to `fetch` has a URL.
+  const isDecoded = response.url !== '' && response.headers.has('content-encoding');
+  const dropped = response.url === '' ? [] : isDecoded ? [...hopByHop, ...ofCompressed] : hopByHop;
   for (const [name, value] of response.headers) {
+    if (dropped.includes(name)) continue;
     if (name === 'set-cookie') headers.append(name, value);
     else headers.set(name, value);
   }
-  const { status } = response;
   return {
     status,
     headers: toHeaderList([], headers, requestId),
@@ -197,6 +219,17 @@ function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable
   );
 }
 
-function collect(values: AsyncIterable<unknown> | Iterable<unknown>): Promise<unknown[]> {
-  return Array.fromAsync(values);
+/** A reader who leaves ends the generator, at its next value or where it waits with the request's signal. */
+async function collect(
+  values: AsyncIterable<unknown> | Iterable<unknown>,
+  { signal }: LazyRequest,
+): Promise<unknown[]> {
+  if (!(Symbol.asyncIterator in values)) return Array.from(values);
+  const list: unknown[] = [];
+  for await (const value of values) {
+    if (signal.aborted) break;
+    list.push(value);
+  }
+  if (signal.aborted) throw new HttpError(499, { detail: 'the client has gone' });
+  return list;
 }

@@ -1,5 +1,6 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
+import { toDraftHeaders } from '../request/draft-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
 import { toWholeHeaders } from './header-list.ts';
 
@@ -98,12 +99,12 @@ export function prepareErrorResponse(error: HttpError): (requestId: string) => E
 function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   const { status, headers } = known;
   const isOurs = status >= 500;
+  const set = Object.keys(headers).length === 0 ? undefined : toDraftHeaders(headers);
   if (known.body !== undefined && !isOurs) {
-    return toJsonResponse(status, known.body, {
-      headers,
-      requestId,
-      type: 'application/json;charset=UTF-8',
-    });
+    const type = set?.get('content-type') ?? 'application/json;charset=UTF-8';
+    const isText = typeof known.body === 'string' && !/json/i.test(type);
+    const text = isText ? String(known.body) : JSON.stringify(known.body);
+    return toTextResponse(status, text, { set, requestId, type });
   }
   const problem = {
     type: 'about:blank',
@@ -114,7 +115,7 @@ function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
     requestId,
     errors: known instanceof BadRequest && known.problems.length > 0 ? known.problems : undefined,
   };
-  return toJsonResponse(status, problem, { headers, requestId, type: problemType });
+  return toTextResponse(status, JSON.stringify(problem), { set, requestId, type: problemType });
 }
 
 /** What is expected is no failure, and not logged. */
@@ -124,20 +125,15 @@ function detailOfOurs(known: HttpError): string {
   return 'the request failed; see the log for the request id';
 }
 
-function toJsonResponse(
+function toTextResponse(
   status: number,
-  value: unknown,
+  body: string,
   about: {
     readonly type: string;
-    readonly headers: HttpError['headers'];
+    readonly set: Headers | undefined;
     readonly requestId: string;
   },
 ): ErrorResponse {
-  const body = JSON.stringify(value);
-  const set = Object.keys(about.headers).length === 0 ? undefined : new Headers(about.headers);
-  return {
-    status,
-    headers: toWholeHeaders(about.type, Buffer.byteLength(body), set, about.requestId),
-    body,
-  };
+  const bytes = Buffer.byteLength(body);
+  return { status, headers: toWholeHeaders(about.type, bytes, about.set, about.requestId), body };
 }

@@ -3,6 +3,7 @@
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
 interface NodeStream extends AsyncIterable<unknown> {
+  on(event: 'error', listener: (error: unknown) => void): unknown;
   destroy(): unknown;
 }
 
@@ -20,13 +21,19 @@ export function isNodeStream(value: unknown): value is NodeStream {
   );
 }
 
-/** Texts become UTF-8. Returning the iterator destroys the stream, read from or not. */
+/** Texts become UTF-8. Returning the iterator destroys the stream, read from or not. An error before it is read from is
+ * thrown to its reader: without a listener it would end the process. */
 export function toChunks(stream: NodeStream): Chunks {
+  let failure: { readonly error: unknown } | undefined;
+  stream.on('error', (error) => {
+    failure = { error };
+  });
   return toIterable(() => {
     const iterator = stream[Symbol.asyncIterator]();
     return {
       async next() {
         const { done, value } = await iterator.next();
+        if (done === true && failure !== undefined) throw failure.error;
         if (done === true) return { done, value: undefined };
         return { value: value instanceof Uint8Array ? value : encoder.encode(String(value)) };
       },
@@ -60,6 +67,84 @@ export function watchStream(chunks: Chunks, onError: (error: unknown) => void): 
       },
     };
   });
+}
+
+/**
+ * The stream of an answer as a hook sees it, which may replace it by another one that reads from it. Both end together:
+ * a failure of this one is thrown to the reader of the replacement, not to what reads here, since a `pipe` would end the
+ * process with it; when the replacement ends, fails or loses its reader, this one is ended too.
+ */
+export class ReplaceableStream implements AsyncIterable<Uint8Array> {
+  readonly #chunks: Chunks;
+  #iterator: AsyncIterator<Uint8Array> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(chunks: Chunks) {
+    this.#chunks = chunks;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    return {
+      next: async () => {
+        try {
+          return await this.#open().next();
+        } catch (error) {
+          this.#failure = { error };
+          return { done: true, value: undefined };
+        }
+      },
+      return: async () => {
+        await this.end();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /** Ends it, read from or not. */
+  async end(): Promise<void> {
+    try {
+      await this.#open().return?.();
+    } catch {
+      // It was to end, and it has.
+    }
+  }
+
+  /** The replacement as the answer's body. */
+  replacedBy(replacement: AsyncIterable<Uint8Array>): Chunks {
+    return toIterable(() => {
+      const iterator = toBody(replacement)[Symbol.asyncIterator]();
+      const leave = async () => {
+        await Promise.allSettled([iterator.return?.(), this.end()]);
+      };
+      return {
+        next: async () => {
+          try {
+            const result = await iterator.next();
+            if (this.#failure !== undefined) throw this.#failure.error;
+            if (result.done === true) await this.end();
+            return result;
+          } catch (error) {
+            await leave();
+            throw error;
+          }
+        },
+        return: async () => {
+          await leave();
+          return { done: true, value: undefined };
+        },
+      };
+    });
+  }
+
+  #open(): AsyncIterator<Uint8Array> {
+    this.#iterator ??= this.#chunks[Symbol.asyncIterator]();
+    return this.#iterator;
+  }
+}
+
+/** What a hook has made the body, as chunks. */
+export function toBody(chunks: Chunks): Chunks {
+  return isNodeStream(chunks) ? toChunks(chunks) : chunks;
 }
 
 /** Ends what will not be read. */

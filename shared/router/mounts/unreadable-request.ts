@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { toErrorResponse } from '../answer/problem.ts';
+import { cancelStream } from '../answer/stream.ts';
 import { HttpError, NotImplemented } from '../errors.ts';
 import { isWhole, type ResponseLike } from '../request/request.ts';
 
@@ -32,7 +33,11 @@ export function writeRaw(socket: Duplex, { status, headers, body }: ResponseLike
   const lines = [`HTTP/1.1 ${status} `, 'connection: close'];
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
-  socket.end(isWhole(body) ? body : undefined);
+  if (isWhole(body)) socket.end(body);
+  else {
+    socket.end();
+    void cancelStream(body);
+  }
 }
 
 function toHttpError(error: Error): HttpError {

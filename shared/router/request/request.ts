@@ -64,6 +64,9 @@ export interface Connection {
   resume(): void;
 }
 
+/** Statuses whose answers never have a body. */
+export const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
+
 /** Whether a body is there as a whole. */
 export function isWhole(body: ResponseLike['body']): body is string | Uint8Array | undefined {
   return body === undefined || typeof body === 'string' || body instanceof Uint8Array;

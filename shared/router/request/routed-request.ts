@@ -1,6 +1,7 @@
 // The request as a controller sees it, and the answer as it may set it. Most read little of these, so what costs is
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
+import { DraftHeaders } from './draft-headers.ts';
 import type { HeaderList, RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
 import { toPath } from './target.ts';
 
@@ -89,15 +90,28 @@ export class LazyRequest implements RoutedRequest {
 export class LazyDraft implements ResponseDraft {
   status: number | undefined;
   mediaType: string | undefined;
+  readonly #ofRoute: string | undefined;
   #headers: Headers | undefined;
 
   constructor(mediaType: string | undefined) {
     this.status = undefined;
     this.mediaType = mediaType;
+    this.#ofRoute = mediaType;
+  }
+
+  /** The media type that the method has chosen, by the field or by the header. Throws where these are two. */
+  get chosenType(): string | undefined {
+    const { mediaType } = this;
+    const header = this.#headers?.get('content-type') ?? undefined;
+    if (header === undefined || header === mediaType) return mediaType;
+    if (mediaType === this.#ofRoute) return header;
+    throw new TypeError(
+      `the header content-type is ${header}, and response.mediaType ${mediaType}; set one of them`,
+    );
   }
 
   get headers(): Headers {
-    this.#headers ??= new Headers();
+    this.#headers ??= new DraftHeaders();
     return this.#headers;
   }
 

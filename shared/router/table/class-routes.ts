@@ -126,6 +126,7 @@ function addMethods(
     if (handlers.has(method)) continue;
     report.mistake(`${node.name}.${method} is declared by op() and does not exist`);
   }
+  const own = new Set([node]);
   for (const [method, handler] of handlers) {
     const { verb, suffix } = parseHandlerName(method) ?? {};
     if (verb === undefined) continue;
@@ -143,7 +144,14 @@ function addMethods(
       continue;
     }
     node.children.set(part, child);
+    own.add(child);
     addRoute(child, route);
+  }
+  for (const { verbs } of own) {
+    for (const { isConditional, name } of verbs.values()) {
+      if (!isConditional || verbs.get('GET')?.op?.spec.etag === true) continue;
+      report.mistake(`${name} has etag, whose tag is that of GET: declare it for GET too`);
+    }
   }
 }
 
@@ -211,7 +219,12 @@ function buildRoute(
       mediaType,
       controller,
       handler,
-      waits: found.guards.length > 0 || verb === 'CONNECT' || unparsed !== undefined,
+      waits:
+        found.guards.length > 0 ||
+        verb === 'CONNECT' ||
+        unparsed !== undefined ||
+        spec?.etag === true,
+      isConditional: spec?.etag === true && verb !== 'GET' && verb !== 'HEAD',
       negotiated: xml && mediaType === undefined && spec?.produces === undefined,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, options) }),
     };

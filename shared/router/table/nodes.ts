@@ -43,6 +43,8 @@ export interface Route extends RouteGuards {
   readonly binder: Binder;
   /** Its class allows it. */
   readonly xml: boolean;
+  /** Conditions of the request are checked before it runs, by the tag of GET. */
+  readonly isConditional: boolean;
   /** Its answers are JSON or XML, as the client prefers. */
   readonly negotiated: boolean;
   /** Set for a method that takes its body unparsed: as bytes, or as a stream. */

@@ -1,0 +1,222 @@
+// Streams as answers, over real connections: what becomes of them when they fail, and when their reader leaves.
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import test from 'ava';
+import { eventually } from '../../../test/support/eventually.ts';
+import { createApp } from '../app.ts';
+import { Controller } from '../controller.ts';
+import { type Answer, defineFolder } from '../folder.ts';
+import type { ErrorReport } from '../index.ts';
+import { createNodeServer } from '../mounts/node-http.ts';
+
+/** A server with one method and one hook, for as long as `run` runs. */
+async function withServer(
+  value: () => unknown,
+  after: (answer: Answer) => unknown,
+  run: (
+    get: () => Promise<IncomingMessage>,
+    reports: readonly ErrorReport[],
+    port: number,
+  ) => Promise<void>,
+): Promise<void> {
+  const reports: ErrorReport[] = [];
+  class Default extends Controller {
+    GET() {
+      return value();
+    }
+  }
+  const folder = defineFolder({ after: async (answer) => void (await after(answer)) });
+  const app = await createApp({
+    loadModules: () =>
+      new Map<string, object>([
+        ['', { Default }],
+        ['_folder', { folder }],
+      ]) as never,
+    reportError: (report) => reports.push(report),
+  });
+  const server = createNodeServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const get = () =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      httpRequest({ port, path: '/' }).on('response', resolve).on('error', reject).end();
+    });
+  try {
+    await run(get, reports, port);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** Sends without end, or fails at its third chunk. */
+function source({ fails = false }: { readonly fails?: boolean } = {}): Readable {
+  let chunks = 0;
+  return new Readable({
+    read() {
+      chunks += 1;
+      if (fails && chunks === 3) this.destroy(new Error('the disk is gone'));
+      else this.push(Buffer.alloc(64 * 1024, chunks));
+    },
+  });
+}
+
+const replacements: Readonly<Record<string, (answer: Answer) => unknown>> = {
+  'left as it is': () => {},
+  'piped into another stream': (answer) => {
+    answer.body = Readable.from(answer.body as AsyncIterable<Uint8Array>).pipe(createGzip());
+  },
+  'read by a generator': (answer) => {
+    const chunks = answer.body as AsyncIterable<Uint8Array>;
+    answer.body = (async function* () {
+      for await (const chunk of chunks) yield chunk;
+    })();
+  },
+  'read by a web stream': (answer) => {
+    answer.body = ReadableStream.from(answer.body as AsyncIterable<Uint8Array>);
+  },
+};
+
+for (const [name, replace] of Object.entries(replacements)) {
+  test(`a stream ${name} is destroyed when its reader leaves`, async (t) => {
+    const stream = source();
+    await withServer(
+      () => stream,
+      replace,
+      async (get, reports) => {
+        const response = await get();
+        await once(response, 'readable');
+        response.destroy();
+        await eventually('it is destroyed', () => stream.destroyed);
+        t.deepEqual(reports, []);
+      },
+    );
+  });
+
+  test(`a stream ${name} that fails is reported once, and cuts the connection`, async (t) => {
+    const stream = source({ fails: true });
+    await withServer(
+      () => stream,
+      replace,
+      async (get, reports) => {
+        await t.throwsAsync(async () => {
+          for await (const _chunk of await get());
+        });
+        t.deepEqual(
+          reports.map(({ error }) => (error as Error).message),
+          ['the disk is gone'],
+        );
+      },
+    );
+  });
+}
+
+test('a stream that is not sent is destroyed: replaced by a text, of a status without a body, or where the hook throws', async (t) => {
+  for (const [expected, after] of [
+    [
+      200,
+      (answer: Answer) => {
+        answer.body = 'instead';
+      },
+    ],
+    [
+      204,
+      (answer: Answer) => {
+        answer.status = 204;
+      },
+    ],
+    [
+      500,
+      () => {
+        throw new Error('the hook');
+      },
+    ],
+  ] as const) {
+    const stream = source();
+    await withServer(
+      () => stream,
+      after,
+      async (get) => {
+        const response = await get();
+        response.resume();
+        t.is(response.statusCode, expected);
+        t.is(response.headers['content-length'] === undefined, expected === 204);
+        await eventually('it is destroyed', () => stream.destroyed);
+      },
+    );
+  }
+});
+
+test('a replacement that fails is reported, and ends the stream that it read', async (t) => {
+  const stream = source();
+  const after = (answer: Answer) => {
+    const chunks = answer.body as AsyncIterable<Uint8Array>;
+    answer.body = (async function* () {
+      for await (const chunk of {
+        [Symbol.asyncIterator]: () => ({ next: () => chunks[Symbol.asyncIterator]().next() }),
+      }) {
+        yield chunk;
+        throw new Error('the compressor');
+      }
+    })();
+  };
+  await withServer(
+    () => stream,
+    after,
+    async (get, reports) => {
+      await t.throwsAsync(async () => {
+        for await (const _chunk of await get());
+      });
+      t.regex(String(reports[0]?.error), /the compressor/);
+      await eventually('it is destroyed', () => stream.destroyed);
+    },
+  );
+});
+
+test('a stream that fails before it is read does not end the process', async (t) => {
+  const stream = source();
+  const after = async () => {
+    stream.destroy(new Error('no such file'));
+    await new Promise((resolve) => stream.once('close', resolve));
+  };
+  await withServer(
+    () => stream,
+    after,
+    async (get, reports) => {
+      await t.throwsAsync(async () => {
+        for await (const _chunk of await get());
+      });
+      t.regex(String(reports[0]?.error), /no such file/);
+    },
+  );
+});
+
+test('the list of a generator ends with its reader, and is no failure', async (t) => {
+  const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  async function* endless() {
+    try {
+      for (let made = 0; ; made += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+        yield made;
+        begun.resolve();
+      }
+    } finally {
+      ended.resolve();
+    }
+  }
+  await withServer(
+    endless,
+    () => {},
+    async (_get, reports, port) => {
+      const request = httpRequest({ port, path: '/' }).on('error', () => {});
+      request.end();
+      await begun.promise;
+      request.destroy();
+      await ended.promise;
+      t.deepEqual(reports, []);
+    },
+  );
+});
