@@ -14,7 +14,7 @@ const mainFile = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
 test('a quick run measures the worker beside the yardstick and writes table, picture and rounds', async (t) => {
   t.timeout(300_000);
   const folder = createTemporaryFolder(t);
-  const args = ['--quick', '--seconds', '2', '--rate', '500', '--output', folder];
+  const args = ['--quick', '--seconds', '1', '--rate', '500', '--output', folder];
   const names = ['redis-4-descriptors', 'unlimited-tls'];
   const child = spawn(
     process.execPath,

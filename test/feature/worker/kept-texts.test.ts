@@ -29,26 +29,23 @@ descriptors:
   - {key: named and limited, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 0}}
 `;
 
-/** By what keeps a text; each has the text where it is kept. */
+const keys = ['counted', 'sliding', 'bucket', 'leased', 'limited', 'named', 'named and limited'];
+/** Each has the text wherever one is kept. */
 const places: Readonly<Record<string, (text: string) => unknown>> = {
-  ...Object.fromEntries(
-    ['counted', 'sliding', 'bucket', 'leased', 'limited', 'named', 'named and limited'].map(
-      (key) => [key, (value) => ({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] })],
-    ),
-  ),
+  'rules, a key without one and a limit of the request': (text) => ({
+    domain: 'd',
+    descriptors: [
+      ...keys.map((key) => ({ entries: [{ key, value: text }] })),
+      { entries: [{ key: text, value: text }] },
+      {
+        entries: [{ key: 'own', value: text }],
+        limit: { requests_per_unit: 1000, unit: 'DAY' },
+      },
+    ],
+  }),
   'a domain without rules': (text) => ({
     domain: text,
     descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
-  }),
-  'a key without a rule': (text) => ({
-    domain: 'd',
-    descriptors: [{ entries: [{ key: text, value: text }] }],
-  }),
-  'a limit in the request': (value) => ({
-    domain: 'd',
-    descriptors: [
-      { entries: [{ key: 'own', value }], limit: { requests_per_unit: 1000, unit: 'DAY' } },
-    ],
   }),
 };
 
