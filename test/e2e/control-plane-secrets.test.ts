@@ -35,6 +35,10 @@ const covered = [
   '--notify-url',
   '--notify-secret-file',
   '--commit-status-token-file',
+  '--record',
+  'RATELANE_RECORD_PASSWORD',
+  '--record-password-file',
+  '--record-key',
 ];
 /** With a user in them they end the start before anything else: test/feature/settings/secrets.test.ts. */
 const refused = ['--source-url', '--peers', '--public-url', '--commit-status-url'];
@@ -255,6 +259,42 @@ for (const [how, toOptions] of Object.entries(ways)) {
     run.note(JSON.stringify(await plane.fetch('/webhooks', { method: 'POST' })));
     const { exitCode, stdout, stderr } = await plane.run('status');
     run.note(`${exitCode} ${stdout} ${stderr}`);
+    t.is(await plane.end('SIGTERM'), 0);
+    run.search(plane);
+  });
+}
+
+const engines: Readonly<Record<string, ToOptions>> = {
+  'that quotes the password in the address': (run, host) => ({
+    flags: ['--record', `etcd:http://root:${encodeURIComponent(run.make('--record'))}@${host}`],
+  }),
+  'that quotes the password in a variable': (run, host) => ({
+    flags: ['--record', `etcd:http://root@${host}`],
+    env: { RATELANE_RECORD_PASSWORD: run.make('RATELANE_RECORD_PASSWORD') },
+  }),
+  'that quotes the password in a file': (run, host) => {
+    const file = run.file('--record-password-file');
+    return { flags: ['--record', `etcd:http://root@${host}`, '--record-password-file', file] };
+  },
+  'whose key is none': (run, host) => {
+    const key = run.file('--record-key');
+    const tls = ['--record-cert', key, '--record-key', key];
+    return { flags: ['--record', `etcd:https://${host}`, ...tls] };
+  },
+};
+for (const [what, toOptions] of Object.entries(engines)) {
+  test.serial(`an engine of the record ${what}`, async (t) => {
+    const run = begin(t);
+    const { flags, env = {} } = toOptions(run, `127.0.0.1:${await startEchoWeb(t)}`);
+    const rules = createRulesFolder(t);
+    rules.write('shop.yaml', ruleText('shop', 1));
+    const rollout = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
+    const plane = await run.create({ flags: [...rollout, ...flags], env });
+    plane.begin();
+    await eventually('the refusal is said', () =>
+      /\(--record\) cannot be read/.test(plane.output()),
+    );
+    await useAdminApi(run, plane, {});
     t.is(await plane.end('SIGTERM'), 0);
     run.search(plane);
   });
