@@ -111,7 +111,7 @@ test('only GET and HEAD are 304, and If-Match holds for them as well', async (t)
   }
 });
 
-test('dates are compared where there are no tags, and a date that is none is ignored', async (t) => {
+test('dates are compared where there are no tags, and an invalid date is ignored', async (t) => {
   class Dated extends Controller {
     static readonly GET = op({ etag: true });
     GET() {

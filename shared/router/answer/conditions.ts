@@ -1,4 +1,4 @@
-// Conditional requests (RFC 9110, section 13): a tag of what is sent, and what a client says of the tag that it has.
+// Conditional requests (RFC 9110, section 13): a tag of what is sent, and what a client reports of the tag that it has.
 import { createHash } from 'node:crypto';
 import { HttpError } from '../errors.ts';
 import { isWhole, type RequestHeaders, type ResponseLike } from '../request/request.ts';

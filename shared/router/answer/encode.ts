@@ -83,7 +83,7 @@ function toBodiless(status: number, { setHeaders }: LazyDraft, request: LazyRequ
   return { status, headers: toBodilessHeaders(setHeaders, request, status), body: undefined };
 }
 
-/** A text is sent as UTF-8, whatever its type says. */
+/** A text is sent as UTF-8, whatever charset its type states. */
 function refuseOtherCharset(type: string): void {
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? [];
   if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) {
