@@ -92,7 +92,7 @@ const defaultDeadlineMs = 60_000;
 /** For a change that follows at once, such as the look after a write; then its memory is given back. */
 const idleMs = 2_000;
 /** Of the thread, beside what the process itself has: a quarter of the memory that there is, and enough for 30,000 limits. */
-const threadMb = Math.min(512, Math.max(64, Math.floor(memoryMb() / 4)));
+const threadMb = Math.min(512, Math.max(96, Math.floor(memoryMb() / 4)));
 const resourceLimits = {
   maxOldGenerationSizeMb: threadMb,
   maxYoungGenerationSizeMb: Math.min(16, threadMb / 16),
