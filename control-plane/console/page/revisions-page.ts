@@ -66,7 +66,9 @@ export function RevisionsPage({ params, status }: PageProps) {
                       onClick=${() => replaceRoute('revisions', isOpen ? {} : { open: toShortId(id) })}>What changed</button>`
                     }
                     ${
-                      id !== status.value?.newest?.id &&
+                      // Until the status is known, nobody knows which one is in force: no way back is offered.
+                      status.value &&
+                      id !== status.value.newest?.id &&
                       !isUnserved(revision) &&
                       html`<button type="button" disabled=${refusal !== undefined} title=${refusal ?? ''}
                       aria-label=${`Roll back to ${toShortId(id)}`} onClick=${() => setTarget(revision)}>Roll back…</button>`
