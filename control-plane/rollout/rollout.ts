@@ -23,7 +23,7 @@ import type { ConnectedWorkers } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
-import { createFleetView } from './fleet-view.ts';
+import { gatherAgain, isGathered, startWatch, watch, watchCount } from './fleet-watch.ts';
 import { createFollowing, type Running } from './following.ts';
 import { type AskPeers, createPeerWatch, type PeerWatch } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
@@ -132,7 +132,7 @@ function createSteps(
   peerWatch: PeerWatch,
 ): Rollout {
   const { plan, snapshots, keeper, log, clock } = deps;
-  const fleet = createFleetView(clock);
+  let watched = startWatch(clock.monotonicMs());
   const following = createFollowing({ ...deps, bookkeeping });
   let view: View | undefined;
   let decision: Omit<Decision, 'change'> = { phase: 'gathering', text: '' };
@@ -159,8 +159,9 @@ function createSteps(
 
   /** Nothing is rolled out. */
   function lookAhead(): void {
-    fleet.noteCount(deps.workers.list().length);
-    if (hasForeseen || !fleet.isGathered()) return;
+    const nowMs = clock.monotonicMs();
+    watched = watchCount(watched, deps.workers.list().length, nowMs);
+    if (hasForeseen || !isGathered(watched, nowMs)) return;
     hasForeseen = true;
     const text = foresee();
     if (text !== undefined) log.warning(`Rollout: ${text}`);
@@ -185,14 +186,17 @@ function createSteps(
     const open = openRolloutOf(record);
     const { revision, content, supersedes, plan, pools } = now;
     noteLeader();
-    const seen = fleet.see({
+    const nowMs = clock.monotonicMs();
+    const look = {
       open: open?.revision === revision ? open : undefined,
       pools,
       overLimitPoints: plan.overLimitPoints,
-      own: readOwnFacts(deps, pools, clock.monotonicMs()),
+      own: readOwnFacts(deps, pools, nowMs),
       peers: readPeers(),
       hasOthers: deps.askPeers !== undefined && !asksPeers(),
-    });
+    };
+    const { memory, seen } = watch(watched, look, nowMs);
+    watched = memory;
     view = {
       ...seen,
       trial: { revision, content, supersedes },
@@ -202,7 +206,7 @@ function createSteps(
           : undefined,
       leads: keeper.leads,
       isVacant: keeper.isVacant,
-      isLed: clock.monotonicMs() - ledAtMs < ledMs,
+      isLed: nowMs - ledAtMs < ledMs,
     };
     const { change, phase, text } = decide(view, record, { plan, pools });
     if (phase === 'indivisible' && decision.phase !== phase) say(now, log.warning, text);
@@ -265,7 +269,7 @@ function createSteps(
 
   /** Goes on with a rollout whose leader has stopped. */
   async function lead(now: Running, { leader, rollout }: RolloutRecord): Promise<void> {
-    fleet.gatherAgain();
+    watched = gatherAgain(watched, clock.monotonicMs());
     peerWatch.reset();
     const isSame = leader.name === keeper.name;
     const isWritten = await bookkeeping.write((record) =>

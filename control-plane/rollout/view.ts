@@ -1,4 +1,4 @@
-// The facts that a control plane knows when it decides on a rollout. Plain data; fleet-view.ts sees the workers.
+// The facts that a control plane knows when it decides on a rollout. Plain data; fleet-watch.ts sees the workers.
 import type { Judgement } from './judgement.ts';
 import type { PlacedWorker } from './pools.ts';
 

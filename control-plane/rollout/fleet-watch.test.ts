@@ -2,7 +2,7 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import { type GoneFacts, noPeers, type PeerFacts, type WorkerFacts } from './facts.ts';
-import { createFleetView, type Look } from './fleet-view.ts';
+import { gatherAgain, type Look, startWatch, watch, watchCount } from './fleet-watch.ts';
 import { placeOf, toPools } from './pools.ts';
 
 const rollout: RolloutOnRecord = {
@@ -49,7 +49,7 @@ const gone = (key: string, hadIt: boolean, forMs: number): GoneFacts => ({ key, 
 
 function createViews() {
   const clock = createManualClock();
-  const fleet = createFleetView(clock);
+  let memory = startWatch(clock.monotonicMs());
   const look: Look = {
     open: rollout,
     pools: toPools([{ percent: 10, holdMs: 60_000 }], []),
@@ -60,7 +60,12 @@ function createViews() {
   };
   return {
     clock,
-    fleet,
+    countBefore(count: number) {
+      memory = watchCount(memory, count, clock.monotonicMs());
+    },
+    leadAfterAnother() {
+      memory = gatherAgain(memory, clock.monotonicMs());
+    },
     /** A look after a time. */
     after(
       ms: number,
@@ -68,11 +73,13 @@ function createViews() {
       given: Partial<Look> & { gone?: readonly GoneFacts[] } = {},
     ) {
       clock.advance(ms);
-      return fleet.see({
-        ...look,
-        own: { workers: [...own], gone: [...(given.gone ?? [])] },
-        ...given,
-      });
+      const seen = watch(
+        memory,
+        { ...look, own: { workers: [...own], gone: [...(given.gone ?? [])] }, ...given },
+        clock.monotonicMs(),
+      );
+      memory = seen.memory;
+      return seen.seen;
     },
   };
 }
@@ -195,10 +202,10 @@ test('a step whose workers have left holds nothing', (t) => {
 });
 
 test('after another leader the hold begins anew', (t) => {
-  const { after, fleet } = createViews();
+  const { after, leadAfterAnother } = createViews();
   after(0, all);
   after(1_000, all);
-  fleet.gatherAgain();
+  leadAfterAnother();
   t.is(after(1_000, all).heldMs, 1_000);
 });
 
@@ -247,17 +254,17 @@ test('without a worker there is nobody to gather', (t) => {
 });
 
 test('workers that were counted before the first rollout count as gathered', (t) => {
-  const { after, fleet, clock } = createViews();
-  fleet.noteCount(4);
+  const { after, countBefore, clock } = createViews();
+  countBefore(4);
   clock.advance(5_000);
   t.true(after(0, all).isGathered);
 });
 
 test('after another leader workers are gathered again', (t) => {
-  const { after, fleet } = createViews();
+  const { after, leadAfterAnother } = createViews();
   after(0, all);
   t.true(after(100_000, all).isGathered);
-  fleet.gatherAgain();
+  leadAfterAnother();
   t.false(after(4_999, all).isGathered);
   t.true(after(1, all).isGathered);
 });
