@@ -1,6 +1,6 @@
 // Whatever calls back with an error does so once in a worker and in a control plane that serve: both live, say what is
 // wrong, and do everything again afterwards.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -19,18 +19,31 @@ import { startWorkerProcess } from '../support/worker-process.ts';
 const root = join(import.meta.dirname, '..', '..');
 const rounds = 6;
 
-/** A program whose callbacks fail once each between `begin` and `end`. */
+/** A program whose callbacks fail once each between `begin` and `end`, as do those of the processes that it forks. */
 function injectErrors(folder: string, main: string, flags: readonly string[]) {
   const report = join(folder, `${main.split('/')[0]}.errors`);
   const inject = join(import.meta.dirname, 'every-error', 'inject.ts');
-  const turn = () => process.kill(Number(readFileSync(`${report}.pid`, 'utf8')), 'SIGUSR2');
+  const armed = `${report}.armed`;
+  function turn(): void {
+    for (const pid of readFileSync(`${report}.pids`, 'utf8').trim().split('\n')) {
+      try {
+        process.kill(Number(pid), 'SIGUSR2');
+      } catch {
+        // It has ended.
+      }
+    }
+  }
   const lines = () => (existsSync(report) ? readFileSync(report, 'utf8').trim().split('\n') : []);
   return {
     program: [process.execPath, '--import', inject, ...flags, join(root, main)],
     env: { INJECTED_ERRORS: report },
     lines,
-    begin: turn,
+    begin() {
+      writeFileSync(armed, '');
+      turn();
+    },
     async end() {
+      rmSync(armed);
       turn();
       await eventually('the last injected error', () => lines().at(-1) === 'end');
     },
@@ -46,6 +59,8 @@ interface Case {
     readonly change: (requests: number) => void;
     /** What fails after something else has failed and was done again. */
     readonly last: readonly string[];
+    /** Processes that decide for the worker, if there are several. */
+    readonly processes?: number;
   }>;
 }
 
@@ -82,6 +97,34 @@ const cases: readonly Case[] = [
       };
     },
   },
+  {
+    name: 'several processes that decide',
+    async start(t) {
+      const rules = createRulesFolder(t);
+      const redis = await startRedisServer(t);
+      return {
+        flags: ['--config-dir', rules.path],
+        env: {
+          REDIS_URL: `127.0.0.1:${redis.port}`,
+          STATSD_PROTOCOL: 'tcp',
+          WORKER_PROCESSES: '2',
+        },
+        change: (requests) => rules.replace('d.yaml', ruleText('d', requests)),
+        last: [
+          'forked: open channel',
+          'child_process.fork throws',
+          'fork in',
+          'fork, killed in',
+          'fork, killed with a connection underway',
+          'fork.send',
+          'forked: process.send',
+          'forked: setTimeout throws',
+          'forked: setImmediate throws',
+        ],
+        processes: 2,
+      };
+    },
+  },
 ];
 
 for (const { name, start } of cases) {
@@ -95,7 +138,7 @@ for (const { name, start } of cases) {
     t.teardown(() => receiver.close());
     const statsd = await startStatsdReceiver();
     t.teardown(() => statsd.close());
-    const { flags, env, change, last } = await start(t);
+    const { flags, env, change, last, processes } = await start(t);
     change(100_000);
 
     const errorsOfPlane = injectErrors(folder, 'control-plane/main.ts', []);
@@ -160,10 +203,14 @@ for (const { name, start } of cases) {
       await becomes(100_000 + round);
     }
     const failed = () => [...errorsOfPlane.lines(), ...errorsOfWorker.lines()].join('\n');
-    await eventually('the last of those that follow each other', async () => {
-      await decide();
-      return last.every((each) => failed().includes(each));
-    });
+    await eventually(
+      'the last of those that follow each other',
+      async () => {
+        await decide();
+        return last.every((each) => failed().includes(each));
+      },
+      90_000,
+    );
     await errorsOfPlane.end();
     await errorsOfWorker.end();
 
@@ -199,11 +246,20 @@ for (const { name, start } of cases) {
     for (const output of [worker.output(), plane.output()]) {
       t.notRegex(output, /Unexpected error|defect|unhandled/i);
     }
+    // Only what throws in no callback of ours ends a process that decides.
+    for (const [line] of worker.output().matchAll(/Process \d+ .* failed: .*/g)) {
+      t.true(!line.includes('\\n    at ') || line.includes('throws fails for a test'), line);
+    }
     await eventually('what was wrong is logged, and that it is over', async () => {
       await decide();
       const said = [/Statistics do not reach/, /Statistics reach .* again/, /recorded .* again/];
       return said.every((each) => each.test(worker.output()));
     });
+    if (processes !== undefined) {
+      await eventually('all processes serve', async () =>
+        (await worker.page('/status')).includes(`processes: ${processes} of ${processes} serve`),
+      );
+    }
     worker.signal('SIGTERM');
     t.is(await worker.waitForEnd(30_000), 0);
     t.is(await plane.end('SIGTERM'), 0);

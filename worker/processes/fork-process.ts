@@ -9,7 +9,7 @@ import type { FromProcess, ToProcess } from './message.ts';
 export interface ForkedProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
-  /** Messages arrive in order. Those to a process that has ended are lost. */
+  /** Messages arrive in order, once the process has loaded its program. Those to a process that has ended are lost. */
   send(message: ToProcess): void;
   /** SIGKILL. */
   kill(): void;
@@ -56,8 +56,21 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   const underway = followHandles(child);
   let how = 'was lost';
   let isDisconnected = false;
+  /** Until it has loaded its program: Node drops what comes before the program listens, which may be late, as with
+   * `NODE_OPTIONS=--import`. Undefined afterwards. */
+  let waiting: ToProcess[] | undefined = [];
 
-  child.on('message', (message) => onMessage(message as unknown as FromProcess));
+  function send(message: ToProcess): void {
+    // Failures are those of an ended process, which is detected below.
+    if (child.connected) child.send(message, () => {});
+  }
+
+  child.on('message', (received) => {
+    const message = received as unknown as FromProcess;
+    if (message.kind !== 'loaded') return onMessage(message);
+    waiting?.forEach(send);
+    waiting = undefined;
+  });
   child.once('disconnect', () => {
     isDisconnected = true;
   });
@@ -77,8 +90,8 @@ export const forkProcess: ForkProcess = ({ onMessage, onGone }) => {
   return {
     pid: child.pid,
     send(message) {
-      // Failures are those of an ended process, which is detected above.
-      if (child.connected) child.send(message, () => {});
+      if (waiting === undefined) send(message);
+      else waiting.push(message);
     },
     kill() {
       child.kill('SIGKILL');

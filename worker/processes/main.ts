@@ -8,13 +8,15 @@ import type { FromProcess, ToProcess } from './message.ts';
 // When the primary is gone, the cluster module ends this process.
 for (const name of stopSignals) process.on(name, () => {});
 
+const send = (message: FromProcess) =>
+  new Promise<void>((resolve) => {
+    // An error means that the primary is gone.
+    process.send?.(message, undefined, undefined, () => resolve());
+  });
 const decisionProcess = createDecisionProcess({
-  send: (message: FromProcess) =>
-    new Promise<void>((resolve) => {
-      // An error means that the primary is gone.
-      process.send?.(message, undefined, undefined, () => resolve());
-    }),
+  send,
   end: (exitCode) => process.exit(exitCode),
 });
 process.on('uncaughtException', (error) => decisionProcess.fail(error));
 process.on('message', (message) => decisionProcess.take(message as ToProcess));
+void send({ kind: 'loaded' });

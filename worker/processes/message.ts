@@ -54,6 +54,8 @@ export type ToProcess =
 
 /** A message from a process that decides. */
 export type FromProcess =
+  /** Its program listens for messages, of which fork-process.ts sends none before. */
+  | { readonly kind: 'loaded' }
   /** The counter store has answered. */
   | { readonly kind: 'connected' }
   | { readonly kind: 'listening'; readonly addresses: ServingAddresses }

@@ -1,16 +1,18 @@
-// Loaded into a program before it (`node --import`): after SIGUSR2, whatever calls back with an error does so once for
-// each place in the code that waits for it, and all that is open then breaks once. Each is a line of the file
+// Loaded into a program before it (`node --import`), and so into each process that it forks: while the file
+// `INJECTED_ERRORS.armed` exists, whatever calls back with an error does so once for each place in the code that waits for
+// it, and all that is open then breaks once. SIGUSR2: the file was made, or removed. Each error is a line of the file
 // INJECTED_ERRORS.
 import childProcess from 'node:child_process';
 import dgram from 'node:dgram';
 import { subscribe } from 'node:diagnostics_channel';
 import dns from 'node:dns/promises';
 import type { EventEmitter } from 'node:events';
-import fs from 'node:fs';
+import fs, { existsSync } from 'node:fs';
 import fsPromises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { isMainThread } from 'node:worker_threads';
 
 type Call = (...values: unknown[]) => unknown;
 type Callee = Record<string, Call>;
@@ -19,14 +21,17 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const report = process.env['INJECTED_ERRORS'] ?? '';
 const { appendFileSync } = fs;
 const injected = new Set<string>();
+/** Before the errors of a forked process. */
+let prefix = '';
 /** What breaks by itself, by its name: sockets, watchers. */
 const open = new Map<EventEmitter, string>();
 let isArmed = false;
 
-/** `worker/fleet/link.ts:98`, the innermost place in the programs; else the library that asks; else undefined. */
+/** `worker/fleet/link.ts:98`, the innermost place in the programs, of a timer the one that sets the clock; else the
+ * library that asks; else undefined. */
 function findPlace(): string | undefined {
   const lines = (new Error('place').stack ?? '').split('\n');
-  const own = lines.find((line) => /\/(worker|control-plane|shared)\//.test(line));
+  const own = lines.find((line) => /\/(worker|control-plane|shared)\/(?!clock\.ts)/.test(line));
   const found = own ?? lines.find((line) => line.includes('/node_modules/'));
   return /(?:file:\/\/)?(\/[^:)]+):(\d+)/
     .exec(found ?? '')
@@ -35,7 +40,8 @@ function findPlace(): string | undefined {
     .replace(root, '');
 }
 
-function note(what: string): boolean {
+function note(error: string): boolean {
+  const what = `${prefix}${error}`;
   if (!isArmed || injected.has(what)) return false;
   injected.add(what);
   appendFileSync(report, `${what}\n`);
@@ -138,7 +144,64 @@ replace(childProcess, 'spawn', (original) => (file, ...values) => {
   if (failureOf('spawn, killed') !== undefined) child.kill('SIGKILL');
   return child;
 });
+replace(childProcess, 'fork', (original) => (file, argv, options) => {
+  const isMissing = failureOf('fork') !== undefined;
+  const execPath = isMissing ? '/no/such/program' : process.execPath;
+  const child = original(file, argv, {
+    ...(options as childProcess.ForkOptions),
+    execPath,
+  }) as childProcess.ChildProcess;
+  if (!isMissing) breakFork(child);
+  return child;
+});
+throwOnce(childProcess, 'child_process', 'fork');
 syncBuiltinESMExports();
+
+const { default: cluster } = await import('node:cluster');
+if (cluster.isWorker) breakForked();
+
+/** A channel fails where a process ends: nothing that was sent is lost on one that stays. */
+function breakFork(child: childProcess.ChildProcess): void {
+  if (failureOf('fork, killed') !== undefined) child.kill('SIGKILL');
+  replace(child, 'send', (original) => (message, handle, ...others) => {
+    const isConnection = typeof handle === 'object' && handle !== null;
+    const failure = typeof handle === 'function' ? failureOf('fork.send') : undefined;
+    if (
+      failure !== undefined ||
+      (isConnection && note('fork, killed with a connection underway'))
+    ) {
+      child.kill('SIGKILL');
+    }
+    if (failure === undefined) return original(message, handle, ...others);
+    process.nextTick(handle as Call, failure);
+    return false;
+  });
+}
+
+/** As a timer has no error to call back with, its task throws: the process ends on purpose. */
+function breakForked(): void {
+  prefix = 'forked: ';
+  open.set(process, 'channel');
+  replace(process, 'send', (original) => (...values) => {
+    const failure = failureOf('process.send');
+    if (failure === undefined) return original(...values);
+    process.disconnect();
+    process.nextTick(values.at(-1) as Call, failure);
+    return false;
+  });
+  for (const name of ['setTimeout', 'setImmediate']) {
+    replace(globalThis, name, (original) => (task, ...values) => {
+      const failure = failureOf(`${name} throws`, isOwn);
+      if (failure === undefined) return original(task, ...values);
+      return original(
+        () => {
+          throw failure;
+        },
+        ...values,
+      );
+    });
+  }
+}
 
 for (const channel of ['net.client.socket', 'net.server.socket', 'udp.socket']) {
   subscribe(channel, (message) => {
@@ -162,21 +225,31 @@ subscribe('worker_threads', (message) => {
   breakOnce(worker, 'worker_threads', (failure) => void worker.emit('error', failure));
 });
 
-fs.writeFileSync(`${report}.pid`, `${process.pid}`);
-process.on('SIGUSR2', () => {
-  if (isArmed) {
-    isArmed = false;
-    appendFileSync(report, 'end\n');
-    return;
-  }
-  isArmed = true;
+function turn(): void {
+  const wasArmed = isArmed;
+  isArmed = existsSync(`${report}.armed`);
+  if (isArmed && !wasArmed) breakAllOpen();
+  if (wasArmed && !isArmed && cluster.isPrimary) appendFileSync(report, 'end\n');
+}
+
+function breakAllOpen(): void {
+  // A process that takes the place of another does not fail where that one has.
+  if (existsSync(report))
+    for (const line of fs.readFileSync(report, 'utf8').split('\n')) injected.add(line);
   const failure = Object.assign(new Error('what is open fails for a test'), { code: 'EIO' });
   for (const [emitter, what] of open) {
     if (!note(`open ${what}`)) continue;
     if ('destroy' in emitter) (emitter as Socket).destroy(failure);
+    else if (emitter === process) process.disconnect();
     else emitter.emit('error', failure);
   }
   for (const name of ['stdout', 'stderr'] as const) {
     if (note(name)) process[name].emit('error', failure);
   }
-});
+}
+
+if (isMainThread) {
+  process.on('SIGUSR2', turn);
+  appendFileSync(`${report}.pids`, `${process.pid}\n`);
+  turn();
+}
