@@ -1,10 +1,10 @@
-// A Git repository for a test: a bare one that stands for the remote, and a clone from which others
-// push. Served from disk, or over HTTP with a password.
+// A Git repository for a test: a bare one that stands for the remote, where others push. Served from disk, or over HTTP
+// with a password. Each command of Git costs some processes, so that what tests do most takes one.
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
@@ -16,17 +16,28 @@ export const gitEnvironment = {
   GIT_CONFIG_NOSYSTEM: '1',
 };
 
+const ann = 'Ann <ann@example.test>';
+const annEnvironment = {
+  ...gitEnvironment,
+  GIT_AUTHOR_NAME: 'Ann',
+  GIT_AUTHOR_EMAIL: 'ann@example.test',
+  GIT_COMMITTER_NAME: 'Ann',
+  GIT_COMMITTER_EMAIL: 'ann@example.test',
+};
+/** Of a push, where others push meanwhile. */
+const mostAttempts = 10;
+
 export interface GitRepository {
   /** A temporary folder, removed after the test, for this repository and what belongs to the test. */
   readonly folder: string;
   /** The bare repository. */
   readonly path: string;
   readonly url: string;
-  /** Commits and pushes: texts by path, undefined deletes. Gives the commit's id. */
-  push(files: Readonly<Record<string, string | Buffer | undefined>>, message?: string): string;
+  /** A commit on top of the branch: texts by path, undefined deletes. Gives the commit's id. */
+  push(files: Files, message?: string): string;
   /** Replaces the whole history of the branch by one commit with these files. */
-  rewrite(files: Readonly<Record<string, string>>): string;
-  /** Runs git in the clone. */
+  rewrite(files: Files): string;
+  /** Runs git in a clone, which is at the last `push` or `rewrite`. */
   git(...args: readonly string[]): string;
   /** Runs git in the bare repository. */
   gitAtRemote(...args: readonly string[]): string;
@@ -35,74 +46,110 @@ export interface GitRepository {
   show(): void;
 }
 
+type Files = Readonly<Record<string, string | Buffer | undefined>>;
+
+let template: string | undefined;
+
 /** On the branch `main`, with one commit that has no file of rules. */
 export function createGitRepository(t: Pick<ExecutionContext, 'teardown'>): GitRepository {
+  template ??= createTemplate();
   const folder = createTemporaryFolder(t);
   const path = join(folder, 'remote.git');
   const clone = join(folder, 'clone');
-  const run = (cwd: string, args: readonly string[]) =>
-    execFileSync('git', args, {
-      cwd,
-      encoding: 'utf8',
-      timeout: 60_000,
-      stdio: 'pipe',
-      env: {
-        ...gitEnvironment,
-        GIT_AUTHOR_NAME: 'Ann',
-        GIT_AUTHOR_EMAIL: 'ann@example.test',
-        GIT_COMMITTER_NAME: 'Ann',
-        GIT_COMMITTER_EMAIL: 'ann@example.test',
-      },
-    }).trim();
-  const git = (...args: readonly string[]) => run(clone, args);
+  let isCloneOld = true;
+  cpSync(template, path, { recursive: true });
 
-  function write(files: Readonly<Record<string, string | Buffer | undefined>>): void {
-    for (const [name, text] of Object.entries(files)) {
-      const file = join(clone, name);
-      mkdirSync(dirname(file), { recursive: true });
-      if (text === undefined) rmSync(file);
-      else writeFileSync(file, text);
+  function git(...args: readonly string[]): string {
+    if (isCloneOld) {
+      if (!existsSync(clone)) runGit(folder, ['clone', '--quiet', path, clone]);
+      runGit(clone, ['fetch', '--quiet', 'origin']);
+      runGit(clone, ['reset', '--quiet', '--hard', 'origin/main']);
+      isCloneOld = false;
     }
-    git('add', '--all');
+    return runGit(clone, args);
   }
 
-  run(folder, ['init', '--quiet', '--bare', '--initial-branch=main', path]);
-  // Who pushes meanwhile may stand still with the lock; Git itself waits for a tenth of a second.
-  run(path, ['config', 'core.filesRefLockTimeout', '20000']);
-  run(path, ['config', 'core.packedRefsTimeout', '20000']);
-  run(folder, ['init', '--quiet', '--initial-branch=main', clone]);
-  git('remote', 'add', 'origin', path);
-  git('commit', '--quiet', '--allow-empty', '--message=begin');
-  git('push', '--quiet', 'origin', 'main');
   return {
     folder,
     path,
     url: `file://${path}`,
     git,
-    gitAtRemote: (...args) => run(path, args),
+    gitAtRemote: (...args) => runGit(path, args),
     push(files, message = 'change') {
-      git('pull', '--quiet', '--rebase', 'origin', 'main');
-      write(files);
-      git('commit', '--quiet', `--message=${message}`);
-      git('push', '--quiet', 'origin', 'main');
-      return git('rev-parse', 'HEAD');
+      isCloneOld = true;
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return commit(path, ['from refs/heads/main^0'], files, message);
+        } catch (error) {
+          if (attempt === mostAttempts) throw error;
+        }
+      }
     },
     rewrite(files) {
-      git('checkout', '--quiet', '--orphan', 'rewritten');
-      git('rm', '-r', '-f', '--quiet', '--ignore-unmatch', '.');
-      write(files);
-      git('commit', '--quiet', '--allow-empty', '--message=rewritten');
-      git('branch', '--quiet', '--force', 'main');
-      git('checkout', '--quiet', 'main');
-      git('branch', '--quiet', '-D', 'rewritten');
-      git('push', '--quiet', '--force', 'origin', 'main');
-      return git('rev-parse', 'HEAD');
+      isCloneOld = true;
+      return commit(path, [], files, 'rewritten');
     },
     hide: () => renameSync(path, `${path}.hidden`),
     show: () => {
       if (existsSync(`${path}.hidden`)) renameSync(`${path}.hidden`, path);
     },
   };
+}
+
+/** What all repositories of this process begin as. */
+function createTemplate(): string {
+  const folder = createTemporaryFolder({ teardown: (remove) => void process.once('exit', remove) });
+  runGit(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '--template=']);
+  mkdirSync(join(folder, 'hooks'));
+  // Who pushes meanwhile may stand still with the lock; Git itself waits for a tenth of a second.
+  runGit(folder, ['config', 'core.filesRefLockTimeout', '20000']);
+  runGit(folder, ['config', 'core.packedRefsTimeout', '20000']);
+  // Else a further process unpacks each commit.
+  runGit(folder, ['config', 'fastimport.unpackLimit', '1']);
+  commit(folder, [], {}, 'begin');
+  return folder;
+}
+
+/** Makes it the branch's newest, and gives its id. */
+function commit(
+  repository: string,
+  parent: readonly string[],
+  files: Files,
+  message: string,
+): string {
+  const data = (bytes: string | Buffer) => [`data ${Buffer.byteLength(bytes)}\n`, bytes, '\n'];
+  const changes = Object.entries(files).flatMap(([path, bytes]) =>
+    bytes === undefined ? [`D ${path}\n`] : [`M 100644 inline ${path}\n`, ...data(bytes)],
+  );
+  const stream = [
+    'commit refs/heads/main\n',
+    'mark :1\n',
+    `committer ${ann} now\n`,
+    ...data(`${message}\n`),
+    ...parent.map((line) => `${line}\n`),
+    ...changes,
+    'get-mark :1\n',
+    'done\n',
+  ];
+  const flags = [
+    '--quiet',
+    '--done',
+    '--date-format=now',
+    ...(parent.length > 0 ? [] : ['--force']),
+  ];
+  const input = Buffer.concat(stream.map((part) => Buffer.from(part)));
+  return runGit(repository, ['fast-import', ...flags], input);
+}
+
+function runGit(cwd: string, args: readonly string[], input?: Buffer): string {
+  return execFileSync('git', args, {
+    cwd,
+    encoding: 'utf8',
+    timeout: 60_000,
+    stdio: 'pipe',
+    env: annEnvironment,
+    ...(input && { input }),
+  }).trim();
 }
 
 export interface HttpAccess {
