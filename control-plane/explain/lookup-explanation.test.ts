@@ -41,7 +41,7 @@ test('the explanation and the decision find the same rule', (t) => {
       }),
       {
         minLength: 3,
-        maxLength: 8,
+        maxLength: 5,
         selector: (each) => (each.value === '' ? each.key : `${each.key}_${each.value}`),
       },
     ),

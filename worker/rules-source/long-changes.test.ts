@@ -1,5 +1,6 @@
 // However many limits change at once, no step of the change takes long: decisions wait for the longest (beside what a
-// garbage collection takes). Steps are timed three times, and the best time counts, since others may have the processor.
+// garbage collection takes). Where a step was long, all are timed again, and the best time counts, since others may have
+// the processor.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test, { type ExecutionContext } from 'ava';
@@ -25,7 +26,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as NonNullable<typeof globalThis.gc>;
 const { rateLimitConfig } = loadProtos();
 const longestMs = 3;
-const repeats = 3;
+const mostRepeats = 3;
 const startMs = Date.parse('2026-11-24T17:00:00Z');
 
 /** The only descriptor of a document with this text. */
@@ -134,7 +135,8 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
   const pieces = documents.map(toPieces);
   const builder = createRuleSetBuilder({ mergeDomains: true, sanitizeMetricDots: false });
   let best: number[] = [];
-  for (let repeat = 0; repeat < repeats; repeat++) {
+  let longest = Number.POSITIVE_INFINITY;
+  for (let repeat = 0; repeat < mostRepeats && longest > longestMs; repeat++) {
     const times: number[] = [];
     const prepared = timeSteps(prepareResources(resources), times);
     const parsed = new Map(
@@ -155,8 +157,8 @@ function checkSteps(t: ExecutionContext, documents: readonly RuleDocument[]): vo
     t.is(intake.problems.length, 0);
     t.not(intake.ruleSet, undefined);
     best = times.map((time, at) => Math.min(time, best[at] ?? time));
+    longest = Math.max(...best);
   }
-  const longest = Math.max(...best);
   t.log(`${best.length} steps, the longest ${longest.toFixed(2)} ms`);
   t.true(longest <= longestMs, `step ${best.indexOf(longest)}: ${longest} ms`);
 }
