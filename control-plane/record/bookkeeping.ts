@@ -13,7 +13,8 @@ import {
   withEnd,
   withVerdict,
 } from './record.ts';
-import type { ChangeRecord, RecordKeeper } from './record-keeper.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import type { ChangeRecord } from './record-state.ts';
 import { createRemembering, type Remembering } from './remembering.ts';
 
 /** Where what control planes have to remember is. Plain data. */
@@ -158,9 +159,10 @@ export class Bookkeeping {
   }
 
   memory(): MemoryState {
-    const { place, alone, trouble, aside, isForgetful, record } = this.#deps.keeper;
+    const { record, state, isForgetful } = this.#deps.keeper;
+    const { alone, trouble, aside, options } = state;
     const { verdicts: words, outcomes } = record;
-    return { place, alone, trouble, aside, isForgetful, words, outcomes };
+    return { place: options.place, alone, trouble, aside, isForgetful, words, outcomes };
   }
 
   /** Decides nothing any more, and lets another control plane lead. Bounded in time. */

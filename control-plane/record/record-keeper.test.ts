@@ -16,13 +16,8 @@ import {
   withEnd,
   withVerdict,
 } from './record.ts';
-import {
-  createRecordKeeper,
-  directoryTiming,
-  engineTiming,
-  gitTiming,
-  type LeaderTiming,
-} from './record-keeper.ts';
+import { directoryTiming, engineTiming, gitTiming, RecordKeeper } from './record-keeper.ts';
+import type { LeaderTiming } from './record-state.ts';
 
 const rollout: RolloutOnRecord = {
   id: 'id',
@@ -55,7 +50,7 @@ function createTwo(timing: LeaderTiming) {
   const own = createMemoryText();
   const told: string[] = [];
   const open = (id: string, of: SharedText = shared) =>
-    createRecordKeeper({
+    new RecordKeeper({
       ...{ shared: of, timing, own, id, name: id, log, clock },
       onOutcome: ([last]) => told.push(`${id}: ${last?.revisions} ${last?.kind}`),
     });
@@ -438,7 +433,7 @@ test('what a control plane knew alone, beside rules that took no writes, is put 
   const engine = createSimulatedText();
   const log = createRecordedLog();
   const join = (id: string, of: OwnText) =>
-    createRecordKeeper({
+    new RecordKeeper({
       ...{ shared: engine, timing: engineTiming, own: of, id, name: id, log, clock },
     });
   const first = join('first', createMemoryText());

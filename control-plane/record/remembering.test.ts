@@ -9,7 +9,7 @@ import {
   withInForce,
   withVerdict,
 } from './record.ts';
-import type { ChangeRecord } from './record-keeper.ts';
+import type { ChangeRecord } from './record-state.ts';
 import { createRemembering } from './remembering.ts';
 
 const revisionOf = (id: string) => ({ id, atMs: 0, author: undefined, message: undefined });
@@ -220,6 +220,13 @@ test('a revision that is held back is put on record with its reason, once, after
   const { revision, outcome, reason } = harness.known.record.verdicts[0] ?? {};
   t.deepEqual([revision, outcome, reason], ['b', 'held_back', held]);
   t.is(harness.writes, 2);
+});
+
+test('a revision that is in force on record is not held back by a control plane that has just followed', async (t) => {
+  const newest = newestOf('a', true);
+  const harness = createHarness({ newest, inForce: inForceOf('a', false), record: onRecord('a') });
+  await harness.look();
+  t.deepEqual([harness.writes, harness.known.record.verdicts], [0, []]);
 });
 
 test('a revision that is held back again, for the rules it would remove of another one, is put on record anew', async (t) => {

@@ -20,7 +20,8 @@ import {
   withInForce,
   withVerdict,
 } from './record.ts';
-import type { ChangeRecord, RecordKeeper } from './record-keeper.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import type { ChangeRecord } from './record-state.ts';
 
 export interface Remembering {
   /** Writes at most one change, and none unless `mayWrite`: the one before is being written. */
@@ -95,6 +96,7 @@ export function createRemembering(deps: RememberingDeps): Remembering {
     const change: ChangeRecord = (record) => {
       if (isJudged(record, revision.id, content)) return undefined;
       const [last] = record.inForce;
+      if (last?.content === content) return undefined;
       // The removal is judged by the rules that everybody has: here those are still to come.
       const isBehind = last && inForce && last.content !== inForce.content;
       if (isBehind) return undefined;

@@ -9,12 +9,7 @@ import type { Peers } from '../peers/peers.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { openOwnText } from '../record/own-text.ts';
 import { openRolloutOf } from '../record/record.ts';
-import {
-  createRecordKeeper,
-  directoryTiming,
-  engineTiming,
-  gitTiming,
-} from '../record/record-keeper.ts';
+import { directoryTiming, engineTiming, gitTiming, RecordKeeper } from '../record/record-keeper.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -58,7 +53,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
   const own = openOwnText(settings.stateDirectory, store.description, log);
   const besideRules = settings.config.kind === 'directory' ? directoryTiming : gitTiming;
-  const keeper = createRecordKeeper({
+  const keeper = new RecordKeeper({
     shared: settings.record ? openEngineText(settings.record) : openSharedText(deps, 'rollout'),
     timing: settings.record ? engineTiming : besideRules,
     own,

@@ -14,7 +14,8 @@ import {
   type RolloutRecord,
   takenBackOf,
 } from '../record/record.ts';
-import type { ChangeRecord, RecordKeeper } from '../record/record-keeper.ts';
+import type { RecordKeeper } from '../record/record-keeper.ts';
+import type { ChangeRecord } from '../record/record-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
@@ -91,7 +92,7 @@ const ledMs = 5_000;
 
 export function createRollout(deps: RolloutDeps): Rollout {
   const { plan, isTold, snapshots, keeper, clock } = deps;
-  const peerWatch = createPeerWatch(deps.askPeers, keeper.noteNews, clock);
+  const peerWatch = createPeerWatch(deps.askPeers, (id) => keeper.noteNews(id), clock);
   const bookkeeping = new Bookkeeping({
     ...{ rollsOut: plan !== undefined, isTold, snapshots, keeper, clock },
     askPeers: deps.askPeers && peerWatch.ask,
@@ -112,7 +113,7 @@ function createAtOnce(deps: RolloutDeps, bookkeeping: Bookkeeping): Rollout {
     memory: () => bookkeeping.memory(),
     act: async () => 'no rollout is under way',
     approve: (revision, reason, by) => bookkeeping.approveNewest(revision, reason, by),
-    wasInForce: keeper.wasInForce,
+    wasInForce: (content) => keeper.wasInForce(content),
     undo(reason, by) {
       const open = openRolloutOf(keeper.record);
       if (open !== undefined) void bookkeeping.abort(open, reason, by);
@@ -271,7 +272,8 @@ function createSteps(
   async function lead(now: Running, { leader, rollout }: RolloutRecord): Promise<void> {
     watched = gatherAgain(watched, clock.monotonicMs());
     peerWatch.reset();
-    const isSame = leader.name === keeper.name;
+    const { name } = keeper.state.options;
+    const isSame = leader.name === name;
     const isWritten = await bookkeeping.write((record) =>
       record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
         ? { ...record, after: isSame ? '' : leader.name }
@@ -281,7 +283,7 @@ function createSteps(
     const where = `at step ${rollout.step + 1}`;
     const how = rollout.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
     const after = isSame ? 'a restart' : leader.name;
-    say(now, log.notice, `${how}, ${keeper.name} leads after ${after}`);
+    say(now, log.notice, `${how}, ${name} leads after ${after}`);
     const id = toShortId(now.revision);
     tell(now, `lead the rollout of revision ${id} after ${after}: it ${how}`);
   }
@@ -380,14 +382,14 @@ function createSteps(
           chosen: chosen.length,
           others: view.connected - chosen.length,
         },
-        ledHereSinceMs: open !== undefined && keeper.leads ? keeper.ledSinceMs : undefined,
+        ledHereSinceMs: open !== undefined && keeper.leads ? keeper.state.ledSinceMs : undefined,
         leader:
           open === undefined || isAlone
             ? undefined
             : {
                 name: record.leader.name,
                 isThis: keeper.leads,
-                sinceMs: keeper.ledSinceMs,
+                sinceMs: keeper.state.ledSinceMs,
                 after: record.after || undefined,
               },
       };
@@ -406,7 +408,7 @@ function createSteps(
         ? bookkeeping.approve({ revision, content: open.content, reason, by })
         : bookkeeping.approveNewest(revision, reason, by);
     },
-    wasInForce: keeper.wasInForce,
+    wasInForce: (content) => keeper.wasInForce(content),
     undo,
     tellPeer(contentId) {
       if (contentId !== undefined) {

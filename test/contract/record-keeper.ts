@@ -13,11 +13,8 @@ import {
   withInForce,
   withVerdict,
 } from '../../control-plane/record/record.ts';
-import {
-  createRecordKeeper,
-  type LeaderTiming,
-  type RecordKeeper,
-} from '../../control-plane/record/record-keeper.ts';
+import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
+import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -113,7 +110,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
         const text = reach(place.open());
         text.mode = mode;
         const id = `process-${++processes}`;
-        const keeper = createRecordKeeper({
+        const keeper = new RecordKeeper({
           shared: text,
           timing,
           own,
@@ -122,7 +119,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
           log,
           clock,
         });
-        t.teardown(keeper.stop);
+        t.teardown(() => keeper.stop());
         await keeper.start();
         all.push(keeper);
         return { keeper, text, own };

@@ -17,7 +17,7 @@ import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.t
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
-import { createRecordKeeper, directoryTiming } from '../../control-plane/record/record-keeper.ts';
+import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
 import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
@@ -79,7 +79,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const store =
     api.store ??
     createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
-  const keeper = createRecordKeeper({
+  const keeper = new RecordKeeper({
     shared: createSimulatedText(),
     timing: directoryTiming,
     own: createMemoryText(),

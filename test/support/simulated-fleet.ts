@@ -6,12 +6,8 @@ import type { ExecutionContext } from 'ava';
 import type { Counted } from '../../control-plane/fleet/tally.ts';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
-import {
-  createRecordKeeper,
-  directoryTiming,
-  type LeaderTiming,
-  type RecordKeeper,
-} from '../../control-plane/record/record-keeper.ts';
+import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
+import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
 import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
@@ -404,7 +400,7 @@ export async function startSimulatedFleet(
       knownIds.delete(name);
     }
     const own = ownTexts.get(name) ?? createMemoryText();
-    const keeper = createRecordKeeper({
+    const keeper = new RecordKeeper({
       shared: textFor(process),
       timing: options.timing ?? directoryTiming,
       own,

@@ -1,6 +1,6 @@
 // What holders of tokens can do with a rollout, and what they cannot (SECURITY.md).
 import test from 'ava';
-import { createRecordKeeper, gitTiming } from '../../../control-plane/record/record-keeper.ts';
+import { gitTiming, RecordKeeper } from '../../../control-plane/record/record-keeper.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../support/record-texts.ts';
@@ -51,7 +51,7 @@ test('hints about the record make a control plane read it every two seconds at m
   const clock = createManualClock();
   const shared = createSimulatedText();
   let reads = 0;
-  const keeper = createRecordKeeper({
+  const keeper = new RecordKeeper({
     shared: {
       ...shared,
       read() {

@@ -1,0 +1,633 @@
+// The record that control planes share, as one of them knows it: one immutable state, and a step for each event. A
+// step names the effects; record-keeper.ts performs them, and their results are the next events. Pure.
+import { toDigest } from '../snapshot/snapshot.ts';
+import type { SwapResult, VersionedText } from '../store/shared-text.ts';
+import type { Outcomes } from './outcomes.ts';
+import type { KeptText } from './own-text.ts';
+import {
+  emptyRecord,
+  fitRecord,
+  mergeRecords,
+  type OtherVersion,
+  openRolloutOf,
+  parseRecord,
+  type RecordReading,
+  type RolloutRecord,
+  toRecordText,
+  whyUnreadable,
+} from './record.ts';
+
+/** Makes the record to write from the one at that moment; undefined where it has become pointless. */
+export type ChangeRecord = (record: RolloutRecord) => RolloutRecord | undefined;
+
+/** Milliseconds. */
+export interface LeaderTiming {
+  readonly poll: number;
+  readonly renew: number;
+  /** Without a sign of life for so long, on its own clock, another control plane takes over. */
+  readonly term: number;
+  /** Least time between two reads that peers cause. */
+  readonly readAgain: number;
+  /** So many refusals of a write in a row, and this control plane goes on alone; Infinity: never. */
+  readonly denials: number;
+}
+
+export interface RecordOptions {
+  /** The id of this process, never used before. */
+  readonly id: string;
+  /** The name of this control plane, for people. */
+  readonly name: string;
+  /** Beside the rules, for people. */
+  readonly place: string;
+  /** In the state directory, for people. */
+  readonly ownPlace: string;
+  readonly timing: LeaderTiming;
+}
+
+/** Times are of the monotonic clock, unless they say otherwise. */
+export interface RecordState {
+  readonly options: RecordOptions;
+  /** The id of this control plane, the same over restarts. */
+  readonly plane: string;
+  readonly known: Known;
+  /** Whether anything has been read, here or beside the rules. */
+  readonly isKnown: boolean;
+  /** Whether nothing could be read in the state directory at the start. */
+  readonly hadNoCopy: boolean;
+  readonly readAtMs: number;
+  /** Nothing is tried before. */
+  readonly restUntilMs: number;
+  /** Since when, as it is known here, the control plane that decides has decided on the rollout on record: wall time. */
+  readonly ledSinceMs: number;
+  /** The content of the record that a peer has. */
+  readonly heard: string | undefined;
+  /** Why the record cannot be read or written now, for people. */
+  readonly trouble: string | undefined;
+  readonly isTroubleSaid: boolean;
+  /** Why this control plane has the record for itself alone, for people; undefined where it is shared. */
+  readonly alone: string | undefined;
+  /** Which text beside the rules could not be read and where it is now, for people. */
+  readonly aside: string | undefined;
+  /** The records that this program does not read, which must not be written over. */
+  readonly foreign: {
+    readonly shared: ForeignRecord | undefined;
+    readonly own: ForeignRecord | undefined;
+  };
+  /** The record as the process before knew it, until it has been held against the shared one. `wasAlone`: that process
+   * had it for itself alone, and this one must not, as the place is another one. */
+  readonly before: { readonly record: RolloutRecord; readonly wasAlone: boolean } | undefined;
+  /** Refusals of a write in a row. */
+  readonly denials: number;
+  /** What is under way, and what for: undefined where nothing is. */
+  readonly job: Job | undefined;
+  readonly stage: Stage | undefined;
+  /** One after the other. */
+  readonly waiting: readonly Job[];
+}
+
+interface Known {
+  /** The version of the shared text; undefined where that has none. */
+  readonly version: string | undefined;
+  readonly record: RolloutRecord;
+  /** When this version was first seen. */
+  readonly sinceMs: number;
+  /** The same with each sign of life. */
+  readonly contentId: string;
+}
+
+interface ForeignRecord extends OtherVersion {
+  /** For people. */
+  readonly problem: string;
+}
+
+/** `id`: by which whoever wants it knows it. */
+export type Job = { readonly id: number } & (
+  | { readonly kind: 'start' }
+  | { readonly kind: 'read' }
+  /** A sign of life. */
+  | { readonly kind: 'sign'; readonly hasLeft: boolean }
+  | { readonly kind: 'write'; readonly change: ChangeRecord; readonly attempt: number }
+);
+
+/** Whose result the job waits for. */
+type Stage =
+  | { readonly kind: 'reading'; readonly attempt: number }
+  | { readonly kind: 'setting_aside'; readonly read: Read; readonly problem: string }
+  | { readonly kind: 'setting_own_aside'; readonly read: Read; readonly theirs: RolloutRecord }
+  | {
+      readonly kind: 'swapping';
+      readonly before: RolloutRecord;
+      readonly record: RolloutRecord;
+      /** For the job, or for what was read on the way. */
+      readonly isForJob: boolean;
+    }
+  | { readonly kind: 'rejoining'; readonly record: RolloutRecord; readonly attempt: number };
+
+/** One reading of the shared text. */
+interface Read {
+  readonly version: string | undefined;
+  readonly startedMs: number;
+  readonly attempt: number;
+}
+
+export type RecordEvent =
+  | { readonly kind: 'wanted'; readonly job: Job }
+  /** The effects of the job before are done. */
+  | { readonly kind: 'next' }
+  /** About once a second. `isWaiting`: others may change the record. */
+  | { readonly kind: 'tick'; readonly isWaiting: boolean }
+  /** A peer has a record with this content. */
+  | { readonly kind: 'heard'; readonly contentId: string }
+  /** For the next start alone: no other control plane needs it. `isKnownHere`: this process knows it, too. */
+  | { readonly kind: 'kept'; readonly change: ChangeRecord; readonly isKnownHere: boolean }
+  | { readonly kind: 'own_read'; readonly kept: KeptText | undefined }
+  | {
+      readonly kind: 'read';
+      readonly startedMs: number;
+      readonly found: VersionedText | undefined;
+    }
+  /** The place cannot be reached: why. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'set_aside'; readonly where: string | undefined }
+  | { readonly kind: 'own_set_aside'; readonly where: string }
+  | { readonly kind: 'swapped'; readonly result: SwapResult };
+
+/** Performed in the order in which a step names them: the copy of what is known is kept before anybody acts upon it. */
+export type RecordEffect =
+  | { readonly kind: 'log'; readonly level: 'notice' | 'warning' | 'error'; readonly text: string }
+  | { readonly kind: 'keep_own'; readonly kept: KeptText }
+  /** The record is another one, by whomever. */
+  | { readonly kind: 'changed' }
+  /** This control plane has put on record what became of a revision, the newest of these. So has no other one. */
+  | { readonly kind: 'outcome'; readonly outcomes: Outcomes }
+  | { readonly kind: 'done'; readonly job: number; readonly isWritten: boolean }
+  | { readonly kind: 'next' }
+  // The last one of a step, whose result is an event: nothing else of the kind begins before.
+  | { readonly kind: 'read_own' }
+  | { readonly kind: 'read' }
+  | { readonly kind: 'set_aside'; readonly version: string }
+  | { readonly kind: 'set_own_aside' }
+  | { readonly kind: 'swap'; readonly before: string | undefined; readonly text: string };
+
+export interface Now {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+interface Turn {
+  readonly state: RecordState;
+  readonly effects: readonly RecordEffect[];
+}
+
+const retryMs = 2_000;
+const maxAttempts = 3;
+
+export function startRecord(options: RecordOptions, { monotonicMs }: Now): RecordState {
+  return {
+    options,
+    plane: options.id,
+    known: toKnown(undefined, emptyRecord, monotonicMs),
+    isKnown: false,
+    hadNoCopy: false,
+    readAtMs: Number.NEGATIVE_INFINITY,
+    restUntilMs: Number.NEGATIVE_INFINITY,
+    ledSinceMs: 0,
+    heard: undefined,
+    trouble: undefined,
+    isTroubleSaid: false,
+    alone: undefined,
+    aside: undefined,
+    foreign: { shared: undefined, own: undefined },
+    before: undefined,
+    denials: 0,
+    job: undefined,
+    stage: undefined,
+    waiting: [],
+  };
+}
+
+/** Whether this control plane wrote the record, and has not left. */
+export function leads({ known, options }: RecordState): boolean {
+  const { leader } = known.record;
+  return leader.id === options.id && !leader.hasLeft;
+}
+
+/** Whether nobody decides on what is on record: it ended, or its leader has stopped. */
+export function isVacant(state: RecordState): boolean {
+  const { known, trouble, options } = state;
+  if (trouble !== undefined) return false;
+  const { leader } = known.record;
+  if (openRolloutOf(known.record) === undefined || leader.hasLeft) return true;
+  if (leader.id === options.id) return false;
+  if (state.alone !== undefined || leader.plane === state.plane) return true;
+  return state.readAtMs - known.sinceMs >= options.timing.term;
+}
+
+export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
+  const turn: Turn = { state, effects: [] };
+  switch (event.kind) {
+    case 'wanted':
+      return want(turn, event.job, now);
+    case 'next':
+      return begin(turn, now);
+    case 'tick':
+      return tick(turn, event.isWaiting, now);
+    case 'heard':
+      return become(turn, { heard: event.contentId });
+    case 'kept':
+      return keep(turn, event.change, event.isKnownHere);
+    case 'own_read':
+      return noteOwn(turn, event.kept, now);
+    case 'read':
+      return noteRead(turn, event.found, event.startedMs, now);
+    case 'failed':
+      return noteFailure(turn, event.reason, now);
+    case 'set_aside':
+      return noteSetAside(turn, event.where, now);
+    case 'own_set_aside':
+      return noteOwnSetAside(turn, event.where, now);
+    case 'swapped':
+      return noteSwapped(turn, event.result, now);
+  }
+}
+
+function become(
+  { state, effects }: Turn,
+  change: Partial<RecordState>,
+  ...more: readonly RecordEffect[]
+): Turn {
+  return { state: { ...state, ...change }, effects: [...effects, ...more] };
+}
+
+function want(turn: Turn, job: Job, { monotonicMs, wallMs }: Now): Turn {
+  const { foreign, restUntilMs, waiting } = turn.state;
+  const isForeign = foreign.shared !== undefined || foreign.own !== undefined;
+  if (job.kind === 'write' && (isForeign || monotonicMs < restUntilMs)) {
+    return become(turn, {}, { kind: 'done', job: job.id, isWritten: false });
+  }
+  return begin(become(turn, { waiting: [...waiting, job] }), { monotonicMs, wallMs });
+}
+
+/** The next job, unless one is under way. */
+function begin(turn: Turn, now: Now): Turn {
+  const [job, ...waiting] = turn.state.waiting;
+  if (turn.state.job !== undefined || job === undefined) return turn;
+  const begun = become(turn, { job, waiting });
+  switch (job.kind) {
+    case 'start':
+      return become(begun, {}, { kind: 'read_own' });
+    case 'read':
+      return read(begun, 1);
+    case 'sign': {
+      const { known } = begun.state;
+      // The others wait for signs of life of a leader alone.
+      if (!leadsOpen(begun.state)) return finish(begun, false);
+      const { leader, beat } = known.record;
+      const record = { ...known.record, leader: { ...leader, hasLeft: job.hasLeft } };
+      return swap(begun, { ...record, beat: beat + 1 }, true, now);
+    }
+    case 'write':
+      return tryToWrite(begun, job, now);
+  }
+}
+
+function finish(turn: Turn, isWritten: boolean): Turn {
+  const job = turn.state.job?.id ?? 0;
+  const nothing = { job: undefined, stage: undefined };
+  return become(turn, nothing, { kind: 'done', job, isWritten }, { kind: 'next' });
+}
+
+/** Other control planes may write at the same time: a write is tried again upon what they have written. A sign of life is
+ * in the way, but changes nothing. */
+function end(turn: Turn, isWritten: boolean, now: Now): Turn {
+  const { job, trouble } = turn.state;
+  const isGivenUp = job?.kind !== 'write' || trouble !== undefined || job.attempt === maxAttempts;
+  if (isWritten || isGivenUp) return finish(turn, isWritten);
+  return tryToWrite(turn, { ...job, attempt: job.attempt + 1 }, now);
+}
+
+function tryToWrite(turn: Turn, job: Extract<Job, { kind: 'write' }>, now: Now): Turn {
+  const changed = job.change(turn.state.known.record);
+  const tried = become(turn, { job });
+  if (changed === undefined) return finish(tried, false);
+  return swap(tried, toOwn(changed, turn.state), true, now);
+}
+
+function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
+  const { state } = turn;
+  const { job, known, heard, alone, options, readAtMs } = state;
+  const { timing } = options;
+  const { monotonicMs } = now;
+  const isBusy = job !== undefined || state.waiting.length > 0;
+  if (isBusy || monotonicMs < state.restUntilMs) return turn;
+  const sinceReadMs = monotonicMs - readAtMs;
+  const isNews =
+    heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.readAgain;
+  const listened = isNews ? become(turn, { heard: undefined }) : turn;
+  const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
+  const isDue = leadsOpen(state) && monotonicMs - known.sinceMs >= timing.renew;
+  if (isDue && alone === undefined) {
+    return want(listened, { id: 0, kind: 'sign', hasLeft: false }, now);
+  }
+  const isRead = isNews || isTimely || state.trouble !== undefined;
+  return isRead ? want(listened, { id: 0, kind: 'read' }, now) : listened;
+}
+
+function keep(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
+  const { known } = turn.state;
+  const changed = change(known.record);
+  if (changed === undefined) return turn;
+  const record = fitRecord(changed);
+  if (!isKnownHere) return keepOwn(turn, record);
+  const kept = { ...known, record, contentId: toContentId(record) };
+  return tellOutcome(keepOwn(become(turn, { known: kept }), record), known.record);
+}
+
+/** Of an earlier process; what only this control plane knows is written when there is something to write. */
+function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
+  const { state } = turn;
+  const { ownPlace, timing } = state.options;
+  const parsed = kept && parseRecord(kept.text);
+  const plane = kept?.plane ?? state.plane;
+  const own = parsed && toForeign(parsed, `remove ${ownPlace} and restart`);
+  const known = become(turn, {
+    plane,
+    hadNoCopy: !parsed?.ok,
+    foreign: { ...state.foreign, own },
+  });
+  if (!parsed?.ok) return read(known, 1);
+  const { leader } = parsed.record;
+  // One of the version before was alone with it: this control plane led.
+  const isOwn = kept?.plane === undefined;
+  const record = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
+  const wasAlone = kept?.isAlone === true && timing.denials === Number.POSITIVE_INFINITY;
+  const copied = become(known, {
+    before: { record, wasAlone },
+    known: toKnown(undefined, record, now.monotonicMs),
+    ledSinceMs: now.wallMs,
+    isKnown: true,
+    ...(kept?.isAlone && !wasAlone && { alone: 'when it was written last' }),
+  });
+  return read(copied, 1);
+}
+
+function read(turn: Turn, attempt: number): Turn {
+  return become(turn, { stage: { kind: 'reading', attempt } }, { kind: 'read' });
+}
+
+function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: number, now: Now): Turn {
+  const { known, foreign, stage } = turn.state;
+  const attempt = stage?.kind === 'reading' ? stage.attempt : 1;
+  const version = found?.version;
+  const read = { version, startedMs, attempt };
+  if (found === undefined || version === known.version) {
+    // One of another version has been removed, and what was there before it is there again, or nothing is.
+    const seen = become(turn, { foreign: { ...foreign, shared: undefined } });
+    if (foreign.own === undefined) return noteRecord(seen, read, undefined, now);
+    return noteFailure(seen, foreign.own.problem, now);
+  }
+  const parsed = parseRecord(found.text);
+  const shared = toForeign(parsed, 'remove it');
+  const seen = become(turn, { foreign: { ...foreign, shared } });
+  if (shared !== undefined) return noteFailure(seen, shared.problem, now);
+  if (!parsed.ok) {
+    const setting = { kind: 'setting_aside', read, problem: parsed.problem } as const;
+    return become(seen, { stage: setting }, { kind: 'set_aside', version: found.version });
+  }
+  if (foreign.own === undefined) return noteRecord(seen, read, parsed.record, now);
+  // What is beside the rules counts.
+  const setting = { kind: 'setting_own_aside', read, theirs: parsed.record } as const;
+  return become(seen, { stage: setting }, { kind: 'set_own_aside' });
+}
+
+function noteFailure(turn: Turn, reason: string, now: Now): Turn {
+  const { stage, alone, foreign, options } = turn.state;
+  if (stage?.kind === 'swapping') {
+    return end(fail(turn, `${options.place} cannot be written (${reason})`, now), false, now);
+  }
+  const isSaid = alone === undefined || foreign.shared !== undefined;
+  const said = isSaid ? fail(turn, `${options.place} cannot be read (${reason})`, now) : turn;
+  return end(said, false, now);
+}
+
+function noteSetAside(turn: Turn, where: string | undefined, now: Now): Turn {
+  const { stage, options } = turn.state;
+  if (stage?.kind !== 'setting_aside') return turn;
+  const fate = where === undefined ? 'cannot be moved away' : `is kept as ${where}`;
+  const aside = `${options.place} could not be read (${stage.problem}) and ${fate}`;
+  const text = `Rollout: ${aside}: what was taken back, held back or approved is known from the state directory alone`;
+  const said = become(turn, { aside }, { kind: 'log', level: 'error', text });
+  const version = where === undefined ? stage.read.version : undefined;
+  return noteRecord(said, { ...stage.read, version }, 'damaged', now);
+}
+
+function noteOwnSetAside(turn: Turn, where: string, now: Now): Turn {
+  const { stage, foreign, options } = turn.state;
+  if (stage?.kind !== 'setting_own_aside') return turn;
+  const text = `Rollout: ${options.ownPlace} is not read (${foreign.own?.problem}); ${where}`;
+  const said = become(
+    turn,
+    { foreign: { ...foreign, own: undefined } },
+    { kind: 'log', level: 'warning', text },
+  );
+  return noteRecord(said, stage.read, stage.theirs, now);
+}
+
+/** `theirs`: undefined where it is known already, or there is none. */
+function noteRecord(
+  turn: Turn,
+  { version, startedMs, attempt }: Read,
+  theirs: RolloutRecord | 'damaged' | undefined,
+  now: Now,
+): Turn {
+  const seen = become(turn, { readAtMs: startedMs, isKnown: true });
+  const found = theirs === 'damaged' ? undefined : theirs;
+  if (seen.state.alone !== undefined) return rejoin(seen, version, found, attempt);
+  const reached = noteReachable(seen);
+  const { known, before } = reached.state;
+  if (found === undefined) {
+    // One that somebody has removed is written again with the next change.
+    const removed = become(reached, { known: { ...known, version } });
+    // The others get what is known here in place of the damaged one, whoever leads.
+    const isReplaced = theirs === 'damaged' && known.record !== emptyRecord;
+    return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
+  }
+  const record = addUnwritten(found, before, reached.state);
+  const read = setKnown(become(reached, { before: undefined }), version, record, now);
+  return record === found ? end(read, false, now) : swap(read, record, false, now);
+}
+
+/** The process before may have been alone with its record, or have taken a revision back when that could not be
+ * written. */
+function addUnwritten(
+  theirs: RolloutRecord,
+  before: RecordState['before'],
+  state: RecordState,
+): RolloutRecord {
+  if (before === undefined) return theirs;
+  const { record, wasAlone } = before;
+  if (wasAlone) return addOwn(theirs, record, state);
+  const open = openRolloutOf(theirs);
+  const isTakenBack = record.verdicts.some(({ rollout }) => rollout && rollout === open?.id);
+  return isTakenBack ? toOwn(mergeRecords(theirs, record), state) : theirs;
+}
+
+/**
+ * The record that others wrote meanwhile counts, but for revisions that were taken back here.
+ */
+function rejoin(
+  turn: Turn,
+  version: string | undefined,
+  theirs: RolloutRecord | undefined,
+  attempt: number,
+): Turn {
+  const { state } = turn;
+  const { known } = state;
+  const isNews = theirs !== undefined && version !== known.version;
+  const joined = isNews ? addOwn(theirs, known.record, state) : toOwn(known.record, state);
+  const record = fitRecord(joined);
+  const stage = { kind: 'rejoining', record, attempt } as const;
+  return become(turn, { stage }, { kind: 'swap', before: version, text: toRecordText(record) });
+}
+
+/** `isForJob`: whether the job has done its part when this is written. */
+function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Turn {
+  const { known, alone, options } = turn.state;
+  const before = known.record;
+  const record = fitRecord(given);
+  const problem = whyUnreadable(record);
+  if (problem !== undefined) {
+    return end(fail(turn, `${options.place} cannot be written (${problem})`, now), false, now);
+  }
+  if (alone !== undefined) {
+    const kept = setKnown(turn, known.version, record, now);
+    return end(tellOutcome(kept, before), isForJob, now);
+  }
+  const text = toRecordText(record);
+  const stage = { kind: 'swapping', before, record, isForJob } as const;
+  return become(turn, { stage }, { kind: 'swap', before: known.version, text });
+}
+
+function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
+  const { stage, options, denials } = turn.state;
+  if (stage?.kind === 'rejoining') return noteRejoined(turn, stage, result, now);
+  if (stage?.kind !== 'swapping') return turn;
+  if (result.kind === 'written') {
+    const { monotonicMs } = now;
+    const written = noteReachable(become(turn, { denials: 0, readAtMs: monotonicMs }));
+    const known = setKnown(written, result.version, stage.record, now);
+    return end(tellOutcome(known, stage.before), stage.isForJob, now);
+  }
+  if (result.kind === 'stale') return read(turn, 1);
+  const denied = become(turn, { denials: denials + 1 });
+  const { reason } = result;
+  const isAlone = denials + 1 >= options.timing.denials;
+  const said = isAlone
+    ? goAlone(denied, reason)
+    : fail(denied, `${options.place} cannot be written (${reason})`, now);
+  return end(said, false, now);
+}
+
+function noteRejoined(
+  turn: Turn,
+  { record, attempt }: Extract<Stage, { kind: 'rejoining' }>,
+  result: SwapResult,
+  now: Now,
+): Turn {
+  if (result.kind === 'stale') {
+    return attempt < maxAttempts ? read(turn, attempt + 1) : end(turn, false, now);
+  }
+  if (result.kind === 'denied') return end(become(turn, { alone: result.reason }), false, now);
+  const text = `Rollout: ${turn.state.options.place} takes writes again, and is shared`;
+  const shared = become(
+    turn,
+    { alone: undefined, denials: 0 },
+    { kind: 'log', level: 'notice', text },
+  );
+  return end(setKnown(shared, result.version, record, now), false, now);
+}
+
+function noteReachable(turn: Turn): Turn {
+  const { isTroubleSaid, denials, options } = turn.state;
+  const reached = become(turn, { trouble: undefined });
+  // One that can be read and refused the last write is as it was.
+  if (!isTroubleSaid || denials > 0) return reached;
+  const text = `Rollout: ${options.place} is there again`;
+  return become(reached, { isTroubleSaid: false }, { kind: 'log', level: 'notice', text });
+}
+
+function fail(turn: Turn, reason: string, { monotonicMs }: Now): Turn {
+  const text = `Rollout: ${reason}; no step is taken until it can`;
+  const said = { kind: 'log', level: 'warning', text } as const;
+  const failed = { isTroubleSaid: true, trouble: reason, restUntilMs: monotonicMs + retryMs };
+  return become(turn, failed, ...(turn.state.isTroubleSaid ? [] : [said]));
+}
+
+function goAlone(turn: Turn, reason: string): Turn {
+  const text = `Rollout: ${turn.state.options.place} takes no writes from this control plane (${reason}): it rolls out to its own workers by itself, and remembers in its state directory alone what was taken back, held back or approved, until it does`;
+  const alone = { alone: reason, trouble: undefined, isTroubleSaid: false };
+  return become(turn, alone, { kind: 'log', level: 'warning', text });
+}
+
+function setKnown(
+  turn: Turn,
+  version: string | undefined,
+  record: RolloutRecord,
+  { monotonicMs, wallMs }: Now,
+): Turn {
+  const { known, ledSinceMs } = turn.state;
+  const { leader, rollout } = known.record;
+  const isSame = leader.id === record.leader.id && rollout?.id === record.rollout?.id;
+  const set = become(turn, {
+    known: toKnown(version, record, monotonicMs),
+    ledSinceMs: isSame ? ledSinceMs : wallMs,
+  });
+  return become(keepOwn(set, record), {}, { kind: 'changed' });
+}
+
+function keepOwn(turn: Turn, record: RolloutRecord): Turn {
+  const { foreign, plane, alone } = turn.state;
+  if (foreign.own !== undefined) return turn;
+  const kept = { text: toRecordText(record), plane, isAlone: alone !== undefined };
+  return become(turn, {}, { kind: 'keep_own', kept });
+}
+
+function tellOutcome(turn: Turn, before: RolloutRecord): Turn {
+  const { outcomes } = turn.state.known.record;
+  const [was, is] = [before.outcomes, outcomes].map(
+    ([last]) => last && `${last.revisions[0]} ${last.kind} ${last.atMs}`,
+  );
+  return is === undefined || is === was ? turn : become(turn, {}, { kind: 'outcome', outcomes });
+}
+
+/** The other control planes wait for signs of life. */
+function leadsOpen(state: RecordState): boolean {
+  return leads(state) && openRolloutOf(state.known.record) !== undefined;
+}
+
+/** What others wrote counts, with what was known here alone; a rollout that they began has its leader. */
+function addOwn(theirs: RolloutRecord, mine: RolloutRecord, state: RecordState): RolloutRecord {
+  const merged = mergeRecords(theirs, mine);
+  return openRolloutOf(theirs) === undefined ? toOwn(merged, state) : merged;
+}
+
+function toOwn(record: RolloutRecord, { options, plane }: RecordState): RolloutRecord {
+  const { id, name } = options;
+  return { ...record, leader: { id, plane, name, hasLeft: false }, beat: 0 };
+}
+
+function toKnown(version: string | undefined, record: RolloutRecord, sinceMs: number): Known {
+  return { version, record, sinceMs, contentId: toContentId(record) };
+}
+
+/** `or` says what makes the program go on without it. */
+function toForeign(reading: RecordReading, or: string): ForeignRecord | undefined {
+  if (reading.ok || reading.ofOtherVersion === undefined) return undefined;
+  const problem = `${reading.problem}: run the version that wrote it, or ${or}`;
+  return { ...reading.ofOtherVersion, problem };
+}
+
+/** Without the signs of life. */
+function toContentId(record: RolloutRecord): string {
+  return toDigest(toRecordText({ ...record, beat: 0 }));
+}
