@@ -15,7 +15,7 @@ import {
 } from './record.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import type { ChangeRecord } from './record-state.ts';
-import { createRemembering, type Remembering } from './remembering.ts';
+import { noMemory, remember } from './remembering.ts';
 
 /** Where what control planes have to remember is. Plain data. */
 export interface MemoryState {
@@ -63,7 +63,7 @@ export const handOverMs = 3_000;
 
 export class Bookkeeping {
   readonly #deps: BookkeepingDeps;
-  readonly #remembering: Remembering;
+  #memory = noMemory;
   #steps: Steps | undefined;
   #told = { contentId: '', times: 0 };
   #stops: (() => void)[] = [];
@@ -73,11 +73,6 @@ export class Bookkeeping {
 
   constructor(deps: BookkeepingDeps) {
     this.#deps = deps;
-    this.#remembering = createRemembering({
-      ...deps,
-      write: (change) => this.write(change),
-      giveWay: (open, newest) => this.giveWay(open, newest),
-    });
   }
 
   attach(steps: Steps): void {
@@ -105,7 +100,7 @@ export class Bookkeeping {
 
   /** Whether this content in force is not on record yet, and will be. */
   isUnwritten(content: string): boolean {
-    return this.#remembering.isUnwritten(content);
+    return content !== this.#memory.noted;
   }
 
   async write(change: ChangeRecord): Promise<boolean> {
@@ -187,12 +182,31 @@ export class Bookkeeping {
     const { snapshots, keeper } = this.#deps;
     this.#steps?.follow();
     if (mayBeElse) snapshots.reconsider();
-    this.#remembering.remember(!this.#isWriting);
+    this.#remember();
     const { trial, newest } = snapshots.state();
     keeper.tick(trial !== undefined || newest?.isHeldBack === true || this.#isOpen());
     this.#tellPeers();
     this.#steps?.decide();
     this.#isLooking = false;
+  }
+
+  #remember(): void {
+    const { rollsOut, isTold, snapshots, keeper, clock } = this.#deps;
+    const { memory, effects } = remember(this.#memory, {
+      ...{ rollsOut, isTold, snapshots: snapshots.state(), record: keeper.record },
+      ...{ leads: keeper.leads, wallMs: clock.wallMs() },
+      mayWrite: !this.#isWriting && keeper.trouble === undefined,
+    });
+    this.#memory = memory;
+    for (const each of effects) {
+      if (each.kind === 'keep_here') keeper.keepHere(each.change);
+      else if (each.kind === 'give_way') void this.giveWay(each.open, each.newest);
+      else {
+        void this.write(each.change).then((isWritten) => {
+          if (each.isInForce && !isWritten) this.#memory = { ...this.#memory, noted: undefined };
+        });
+      }
+    }
   }
 
   #isOpen(): boolean {
