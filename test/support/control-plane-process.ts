@@ -189,15 +189,21 @@ export async function createControlPlaneProcess(
     signal: (name) => current?.signal(name),
     run: (...command) => run([...command, '--admin-url', adminUrl]),
     runElsewhere: (...command) => run(command),
-    async fetch(path, init) {
-      const answer = await fetch(`${adminUrl}${path}`, {
-        ...init,
-        signal: AbortSignal.timeout(answerMs),
-      });
-      const text = await answer.text();
-      const { status, headers } = answer;
-      const isJson = headers.get('content-type')?.includes('json') === true;
-      return { status, headers, body: isJson ? JSON.parse(text) : text };
-    },
+    fetch: (path, init) => fetchAdmin(adminUrl, path, init),
   };
+}
+
+export async function fetchAdmin(
+  adminUrl: string,
+  path: string,
+  init: RequestInit = {},
+): Promise<AdminReply> {
+  const answer = await fetch(`${adminUrl}${path}`, {
+    ...init,
+    signal: AbortSignal.timeout(answerMs),
+  });
+  const text = await answer.text();
+  const { status, headers } = answer;
+  const isJson = headers.get('content-type')?.includes('json') === true;
+  return { status, headers, body: isJson ? JSON.parse(text) : text };
 }

@@ -1,13 +1,13 @@
 // What `audit` and `GET /activity` say was done, by whom and why, also after a restart of the control plane.
 import test from 'ava';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 test('audit says who did what, the newest first, is filtered by person, object and time, and goes on over a restart', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
   const put = (limit: number, ifMatch: string) =>
     plane.fetch('/domains/first', {
@@ -50,7 +50,7 @@ test('audit says who did what, the newest first, is filtered by person, object a
   t.regex(wrong.stderr, /--since yesterday: /);
   t.is((await plane.fetch('/activity?since=yesterday')).status, 400);
 
-  t.is(await plane.end('SIGTERM'), 0);
+  await plane.stop();
   await plane.start();
   t.deepEqual(await lines(), all);
 });

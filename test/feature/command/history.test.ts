@@ -1,6 +1,6 @@
 // What `history` says became of each revision, also after a restart of the control plane.
 import test from 'ava';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
 import { ruleText } from '../../support/rules-folder.ts';
@@ -10,7 +10,7 @@ const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
 test('history says since when and until when each revision was in force, what was invalid, and who did it, over restarts', async (t) => {
   const repository = createGitRepository(t);
   repository.push({ 'a.yaml': ruleText('first', 1) });
-  const plane = await createControlPlaneProcess(t, {
+  const plane = await createControlPlaneInProcess(t, {
     flags: ['--git', repository.url, '--git-poll', '200ms'],
   });
   await plane.start();
@@ -63,7 +63,7 @@ test('history says since when and until when each revision was in force, what wa
     3,
   );
 
-  t.is(await plane.end('SIGTERM'), 0);
+  await plane.stop();
   await plane.start();
   t.is((await plane.run('history')).stdout, stdout);
 });

@@ -1,7 +1,7 @@
 // Workers whose settings make them count differently: what each shows, and what a control plane that
 // they are connected to tells.
 import test, { type ExecutionContext } from 'ava';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
@@ -35,7 +35,7 @@ async function shownAgreement(t: ExecutionContext, worker: WorkerProcess): Promi
 test('a worker that counts by other weeks is seen on its pages and by the control plane', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 1));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
 
   // One after the other: the first to connect is the example that the warning names.

@@ -1,6 +1,6 @@
 // Counters of a request, asked for and reset through the control plane, on workers that count in one Redis.
 import test, { type ExecutionContext } from 'ava';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
@@ -32,7 +32,7 @@ async function startControlPlane(t: ExecutionContext) {
   rules.write('d.yaml', rulesText);
   const tokens = createRulesFolder(t);
   tokens.write('tokens', `ann read ${reader}\nbob write ${writer}\n`);
-  const controlPlane = await createControlPlaneProcess(t, {
+  const controlPlane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, '--admin-tokens-file', `${tokens.path}/tokens`],
     env: { RATELANE_ADMIN_TOKEN: writer },
   });
@@ -67,128 +67,139 @@ async function startTwoWorkers(t: ExecutionContext) {
   return { ...fleet, redis, callers };
 }
 
-test('counters are shown and reset for all workers that count together, also what their caches know', async (t) => {
-  const { redis, controlPlane, rules, counters, reset, callers } = await startTwoWorkers(t);
-  for (const key of ['k', 'bucket', 'slide']) {
-    for (let round = 0; round < 3; round++) {
-      for (const { decide } of callers) await decide('d', key, 'ada');
+// One after the other: a worker answers within 1.5 s, also while it shares this process with others, and none of those
+// may be starting.
+test.serial(
+  'counters are shown and reset for all workers that count together, also what their caches know',
+  async (t) => {
+    const { redis, controlPlane, rules, counters, reset, callers } = await startTwoWorkers(t);
+    for (const key of ['k', 'bucket', 'slide']) {
+      for (let round = 0; round < 3; round++) {
+        for (const { decide } of callers) await decide('d', key, 'ada');
+      }
+      const shown = await counters('get', `${key}=ada`);
+      t.is(shown.exitCode, 0, shown.stderr);
+      t.regex(
+        shown.stdout,
+        new RegExp(
+          `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +year +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\nlimited now by the rule d\\.${key} \\(d\\.yaml:\\d:5\\)\n$`,
+        ),
+      );
+      for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
+      const done = await reset(`${key}=ada`);
+      t.is(done.exitCode, 0, done.stderr);
+      t.regex(done.stdout, /\n0 +2 +year[^\n]+\n$/);
+      await eventually('both have forgotten', async () => {
+        const answers = [];
+        for (const { decide } of callers) answers.push(await decide('d', key, 'ada'));
+        await reset(`${key}=ada`);
+        return answers.every((answer) => answer === 'OK');
+      });
     }
-    const shown = await counters('get', `${key}=ada`);
-    t.is(shown.exitCode, 0, shown.stderr);
+    const nobody = await counters('get', 'k=nobody');
+    t.regex(nobody.stdout, /\n0 +2 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
+    rules.write(
+      'd.yaml',
+      rulesText.replace('{unit: year, requests_per_unit: 2}', '{unit: year, requests_per_unit: 3}'),
+    );
+    await eventually('the rule has another limit', async () => {
+      const { stdout } = await counters('get', 'k=nobody');
+      return /\n0 +3 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
+        stdout,
+      );
+    });
+    t.deepEqual(await redis.command('KEYS', '*nobody*'), []);
     t.regex(
-      shown.stdout,
-      new RegExp(
-        `^USED +LIMIT +WINDOW +RESET IN +WORKER +DESCRIPTOR\n[234] +2 +year +\\d+s +w-[12] and 1 other +\\(${key}=ada\\)\nlimited now by the rule d\\.${key} \\(d\\.yaml:\\d:5\\)\n$`,
-      ),
+      controlPlane.output(),
+      /audit: reset counters of \(k=ada\) of domain d: a mistake: done.* who=bob/,
     );
-    for (const { decide } of callers) t.is(await decide('d', key, 'ada'), 'OVER_LIMIT');
-    const done = await reset(`${key}=ada`);
+    // After new rules a worker may answer alone for a moment.
+    await eventually('the other worker confirms a reset', async () => {
+      const [answer] = JSON.parse((await reset('k=ada', '--json')).stdout).answers;
+      return answer.confirmedBy === 'another' && !answer.differs && answer.together === 2;
+    });
+  },
+);
+
+test.serial(
+  'a reset reaches what workers hold as leases: all of the limit is there again, and no hit more',
+  async (t) => {
+    const { counters, reset, callers } = await startTwoWorkers(t);
+    const admit = async (requests: number) => {
+      let admitted = 0;
+      for (let index = 0; index < requests; index++) {
+        const answer = await callers[index % 2]?.decide('d', 'leased', 'ada');
+        if (answer === 'OK') admitted++;
+      }
+      return admitted;
+    };
+    t.is(await admit(100), 100);
+    const before = await counters('get', 'leased=ada');
+    t.true(Number(/^(\d+) +300/m.exec(before.stdout)?.[1]) > 100, before.stdout);
+    const done = await reset('leased=ada');
     t.is(done.exitCode, 0, done.stderr);
-    t.regex(done.stdout, /\n0 +2 +year[^\n]+\n$/);
-    await eventually('both have forgotten', async () => {
-      const answers = [];
-      for (const { decide } of callers) answers.push(await decide('d', key, 'ada'));
-      await reset(`${key}=ada`);
-      return answers.every((answer) => answer === 'OK');
-    });
-  }
-  const nobody = await counters('get', 'k=nobody');
-  t.regex(nobody.stdout, /\n0 +2 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\)\n$/);
-  rules.write(
-    'd.yaml',
-    rulesText.replace('{unit: year, requests_per_unit: 2}', '{unit: year, requests_per_unit: 3}'),
-  );
-  await eventually('the rule has another limit', async () => {
-    const { stdout } = await counters('get', 'k=nobody');
-    return /\n0 +3 +year.*\nnot limited now by the rule d\.k \(d\.yaml:3:5\), last changed by somebody at \S+Z in \w{12}\n$/.test(
-      stdout,
+    t.regex((await counters('get', 'leased=ada')).stdout, /^0 +300/m);
+    t.is(await admit(400), 300);
+  },
+);
+
+test.serial(
+  'what has no counter, an unknown worker and a token that may only read are said',
+  async (t) => {
+    const { controlPlane, linked, counters, reset } = await startControlPlane(t);
+    const early = await counters('get', 'k=ada');
+    t.is(early.exitCode, 2);
+    t.regex(
+      early.stderr,
+      /^error: no worker has a link to this control plane \(CONFIG_FLEET_LINK\) \(HTTP 503\)/,
     );
-  });
-  t.deepEqual(await redis.command('KEYS', '*nobody*'), []);
-  t.regex(
-    controlPlane.output(),
-    /audit: reset counters of \(k=ada\) of domain d: a mistake: done.* who=bob/,
-  );
-  // After new rules a worker may answer alone for a moment.
-  await eventually('the other worker confirms a reset', async () => {
-    const [answer] = JSON.parse((await reset('k=ada', '--json')).stdout).answers;
-    return answer.confirmedBy === 'another' && !answer.differs && answer.together === 2;
-  });
-});
-
-test('a reset reaches what workers hold as leases: all of the limit is there again, and no hit more', async (t) => {
-  const { counters, reset, callers } = await startTwoWorkers(t);
-  const admit = async (requests: number) => {
-    let admitted = 0;
-    for (let index = 0; index < requests; index++) {
-      const answer = await callers[index % 2]?.decide('d', 'leased', 'ada');
-      if (answer === 'OK') admitted++;
-    }
-    return admitted;
-  };
-  t.is(await admit(100), 100);
-  const before = await counters('get', 'leased=ada');
-  t.true(Number(/^(\d+) +300/m.exec(before.stdout)?.[1]) > 100, before.stdout);
-  const done = await reset('leased=ada');
-  t.is(done.exitCode, 0, done.stderr);
-  t.regex((await counters('get', 'leased=ada')).stdout, /^0 +300/m);
-  t.is(await admit(400), 300);
-});
-
-test('what has no counter, an unknown worker and a token that may only read are said', async (t) => {
-  const { controlPlane, linked, counters, reset } = await startControlPlane(t);
-  const early = await counters('get', 'k=ada');
-  t.is(early.exitCode, 2);
-  t.regex(
-    early.stderr,
-    /^error: no worker has a link to this control plane \(CONFIG_FLEET_LINK\) \(HTTP 503\)/,
-  );
-  const env = { ...environment(controlPlane.xdsAddress, 'w-1'), BACKEND_TYPE: 'memory' };
-  await startWorker(t, { env });
-  await linked(1);
-  const wrong = [
-    await counters('get', 'nothing=x\u001b[31m'),
-    await counters('get', 'free=x'),
-    await controlPlane.run('counters', 'get', '--domain', 'e', '--descriptor', 'k=x'),
-    await counters('get', 'k=x', '--worker', 'w-11'),
-    await counters('reset', 'k=x'),
-  ];
-  t.deepEqual(
-    wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
-    [
-      [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
-      [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
-      [1, 'error: worker w-1: there are no rules for domain e\n'],
+    const env = { ...environment(controlPlane.xdsAddress, 'w-1'), BACKEND_TYPE: 'memory' };
+    await startWorker(t, { env });
+    await linked(1);
+    const wrong = [
+      await counters('get', 'nothing=x\u001b[31m'),
+      await counters('get', 'free=x'),
+      await controlPlane.run('counters', 'get', '--domain', 'e', '--descriptor', 'k=x'),
+      await counters('get', 'k=x', '--worker', 'w-11'),
+      await counters('reset', 'k=x'),
+    ];
+    t.deepEqual(
+      wrong.map(({ exitCode, stderr }) => [exitCode, stderr]),
       [
-        2,
-        "error: no worker with the node id w-11 has a link to this control plane; did you mean 'w-1'? (HTTP 404)\n",
+        [1, 'error: worker w-1: no rule of domain d is for (nothing=x\\u{1b}[31m)\n'],
+        [1, 'error: worker w-1: rule d.free is unlimited, so nothing is counted\n'],
+        [1, 'error: worker w-1: there are no rules for domain e\n'],
+        [
+          2,
+          "error: no worker with the node id w-11 has a link to this control plane; did you mean 'w-1'? (HTTP 404)\n",
+        ],
+        [2, 'error: counters reset needs --reason TEXT\n'],
       ],
-      [2, 'error: counters reset needs --reason TEXT\n'],
-    ],
-  );
-  const ask = (path: string, token: string) =>
-    controlPlane.fetch(path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        domain: 'd',
-        descriptors: [[{ key: 'k', value: 'ada' }]],
-        ...(path === '/resets' && { reason: 'x' }),
-      }),
-    });
-  t.is((await ask('/counters', reader)).status, 200);
-  t.is((await ask('/resets', reader)).status, 403);
-  t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
-  t.regex(
-    controlPlane.output(),
-    /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
-  );
-  const alone = await reset('k=ada', '--worker', 'w-1');
-  t.is(alone.exitCode, 0);
-  t.regex(alone.stdout, /\n0 +2 +year.*\nconfirmed only by the worker that reset: w-1\n$/);
-});
+    );
+    const ask = (path: string, token: string) =>
+      controlPlane.fetch(path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          domain: 'd',
+          descriptors: [[{ key: 'k', value: 'ada' }]],
+          ...(path === '/resets' && { reason: 'x' }),
+        }),
+      });
+    t.is((await ask('/counters', reader)).status, 200);
+    t.is((await ask('/resets', reader)).status, 403);
+    t.is((await ask('/resets', 'unknown'.repeat(5))).status, 401);
+    t.regex(
+      controlPlane.output(),
+      /audit: POST \/resets: 403: the token ann may only read.* who=ann/,
+    );
+    const alone = await reset('k=ada', '--worker', 'w-1');
+    t.is(alone.exitCode, 0);
+    t.regex(alone.stdout, /\n0 +2 +year.*\nconfirmed only by the worker that reset: w-1\n$/);
+  },
+);
 
-test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
+test.serial('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) => {
   const { controlPlane, linked, counters, reset } = await startControlPlane(t);
   const env = {
     ...environment(controlPlane.xdsAddress, 'w-1'),
@@ -211,7 +222,7 @@ test('counters are not reset where CONFIG_FLEET_LINK_RESET is false', async (t) 
   );
 });
 
-test('a worker of several processes tells and resets counters as one does', async (t) => {
+test.serial('a worker of several processes tells and resets counters as one does', async (t) => {
   const redis = await startRedisServer(t);
   const { controlPlane, linked, counters, reset } = await startControlPlane(t);
   const worker = await spawnWorkerProcess(t, {

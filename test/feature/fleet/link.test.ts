@@ -8,7 +8,7 @@ import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-messages.ts';
 import { startAds } from '../../support/ads-fixture.ts';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -229,7 +229,9 @@ test('the status has what the workers do, and has it again after a restart of th
     'd.yaml',
     'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n',
   );
-  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const controlPlane = await createControlPlaneInProcess(t, {
+    flags: ['--config-dir', rules.path],
+  });
   await controlPlane.start();
   const url = controlPlane.xdsAddress;
   const workers = await Promise.all(
@@ -282,7 +284,7 @@ test('the status has what the workers do, and has it again after a restart of th
     t.is(figures.version, acked.version);
     t.is(figures.store.kind, 'memory');
   }
-  t.is(await controlPlane.end('SIGTERM'), 0);
+  await controlPlane.stop();
   await controlPlane.start();
   await eventually('the status has it again', () => statusIs(busy));
   isOver = true;

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { signBody } from '../../../control-plane/store/webhook.ts';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
@@ -28,7 +28,7 @@ async function startTwo(t: ExecutionContext) {
   ];
   const planes = await Promise.all(
     ports.map((adminPort, index) =>
-      createControlPlaneProcess(t, {
+      createControlPlaneInProcess(t, {
         adminPort,
         flags: [...flags, '--peers', `http://127.0.0.1:${ports[1 - index]}`],
       }),

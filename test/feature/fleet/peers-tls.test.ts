@@ -1,16 +1,18 @@
 // Control planes that ask each other over TLS, with certificates of both sides and one token that they share.
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { AppError } from '../../../shared/errors.ts';
 import {
   authority,
   clientCertificate,
   serverCertificate,
   strangerCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
+import { runInProcess } from '../../support/command-run.ts';
 import {
-  type ControlPlaneProcess,
-  createControlPlaneProcess,
-} from '../../support/control-plane-process.ts';
+  type ControlPlaneInProcess,
+  createControlPlaneInProcess,
+} from '../../support/control-plane-in-process.ts';
 import { connectWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -41,11 +43,6 @@ function writeFiles(t: ExecutionContext) {
   };
 }
 
-async function serves(plane: ControlPlaneProcess): Promise<void> {
-  plane.begin();
-  await eventually('it serves', () => plane.output().includes('Workers are served'));
-}
-
 test('a rollout goes through control planes that share certificates and a token, as soon as they trust each other', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
@@ -53,29 +50,27 @@ test('a rollout goes through control planes that share certificates and a token,
   const access = [...certificates, ...shown];
   write('peers-ca.pem', strangerCertificate.cert);
   const ports = [await freePort(), await freePort()] as const;
-  const xdsPorts = [await freePort(), await freePort()] as const;
   const create = (own: 0 | 1) =>
-    createControlPlaneProcess(t, {
+    createControlPlaneInProcess(t, {
       adminPort: ports[own],
-      // One that others can reach: nobody has access without a token.
-      addresses: [
-        ...['--xds-address', `127.0.0.1:${xdsPorts[own]}`],
-        ...['--admin-address', `0.0.0.0:${ports[own]}`],
-      ],
       flags: [
+        // One that others can reach: nobody has access without a token.
+        ...['--admin-address', `0.0.0.0:${ports[own]}`],
         ...['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1s', ...adminTls],
         ...['--peers', `https://127.0.0.1:${ports[1 - own]}`, '--peers-ca', at('peers-ca.pem')],
         ...['--peers-token-file', at('token')],
       ],
     });
   const planes = [await create(0), await create(1)] as const;
-  await Promise.all(planes.map(serves));
-  const workers = xdsPorts.map((port, index) => connectWorker(t, port, `worker-${index}`));
+  await Promise.all(planes.map((plane) => plane.start()));
+  const workers = planes.map(({ xdsAddress }, index) =>
+    connectWorker(t, Number(xdsAddress.split(':')[1]), `worker-${index}`),
+  );
   await eventually('both have the first', () => workers.every(({ sees }) => sees('first')));
-  const ask = async (plane: ControlPlaneProcess, ...command: readonly string[]) => {
+  const ask = async (plane: ControlPlaneInProcess, ...command: readonly string[]) => {
     const url = ['--admin-url', plane.adminUrl.replace('http:', 'https:')];
-    const { stdout, stderr } = await plane.runElsewhere(...command, '--json', ...url);
-    return stdout === '' ? { stderr } : JSON.parse(stdout);
+    const { out, err } = await runInProcess([...command, '--json', ...url]);
+    return out === '' ? { err } : JSON.parse(out);
   };
 
   rules.write('a.yaml', ruleText('second', 1));
@@ -121,11 +116,9 @@ test('files for peers that cannot be used end the start, and name their setting'
   ];
   for (const [flags, message] of cases) {
     const all = ['--config-dir', rules.path, '--peers', 'https://127.0.0.1:1', ...flags];
-    const plane = await createControlPlaneProcess(t, { flags: all });
-    plane.begin();
-    t.is(await plane.ended(), 1, flags.join(' '));
-    t.regex(plane.output(), message);
-    t.notRegex(plane.output(), /\n {4}at /, 'no stack for a mistake of a user');
+    const plane = await createControlPlaneInProcess(t, { flags: all });
+    const error = await t.throwsAsync(plane.start(), { instanceOf: AppError }, flags.join(' '));
+    t.regex(error?.message ?? '', message);
   }
 });
 
@@ -133,7 +126,7 @@ test('a token that goes to peers in clear text is told once, and the start goes 
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
   const { at } = writeFiles(t);
-  const plane = await createControlPlaneProcess(t, {
+  const plane = await createControlPlaneInProcess(t, {
     flags: [
       ...['--config-dir', rules.path, '--peers', 'http://control-plane-2:18001'],
       ...['--peers-token-file', at('token')],

@@ -7,7 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
 import { alertCauses, calmSeries, type PromtoolSeries } from '../../support/alert-causes.ts';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { runTool, testWith } from '../../support/installed-tool.ts';
@@ -254,7 +254,7 @@ test('alerts and dashboard name metrics that workers and control plane have', as
   writeFileSync(cert, serverCertificate.cert);
   writeFileSync(key, serverCertificate.key);
   writeFileSync(ca, authority);
-  const plane = await createControlPlaneProcess(t, {
+  const plane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, '--xds-tls-cert', cert, '--xds-tls-key', key],
   });
   await plane.start();

@@ -1,6 +1,6 @@
 // How often was a rule hit, and how often was it over its limit? Every surface has the same answer, whatever the rule is.
 import test from 'ava';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
@@ -100,7 +100,7 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   t.timeout(180_000);
   const folder = createRulesFolder(t);
   folder.write('d.yaml', lasting(5) + gone);
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder.path] });
+  const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', folder.path] });
   await plane.start();
   const statsd = await startStatsdReceiver();
   t.teardown(() => statsd.close());

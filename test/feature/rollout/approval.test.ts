@@ -1,15 +1,15 @@
 // A revision that no share of the workers can have first: what is said of it, and who may let it through.
 import test, { type ExecutionContext } from 'ava';
 import {
-  type ControlPlaneProcess,
-  createControlPlaneProcess,
-} from '../../support/control-plane-process.ts';
+  type ControlPlaneInProcess,
+  createControlPlaneInProcess,
+} from '../../support/control-plane-in-process.ts';
 import { connectWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
-const portOf = ({ xdsAddress }: ControlPlaneProcess) => Number(xdsAddress.split(':')[1]);
+const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
 
 /** Control planes of one directory that are peers, with two workers of one node id at the first. */
 async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
@@ -18,7 +18,7 @@ async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
   const ports = [await freePort(), await freePort()] as const;
   const plan = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
   const create = (own: 0 | 1) =>
-    createControlPlaneProcess(t, {
+    createControlPlaneInProcess(t, {
       flags: [...plan, ...(count === 1 ? [] : ['--peers', `http://127.0.0.1:${ports[1 - own]}`])],
       adminPort: ports[own],
     });
@@ -36,10 +36,10 @@ async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
   return { plane, other, has };
 }
 
-async function findFollowers(planes: readonly ControlPlaneProcess[]) {
+async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
   const states = await Promise.all(planes.map((plane) => plane.fetch('/rollouts')));
   const followers = planes.filter((_, index) => !states[index]?.body.rollout.leader.isThis);
-  return followers as [ControlPlaneProcess];
+  return followers as [ControlPlaneInProcess];
 }
 
 test('a revision that no share of the workers can have first waits, is said, and is approved', async (t) => {

@@ -4,9 +4,9 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
-  type ControlPlaneProcess,
-  createControlPlaneProcess,
-} from '../../support/control-plane-process.ts';
+  type ControlPlaneInProcess,
+  createControlPlaneInProcess,
+} from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
@@ -43,7 +43,7 @@ const places: Readonly<Record<string, (t: ExecutionContext) => Place>> = {
   },
 };
 
-function connectThree(t: ExecutionContext, plane: ControlPlaneProcess): StreamWorker[] {
+function connectThree(t: ExecutionContext, plane: ControlPlaneInProcess): StreamWorker[] {
   return ['a', 'b', 'c'].map((id) => connectStreamWorker(t, { address: plane.xdsAddress, id }));
 }
 
@@ -51,8 +51,9 @@ const having = (workers: readonly StreamWorker[], text: string) =>
   workers.filter((worker) => worker.has(text)).length;
 const everTold = (workers: readonly StreamWorker[], text: string) =>
   workers.filter(({ told }) => told.some((each) => each.includes(text))).length;
-const verdictOf = async (plane: ControlPlaneProcess) => (await plane.fetch('/status')).body.verdict;
-const reasonOf = async (plane: ControlPlaneProcess): Promise<string> =>
+const verdictOf = async (plane: ControlPlaneInProcess) =>
+  (await plane.fetch('/status')).body.verdict;
+const reasonOf = async (plane: ControlPlaneInProcess): Promise<string> =>
   (await plane.fetch('/status')).body.text;
 
 for (const [where, open] of Object.entries(places)) {
@@ -60,7 +61,7 @@ for (const [where, open] of Object.entries(places)) {
     const place = open(t);
     place.put({ 'a.yaml': ruleText('first', 1) });
     const flags = [...place.flags, ...plan];
-    const first = await createControlPlaneProcess(t, { flags });
+    const first = await createControlPlaneInProcess(t, { flags });
     await first.start();
     const workers = connectThree(t, first);
     await eventually('all have the first', () => having(workers, 'first') === 3);
@@ -69,9 +70,9 @@ for (const [where, open] of Object.entries(places)) {
     const aborted = await first.run('rollout', 'abort', '--reason', 'wrong file');
     t.is(aborted.exitCode, 0, aborted.stderr);
     await eventually('nobody has it', () => having(workers, 'second') === 0);
-    t.is(await first.end('SIGKILL'), 'SIGKILL');
+    await first.stop();
 
-    const replaced = await createControlPlaneProcess(t, { flags });
+    const replaced = await createControlPlaneInProcess(t, { flags });
     await replaced.start();
     t.is(await verdictOf(replaced), 'taken_back');
     t.regex(await reasonOf(replaced), /taken back: aborted by local: wrong file/);
@@ -85,15 +86,15 @@ for (const [where, open] of Object.entries(places)) {
   test(`${where}: what removes everything is held back by each control plane, and an approval at one is one at all`, async (t) => {
     const place = open(t);
     place.put({ 'a.yaml': ruleText('first', 1) });
-    const first = await createControlPlaneProcess(t, { flags: place.flags });
+    const first = await createControlPlaneInProcess(t, { flags: place.flags });
     await first.start();
     const workers = connectThree(t, first);
     await eventually('all have the first', () => having(workers, 'first') === 3);
     place.put({ 'a.yaml': undefined });
     await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
-    const second = await createControlPlaneProcess(t, { flags: place.flags });
+    const second = await createControlPlaneInProcess(t, { flags: place.flags });
     // In a directory it has nothing to serve, and is not ready: workers reach it all the same.
-    second.begin();
+    await second.start();
     await eventually('its port is open', () => second.output().includes('Workers are served'));
     t.is((await second.fetch('/healthcheck')).status, where === 'in a directory' ? 503 : 200);
     const others = connectThree(t, second);
@@ -109,7 +110,7 @@ for (const [where, open] of Object.entries(places)) {
     for (const plane of [first, second]) {
       await eventually('it is in force', async () => (await verdictOf(plane)) === 'in_force');
     }
-    t.is(await first.end('SIGTERM'), 0);
+    await first.stop();
     await first.start();
     const again = connectThree(t, first);
     await eventually('they get it', () => again.every(({ told }) => told.at(-1) === ''));
@@ -122,7 +123,7 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
   const ports = [await freePort(), await freePort()] as const;
   const planes = await Promise.all(
     ([0, 1] as const).map((own) =>
-      createControlPlaneProcess(t, {
+      createControlPlaneInProcess(t, {
         flags: [
           ...['--git', repository.url, '--git-poll', '200ms', ...plan],
           ...['--peers', `http://127.0.0.1:${ports[1 - own]}`],
@@ -143,7 +144,7 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
     () => workers.every((each) => having(each, 'second') === 1),
     40_000,
   );
-  const { body } = await (planes[0] as ControlPlaneProcess).fetch('/status');
+  const { body } = await (planes[0] as ControlPlaneInProcess).fetch('/status');
   t.regex(body.memory.problem, /takes no writes \(.*may only read/);
   rmSync(hook);
   await eventually(
@@ -154,7 +155,7 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
     },
     40_000,
   );
-  const [one, other] = planes as [ControlPlaneProcess, ControlPlaneProcess];
+  const [one, other] = planes as [ControlPlaneInProcess, ControlPlaneInProcess];
   const aborted = await one.run('rollout', 'abort', '--reason', 'wrong file');
   t.is(aborted.exitCode, 0, aborted.stderr);
   await eventually('nobody has it', () => having(workers.flat(), 'second') === 0, 20_000);
@@ -169,7 +170,7 @@ test('seven seconds of a Git host that takes no pushes: each rolls out by itself
 test('a record of a newer version stops rollouts, and one that is damaged is set aside, by name', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('a.yaml', ruleText('first', 1));
-  const plane = await createControlPlaneProcess(t, {
+  const plane = await createControlPlaneInProcess(t, {
     flags: ['--config-dir', rules.path, ...plan],
   });
   await plane.start();

@@ -4,9 +4,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import {
-  type ControlPlaneProcess,
-  createControlPlaneProcess,
-} from '../../support/control-plane-process.ts';
+  type ControlPlaneInProcess,
+  createControlPlaneInProcess,
+} from '../../support/control-plane-in-process.ts';
 import { connectWorker, type DiscoveryWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -14,7 +14,7 @@ import { createGitRepository } from '../../support/git-repository.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const plan = ['--rollout', 'canary=10%,hold=1h'];
-const portOf = ({ xdsAddress }: ControlPlaneProcess) => Number(xdsAddress.split(':')[1]);
+const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
 const having = (workers: readonly DiscoveryWorker[], text: string) =>
   workers.filter(({ sees }) => sees(text)).length;
 
@@ -27,7 +27,7 @@ async function startTwo(
   const ports = [await freePort(), await freePort()] as const;
   const stateDirectory = createRulesFolder(t).path;
   const create = (own: 0 | 1) =>
-    createControlPlaneProcess(t, {
+    createControlPlaneInProcess(t, {
       flags: [...flags, ...flagsOf(own), ...plan, '--peers', `http://127.0.0.1:${ports[1 - own]}`],
       adminPort: ports[own],
       ...(own === 0 && { stateDirectory }),
@@ -97,7 +97,7 @@ test('a control plane that is replaced in a rollout, without its state, serves w
   repository.push({ 'a.yaml': ruleText('second', 1) });
   await eventually('one of six has it', () => having(workers.flat(), 'second') === 1);
   const has = workers.flat().find(({ sees }) => sees('second'))?.id;
-  await planes[0].end('SIGKILL');
+  await planes[0].stop();
   rmSync(stateDirectory, { recursive: true });
   await planes[0].start();
   const again = ['a-0', 'b-0', 'c-0'].map((id) => connectWorker(t, portOf(planes[0]), id));

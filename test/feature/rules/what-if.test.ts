@@ -7,7 +7,7 @@ import type { EffectJson } from '../../../control-plane/admin/effect-json.ts';
 import { toText } from '../../../control-plane/fleet/limited-values.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type AdminApiOptions, startAdminApi } from '../../support/admin-api.ts';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -24,7 +24,7 @@ test('what is predicted of recorded traffic is what then happens, for each value
   rules.write('d.yaml', customers(20));
   const recordings = createTemporaryFolder(t);
   const flags = ['--config-dir', rules.path, '--recordings', recordings];
-  const plane = await createControlPlaneProcess(t, { flags });
+  const plane = await createControlPlaneInProcess(t, { flags });
   await plane.start();
   const start = (name: string) =>
     startWorker(t, {

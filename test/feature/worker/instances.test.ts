@@ -4,7 +4,7 @@ import test from 'ava';
 import { createResource, createSnapshot } from '../../../control-plane/snapshot/snapshot.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { startAds } from '../../support/ads-fixture.ts';
-import { createControlPlaneProcess } from '../../support/control-plane-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder } from '../../support/rules-folder.ts';
@@ -39,7 +39,9 @@ test('workers that share a node id are shown by their instances, each with its o
     'd.yaml',
     'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n',
   );
-  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const controlPlane = await createControlPlaneInProcess(t, {
+    flags: ['--config-dir', rules.path],
+  });
   await controlPlane.start();
   const env = toEnvironment(controlPlane.xdsAddress);
   const workers = await Promise.all([

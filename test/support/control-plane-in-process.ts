@@ -1,0 +1,93 @@
+// The whole control plane in the process of the test: by its flags, on loopback ports, with a state folder of its own. A
+// program of its own (control-plane-process.ts) costs five times as much, and is for tests of signals and exit codes.
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { type ControlPlane, createControlPlane } from '../../control-plane/server.ts';
+import { addFlags, overlayFlags } from '../../control-plane/settings/flags.ts';
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { parseControlPlaneSettings } from '../../control-plane/settings.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createLog } from '../../shared/log.ts';
+import { runInProcess } from './command-run.ts';
+import { type AdminReply, type CommandResult, fetchAdmin } from './control-plane-process.ts';
+import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
+import { createTemporaryFolder } from './temporary-folder.ts';
+
+export interface ControlPlaneOptions {
+  /** Of `serve`; they win over those for its addresses and its state. */
+  readonly flags: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** In place of one in a temporary folder. */
+  readonly stateDirectory?: string;
+  /** In place of a free one, for what has to know it before. */
+  readonly adminPort?: number;
+}
+
+export interface ControlPlaneInProcess {
+  readonly adminUrl: string;
+  readonly xdsAddress: string;
+  /** Its log so far, of all its lives. */
+  output(): string;
+  /** Resolves when its ports are open; rejects where it cannot start. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** A command with --admin-url. */
+  run(...args: readonly string[]): Promise<CommandResult>;
+  /** The JSON of an answer of the admin API, and its status. */
+  fetch(path: string, init?: RequestInit): Promise<AdminReply>;
+}
+
+/** Not started yet; stopped after the test. Throws with the problems of settings that cannot be used. */
+export async function createControlPlaneInProcess(
+  t: Owner,
+  { flags, env = {}, stateDirectory, adminPort }: ControlPlaneOptions,
+): Promise<ControlPlaneInProcess> {
+  const home = createTemporaryFolder(t);
+  const xdsAddress = `127.0.0.1:${await freePort()}`;
+  const adminAddress = `127.0.0.1:${adminPort ?? (await freePort())}`;
+  const adminUrl = `http://${adminAddress}`;
+  const environment = { PATH: process.env['PATH'], HOME: home, ...env };
+  const command = new Command().exitOverride();
+  addFlags(command, controlPlaneTable);
+  const addresses = ['--xds-address', xdsAddress, '--admin-address', adminAddress];
+  const state = ['--state-dir', stateDirectory ?? join(home, 'state')];
+  command.parse([...addresses, ...state, ...flags], { from: 'user' });
+  const parsed = parseControlPlaneSettings(
+    overlayFlags(controlPlaneTable, environment, command.opts()),
+  );
+  if (!parsed.ok) throw new Error(parsed.problems.join('\n'));
+  let output = '';
+  const write = (line: string) => {
+    output += line;
+  };
+  const log = createLog({ level: 'info', format: 'text', write });
+  for (const warning of parsed.warnings) log.warning(warning);
+  let current: ControlPlane | undefined;
+  const stop = async () => {
+    const life = current;
+    current = undefined;
+    await life?.stop();
+  };
+  t.teardown(stop);
+  return {
+    adminUrl,
+    xdsAddress,
+    output: () => output,
+    async start() {
+      current = createControlPlane({
+        settings: parsed.settings,
+        ...{ log, auditLog: log, clock: systemClock, environment },
+      });
+      await current.start(new AbortController().signal);
+    },
+    stop,
+    async run(...args) {
+      const { code, out, err } = await runInProcess([...args, '--admin-url', adminUrl], {
+        environment,
+      });
+      return { exitCode: code, stdout: out, stderr: err };
+    },
+    fetch: (path, init) => fetchAdmin(adminUrl, path, init),
+  };
+}
