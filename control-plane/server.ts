@@ -54,6 +54,7 @@ import { StateOwner } from './state-owner.ts';
 import { removeStagedFiles } from './store/atomic-file.ts';
 import { openStore } from './store/open-store.ts';
 import { listSetAside } from './store/set-aside.ts';
+import { createWorkThread } from './work-thread.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
 import type { ConnectedWorkers } from './xds/workers.ts';
@@ -118,8 +119,10 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const peers = settings.peers && createPeers(settings.peers);
   const known = new KnownDocuments(build);
   const building = new Building({ options: build, encode, clock, known });
+  const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
+  const thread = createWorkThread({ clock, ...asked });
   const examining = new Building({
-    ...{ encode, clock, known, deadlineMs: examinationMs, mostWaiting: maxBodyBytes },
+    ...{ encode, clock, known, thread },
     options: { ...build, advises: true },
   });
   const examine = createExamine(examining);
@@ -244,6 +247,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       marks,
       examine,
       reading: createReading(examining),
+      thread,
       turns: createChangeTurns(clock),
       rollout,
       listSetAside: () => listSetAside(stateDirectory),

@@ -26,7 +26,7 @@ const programs = [
   // What these start, by shared/own-files.ts.
   'worker/processes/main.ts',
   'shared/rules/thread/parsing-thread-main.ts',
-  'control-plane/snapshot/building-thread-main.ts',
+  'control-plane/work-thread-main.ts',
 ];
 /** Read as a folder, each when its path is asked for. */
 const controllers = 'control-plane/admin/controllers/**/*.ts';

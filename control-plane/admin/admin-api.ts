@@ -2,6 +2,7 @@
 // and the workers may come later.
 import type { Clock } from '../../shared/clock.ts';
 import type { RoutedRequest } from '../../shared/router/index.ts';
+import type { JobThread } from '../../shared/thread/job-thread.ts';
 import type { Activity } from '../activity/activity.ts';
 import type { Audit } from '../activity/audit.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -28,6 +29,8 @@ export interface AdminApi {
   readonly marks: Pick<Marks, 'note' | 'read'>;
   readonly examine: Examine;
   readonly reading: Reading;
+  /** For what takes long with large files. */
+  readonly thread: JobThread;
   readonly turns: ChangeTurns;
   readonly rollout: Rollout;
   /** Paths of files of the state directory that could not be read, and were renamed. */

@@ -1,6 +1,7 @@
 // The base class of the admin API's controllers: their dependencies and shared operations.
 import Type, { type Static, type TSchema } from 'typebox';
 import { AppError } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import {
   Controller,
@@ -27,7 +28,7 @@ import {
   planChangeOf,
 } from './change.ts';
 import { type CountersJson, countersJson, mergeCounters, toCountersJson } from './counters-json.ts';
-import { createFindLift, listEndedLifts } from './lifted.ts';
+import { creatingFindLift, listingEndedLifts } from './lifted.ts';
 import { type ProblemJson, toProblemJson } from './problem-json.ts';
 import { refuse } from './refusal.ts';
 import { toPrefixHint } from './revision-json.ts';
@@ -145,7 +146,9 @@ export class AdminController extends Controller {
       const { documentsBefore, documentsAfter } = made;
       const nowMs = this.api.clock.wallMs();
       const endedLifts =
-        request.isUndo === true ? listEndedLifts(documentsBefore, documentsAfter, nowMs) : [];
+        request.isUndo === true
+          ? await runInSlices(listingEndedLifts(documentsBefore, documentsAfter, nowMs))
+          : [];
       if (endedLifts.length > 0) entry.what += `; lifts that end with it: ${endedLifts.join(', ')}`;
       entry.before = made.before.id;
       entry.after = made.after.id;
@@ -258,7 +261,7 @@ export class AdminController extends Controller {
     const own = mergeCounters(toCountersJson(await fleet.askCounters(question)), []);
     if (peer !== undefined) return own;
     const merged = mergeCounters(own, await asking);
-    if (merged.answers.length > 0) return { ...merged, lifted: this.findLifted(question) };
+    if (merged.answers.length > 0) return { ...merged, lifted: await this.findLifted(question) };
     const [away] = merged.missing;
     if (away !== undefined) {
       const text = `no worker of this control plane was asked, and peer ${away.url} gives no answer`;
@@ -276,12 +279,12 @@ export class AdminController extends Controller {
   }
 
   /** The lifted ones among the descriptors, by the rules in force. */
-  private findLifted({
+  private async findLifted({
     domain,
     descriptors,
-  }: CountersQuestion): NonNullable<CountersJson['lifted']> {
+  }: CountersQuestion): Promise<NonNullable<CountersJson['lifted']>> {
     const { snapshots, clock } = this.api;
-    const findLift = createFindLift(snapshots.documents, clock.wallMs());
+    const findLift = await runInSlices(creatingFindLift(snapshots.documents, clock.wallMs()));
     return descriptors.flatMap((entries, descriptor) => {
       const untilMs = findLift(domain, entries);
       return untilMs === undefined ? [] : [{ descriptor, until: toTimeText(untilMs) }];

@@ -13,6 +13,7 @@ import type { BuiltSnapshots } from '../snapshot/build.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import { comparingForNodes } from '../snapshot/node-change.ts';
 import { applyChange, existingPaths } from '../store/file-change.ts';
+import { toJsonDigest } from '../store/json-digest.ts';
 import type { Revision } from '../store/revision.ts';
 import {
   allowRemovalTrailer,
@@ -40,7 +41,7 @@ export class InvalidRules extends Error {
 export interface ChangeRequest {
   /** Returns what to do to these files; throws an HttpError or InvalidRules where that is impossible.
    * Called again when others have changed something meanwhile. */
-  plan(current: Revision, examination: Examination): Change;
+  plan(current: Revision, examination: Examination): Change | Promise<Change>;
   /** Whether existing errors are allowed, so that one of two broken files can be repaired; not for a change
    * of all files at once. */
   readonly toleratesOldErrors: boolean;
@@ -123,7 +124,7 @@ export async function judgeChange(
   request: Omit<ChangeRequest, 'expectedRevision'>,
 ): Promise<PlannedChange & { readonly refused: readonly Problem[] }> {
   const known = await examine(before);
-  const change = request.plan(before, known);
+  const change = await request.plan(before, known);
   const after = applyChange(before, change);
   const examined = await examine(after);
   const { problems, governed } = examined;
@@ -227,11 +228,11 @@ function toMessage({
 async function isExpected(store: ConfigStore, expected: string, current: Revision) {
   if (expected === current.id) return true;
   const revision = await store.readRevision(expected);
-  return revision !== undefined && contentOf(revision) === contentOf(current);
+  return revision !== undefined && (await contentOf(revision)) === (await contentOf(current));
 }
 
-function contentOf({ files, problems }: Revision): string {
-  return JSON.stringify([files, problems]);
+function contentOf({ files, problems }: Revision): Promise<string> {
+  return toJsonDigest([files, problems]);
 }
 
 /** A text as a store has it: a byte order mark is not part of the text of a file. */

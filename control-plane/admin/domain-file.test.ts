@@ -87,10 +87,10 @@ test('the name of a new file is safe, and tells domains apart', (t) => {
   );
 });
 
-test('a tag stands for one content', (t) => {
-  const tag = toTag(files);
+test('a tag stands for one content', async (t) => {
+  const tag = await toTag(files);
   t.regex(tag, /^"[0-9a-f]{32}"$/);
-  t.not(toTag(files.slice(1)), tag);
+  t.not(await toTag(files.slice(1)), tag);
   t.true(namesTag(tag, tag));
   t.true(namesTag(`"other" , ${tag}`, tag));
   t.true(namesTag(' * ', tag));

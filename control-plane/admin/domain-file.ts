@@ -6,6 +6,7 @@ import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { policyFile } from '../policy/policy-file.ts';
 import { nodeGroupsFile } from '../snapshot/node-groups.ts';
 import { existingPaths } from '../store/file-change.ts';
+import { toJsonDigest } from '../store/json-digest.ts';
 import type { Revision, StoredFile } from '../store/revision.ts';
 
 /**
@@ -95,8 +96,9 @@ export function toFileName(domain: string): string {
 }
 
 /** A strong entity tag, with its quotes. */
-export function toTag(files: readonly StoredFile[]): string {
-  return `"${toDigest(JSON.stringify(files.map(({ path, text }) => [path, text]))).slice(0, 32)}"`;
+export async function toTag(files: readonly StoredFile[]): Promise<string> {
+  const digest = await toJsonDigest([files.map(({ path, text }) => [path, text])]);
+  return `"${digest.slice(0, 32)}"`;
 }
 
 /** Whether a field If-Match or If-None-Match names this tag; weak tags never match (RFC 9110). */

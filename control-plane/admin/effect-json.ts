@@ -6,13 +6,13 @@ import { toCountText } from '../../shared/count-text.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import { orNull } from '../../shared/or-null.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { estimateEffect, type Range } from '../rehearsal/effect/estimate.ts';
-import { replayRecordings } from '../rehearsal/effect/recordings.ts';
-import { describeDoubts } from '../rehearsal/replay/recording-replay.ts';
-import { createRulesInTime } from '../rehearsal/rules-in-time.ts';
+import { type JobThread, TooMuch } from '../../shared/thread/job-thread.ts';
+import type { Range } from '../rehearsal/effect/estimate.ts';
 import type { RuleChange } from '../rule-change.ts';
+import { type BothRules, estimateApart, replayApart } from './effect-job.ts';
+import { unlessBusy } from './examination.ts';
 import { toTime } from './revision-json.ts';
-import { ruleOwners } from './rule-owners.ts';
+import { findingRuleOwners } from './rule-owners.ts';
 import type { TopJson } from './top-json.ts';
 import { round } from './traffic-json.ts';
 
@@ -58,16 +58,13 @@ export const effectJson = Type.Object(
 );
 export type EffectJson = Type.Static<typeof effectJson>;
 
-export interface EffectInput {
-  readonly domain: string;
-  /** The documents of the domain, those in force and the changed ones. */
-  readonly before: readonly RuleDocument[];
-  readonly after: readonly RuleDocument[];
+export interface EffectInput extends BothRules {
   readonly changes: readonly RuleChange[];
   /** A directory; undefined: nothing is recorded. */
   readonly recordings: string | undefined;
   /** Reads the values of the domain that are limited now. */
   readonly readTop: () => Promise<TopJson>;
+  readonly thread: JobThread;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -89,14 +86,11 @@ export async function findEffect(input: EffectInput): Promise<EffectJson> {
 
 /** Or why there is nothing to tell. */
 async function replay(input: EffectInput, directory: string): Promise<EffectJson | string> {
-  const { domain, before, after, clock, signal } = input;
-  const result = await replayRecordings({
-    ...{ directory, domain, clock, signal },
-    documents: after,
-    others: before,
-  });
-  if (!result.ok) return result.message;
-  const { requests, values, firstMs, lastMs, decisions } = result.report.summary;
+  const asked = { directory, mostListed };
+  const result = await orWhy(replayApart(input.thread, input, asked, input.signal));
+  if (typeof result === 'string') return result;
+  if ('message' in result) return result.message;
+  const { requests, values, firstMs, lastMs, decisions } = result;
   return {
     basis: 'recorded',
     from: toTime(firstMs),
@@ -106,15 +100,25 @@ async function replay(input: EffectInput, directory: string): Promise<EffectJson
     freed: requests.freed,
     before: exactly(requests.before),
     after: exactly(requests.after),
-    values: values.slice(0, mostListed).map((value) => ({
+    values: values.map((value) => ({
       entries: value.entries.map(({ key, value }) => ({ key, value })),
       rule: value.rule,
       before: exactly(value.before),
       after: exactly(value.after),
     })),
-    valuesInAll: values.length,
-    notes: [...describeDoubts(result.report, 'the rules in force')],
+    valuesInAll: result.valuesInAll,
+    notes: [...result.doubts],
   };
+}
+
+/** Or the reason why it is too much, for a note. */
+async function orWhy<Result>(work: Promise<Result>): Promise<Result | string> {
+  try {
+    return await unlessBusy(work);
+  } catch (error) {
+    if (error instanceof TooMuch) return error.message;
+    throw error;
+  }
 }
 
 /** Of the values that are limited most; more would take seconds. */
@@ -123,7 +127,7 @@ const mostEstimated = 20;
 const longestSeconds = 120;
 
 async function estimate(input: EffectInput, notes: readonly string[]): Promise<EffectJson> {
-  const { domain, before, after, changes, clock, signal } = input;
+  const { domain, before, changes, clock, signal } = input;
   const top = await input.readTop();
   if (top.workers === 0) {
     return {
@@ -131,23 +135,18 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
       notes: [...notes, 'no worker reports, so nothing is known of its traffic'],
     };
   }
-  const options = { mergeDomains: true, sanitizeMetricDots: false };
   const nowMs = clock.wallMs();
   const seen = top.values.filter((value) => value.domain === domain).slice(0, mostEstimated);
-  const estimated = await runInSlices(
-    estimateEffect({
-      domain,
-      values: seen.map(({ entries, atLeast, atMost, perSecond }) => ({
-        ...{ entries, atLeast, atMost },
-        seconds: Math.min(longestSeconds, Math.max(1, atMost / Math.max(perSecond, 0.001))),
-      })),
-      before: createRulesInTime(before, options),
-      after: createRulesInTime(after, options),
-      nowMs,
-      signal,
-    }),
-  );
-  const passed = findPassed(top, before, changes);
+  const values = seen.map(({ entries, atLeast, atMost, perSecond }) => ({
+    ...{ entries, atLeast, atMost },
+    seconds: Math.min(longestSeconds, Math.max(1, atMost / Math.max(perSecond, 0.001))),
+  }));
+  const estimated =
+    values.length === 0
+      ? []
+      : await orWhy(estimateApart(input.thread, input, { values, nowMs }, signal));
+  if (typeof estimated === 'string') return { ...nothing, notes: [...notes, estimated] };
+  const passed = await findPassed(top, before, changes);
   if (estimated.length === 0 && passed === 0) {
     return {
       ...nothing,
@@ -196,12 +195,12 @@ async function estimate(input: EffectInput, notes: readonly string[]): Promise<E
 }
 
 /** How many hits a second passed in the last minute, under the rules that change. */
-function findPassed(
+async function findPassed(
   top: TopJson,
   documents: readonly RuleDocument[],
   changes: readonly RuleChange[],
-): number {
-  const owners = ruleOwners(documents);
+): Promise<number> {
+  const owners = await runInSlices(findingRuleOwners(documents));
   const keyOf = (entries: RuleChange['requests']) =>
     JSON.stringify(entries.map(({ key, value }) => [key, value]));
   const changed = new Set(changes.map(({ requests }) => keyOf(requests)));

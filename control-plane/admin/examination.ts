@@ -4,8 +4,9 @@ import { HttpError } from '../../shared/router/index.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
+import { TooBusy } from '../../shared/thread/job-thread.ts';
 import type { BuiltSnapshots } from '../snapshot/build.ts';
-import { type Building, TooBusy } from '../snapshot/building.ts';
+import type { Building } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 
 export interface Examination {
@@ -59,7 +60,8 @@ async function examine(
   };
 }
 
-async function unlessBusy<Result>(work: Result | Promise<Result>): Promise<Result> {
+/** Rejects with an HttpError 429 where too many jobs wait. */
+export async function unlessBusy<Result>(work: Result | Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {

@@ -8,12 +8,12 @@ import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toFlowText } from '../../shared/rules/wire/rule-object.ts';
 import { type Outcome, testScenarios } from '../../test/support/scenarios.ts';
-import { type LiftAsked, planLift } from './lift.ts';
+import { type LiftsAsked, planLifts } from './lift.ts';
 
 const timeOf = (clock: string) => Date.parse(`2026-11-24T${clock}:00Z`);
 const nowMs = timeOf('17:00');
 
-function toEntries(descriptor: string): LiftAsked['entries'] {
+function toEntries(descriptor: string): LiftsAsked['descriptors'][number] {
   return descriptor.split(',').map((pair) => {
     const [key = '', value = ''] = pair.split('=');
     return { key, value };
@@ -70,9 +70,9 @@ function run([command, ...words]: readonly string[], folder: string): Outcome {
     return { out: lines.join('\n') };
   }
   try {
-    const changed = planLift(files, {
+    const changed = planLifts(files, {
       domain: 'shop',
-      entries: toEntries(descriptors[0] ?? ''),
+      descriptors: [toEntries(descriptors[0] ?? '')],
       untilMs: command === 'end' ? undefined : timeOf(options.until ?? '18:00'),
       comment: `lifted by ${options.by ?? 'ann: a demo'}`,
       nowMs: atMs,
@@ -100,7 +100,7 @@ test('a rule with very many below it is left alone', (t) => {
   const text = `domain: shop\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 1}\n    descriptors:\n${many.join('')}`;
   const asked = { domain: 'shop', untilMs: timeOf('18:00'), comment: '', nowMs };
   const lift = () =>
-    planLift([{ path: 'shop.yaml', text }], { ...asked, entries: toEntries('user=ada') });
+    planLifts([{ path: 'shop.yaml', text }], { ...asked, descriptors: [toEntries('user=ada')] });
   t.throws(lift, { message: /^.* has more than 200 rules below it/ });
 });
 
@@ -116,7 +116,8 @@ test('whatever the values are, the lift is for exactly them', (t) => {
       const asked = { domain: 'shop', untilMs: timeOf('18:00'), comment: '', nowMs };
       let lifted: string | undefined;
       try {
-        lifted = planLift([{ path: 'shop.yaml', text }], { ...asked, entries })[0]?.text;
+        lifted = planLifts([{ path: 'shop.yaml', text }], { ...asked, descriptors: [entries] })[0]
+          ?.text;
       } catch (error) {
         // A text that YAML cannot hold is refused.
         if (error instanceof HttpError && error.status === 409) return;

@@ -3,7 +3,7 @@
 // copy of them, since a lookup never goes back (behaviour: lifts). Pure.
 import { toCountText } from '../../shared/count-text.ts';
 import { HttpError } from '../../shared/router/index.ts';
-import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { ParsedDocument } from '../../shared/rules/document/document.ts';
 import { plainShape } from '../../shared/rules/limit-shape.ts';
 import { inOrder } from '../../shared/rules/lookup/level.ts';
 import { explainNoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
@@ -20,10 +20,11 @@ import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
 import { noFlags } from '../../shared/rules/rule-keys.ts';
 import { toFlowText, toRuleObject } from '../../shared/rules/wire/rule-object.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { createRememberingParser, type Parse } from '../snapshot/build.ts';
 import type { StoredFile } from '../store/revision.ts';
 import { changeText } from './lift-text.ts';
 
-export interface LiftAsked {
+interface LiftAsked {
   readonly domain: string;
   readonly entries: readonly Entry[];
   /** Wall time in milliseconds; undefined: the lift ends at once. */
@@ -34,14 +35,33 @@ export interface LiftAsked {
   readonly nowMs: number;
 }
 
+/** Of several descriptors, one after the other. */
+export interface LiftsAsked extends Omit<LiftAsked, 'entries'> {
+  readonly descriptors: readonly (readonly Entry[])[];
+}
+
 /** Rules that a lift may copy: it is one line of the file. */
 export const mostCopied = 200;
 
-/** The files of the domain after the lift, those that have changed. Also takes out what has ended in them. Throws an
- * HttpError: 404 where no rule matches, or nothing is lifted, 409 where the lift cannot be written. */
-export function planLift(files: readonly StoredFile[], asked: LiftAsked): StoredFile[] {
+/** The files of the domain after the lifts, those that have changed. Also takes out what has ended in them. Throws an
+ * HttpError: 404 where no rule matches, or nothing is lifted, 409 where a lift cannot be written. */
+export function planLifts(
+  files: readonly StoredFile[],
+  { descriptors, ...asked }: LiftsAsked,
+): StoredFile[] {
+  // What a file says after one lift is known when the next one begins.
+  const parse = createRememberingParser();
+  let changed = files;
+  for (const entries of descriptors) {
+    const planned = planLift(changed, { ...asked, entries }, parse());
+    changed = changed.map((file) => planned.find(({ path }) => path === file.path) ?? file);
+  }
+  return changed.filter((file, index) => file !== files[index]);
+}
+
+function planLift(files: readonly StoredFile[], asked: LiftAsked, parseText: Parse): StoredFile[] {
   const { domain, entries, untilMs, nowMs } = asked;
-  const documents = files.map(({ path, text }) => parse(text, path));
+  const documents = files.map((file) => parse(file, parseText));
   const [level = []] = [...placeRules(documents).values()];
   refuseOpenEntries(entries);
   if (untilMs !== undefined) refuseUnmatched(documents, asked);
@@ -66,7 +86,7 @@ export function planLift(files: readonly StoredFile[], asked: LiftAsked): Stored
   for (const ended of [listEnded(document.descriptors, nowMs), []]) {
     const remove = [...ended, ...(lift ? [lift.descriptor] : [])];
     const text = changeText(file.text, { remove, add, first });
-    if (text !== undefined && says(text, document, wanted, ended)) {
+    if (text !== undefined && says(parseText(text, file.path), document, wanted, ended)) {
       return [{ ...file, text }];
     }
   }
@@ -75,8 +95,8 @@ export function planLift(files: readonly StoredFile[], asked: LiftAsked): Stored
   throw new HttpError(409, { detail });
 }
 
-function parse(text: string, path: string): RuleDocument {
-  const { document, problems } = parseRuleDocument(text, path);
+function parse({ path, text }: StoredFile, parseText: Parse): RuleDocument {
+  const { document, problems } = parseText(text, path);
   if (document !== undefined) return document;
   const reason = problems.find(isError)?.message ?? '';
   throw new HttpError(409, { detail: `${path} has errors (${reason}): repair it first` });
@@ -293,14 +313,13 @@ interface Wanted {
   readonly nowMs: number;
 }
 
-/** Whether the new text has the wanted rules, and is as before in all else. */
+/** Whether the new document has the wanted rules, and is as before in all else. */
 function says(
-  text: string,
+  { document: after }: ParsedDocument,
   before: RuleDocument,
   { lift, rule, chain }: Wanted,
   removed: readonly RuleDescriptor[],
 ): boolean {
-  const { document: after } = parseRuleDocument(text, before.file);
   if (after === undefined || after.domain !== before.domain) return false;
   const gone = new Set([...removed, ...(lift ? [lift] : [])]);
   const kept = listEnding(before.descriptors, [], gone);

@@ -1,9 +1,10 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import { documentsAt, toTimeText } from '../../shared/rules/rule-end.ts';
-import { createFindLift, listEndedLifts } from './lifted.ts';
-import { rowsOf } from './rule-rows.ts';
+import { creatingFindLift, listingEndedLifts } from './lifted.ts';
+import { listRules, toRow } from './rule-rows.ts';
 
 const sixMs = Date.parse('2026-11-24T18:00:00Z');
 const hourMs = 3_600_000;
@@ -37,7 +38,7 @@ test('a descriptor is lifted by an unlimited rule that ends, until the first end
     'tenant=a path=/x',
   ];
   const liftsAt = (nowMs: number) => {
-    const find = createFindLift(documents, nowMs);
+    const find = runAtOnce(creatingFindLift(documents, nowMs));
     return asked.flatMap((text) => {
       const entries = text.split(' ').map((pair) => {
         const [key = '', value = ''] = pair.split('=');
@@ -53,11 +54,15 @@ test('a descriptor is lifted by an unlimited rule that ends, until the first end
   ]);
   t.deepEqual(liftsAt(sixMs), ['tenant=a path=/ 2026-11-24T19:00:00Z']);
   t.deepEqual(liftsAt(sixMs + hourMs), []);
-  t.is(createFindLift(documents, sixMs - 1)('mail', [{ key: 'user', value: 'ada' }]), undefined);
+  t.is(
+    runAtOnce(creatingFindLift(documents, sixMs - 1))('mail', [{ key: 'user', value: 'ada' }]),
+    undefined,
+  );
 });
 
 test('the rows of rules say when they end, or one above them, and have none that has ended', (t) => {
-  const rows = rowsOf('shop', placeRules(documentsAt(documents, sixMs)).get('shop') ?? []);
+  const current = placeRules(documentsAt(documents, sixMs)).get('shop') ?? [];
+  const rows = [...listRules('shop', current)].map(toRow);
   t.deepEqual(
     rows.map(({ rule, until }) => `${rule} ${until}`),
     [
@@ -72,7 +77,7 @@ test('the rows of rules say when they end, or one above them, and have none that
 
 test('a change ends the lifts that its rules have no more, and not those over by then', (t) => {
   const namesAt = (after: typeof documents, nowMs: number) =>
-    listEndedLifts(documents, after, nowMs);
+    runAtOnce(listingEndedLifts(documents, after, nowMs));
   t.deepEqual(namesAt([], sixMs - hourMs), ['shop user_ada', 'shop tenant_a path_/']);
   t.deepEqual(namesAt(documents, sixMs - hourMs), []);
   t.deepEqual(namesAt([], sixMs), ['shop tenant_a path_/']);

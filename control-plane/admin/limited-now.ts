@@ -1,11 +1,12 @@
 // Reads from the workers of all control planes which values are limited now, and how much the rules count.
 
-import { documentsAt } from '../../shared/rules/rule-end.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import { findDocumentsAt } from '../../shared/rules/rule-end.ts';
 import type { RuleRate } from '../fleet/rule-rates.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { AdminApi } from './admin-api.ts';
-import { createFindLift } from './lifted.ts';
-import { createIsOfDomain, ruleOwners } from './rule-owners.ts';
+import { creatingFindLift } from './lifted.ts';
+import { createIsOfDomain, findingRuleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
 /** Of each control plane, so that the sum of several is exact enough. */
@@ -38,7 +39,8 @@ export async function readTop(
   const sought = search?.toLowerCase() ?? '';
   const isOfDomain =
     domain === undefined ? () => true : createIsOfDomain(domain, snapshots.documents);
-  const owners = ruleOwners(documentsAt(snapshots.documents, clock.wallMs()));
+  const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
+  const owners = await runInSlices(findingRuleOwners(current));
   const nameOf = ({ rule }: RuleRate) => owners.find(rule)?.rule ?? rule;
   const rates = fleet.rules().filter(({ rule }) => isOfDomain(rule));
   // Found by the rule's name, or by a value in a metric key; each rule is listed with all that it counts.
@@ -56,6 +58,6 @@ export async function readTop(
     fleet.list().filter(({ figures }) => figures !== undefined).length,
     most,
   );
-  const findLift = createFindLift(snapshots.documents, clock.wallMs());
+  const findLift = await runInSlices(creatingFindLift(snapshots.documents, clock.wallMs()));
   return withLifts(mergeTop(own, await answers, owners, limit), findLift);
 }

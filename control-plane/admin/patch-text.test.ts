@@ -2,10 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
-import { toPatch } from './patch-text.ts';
+import { patching } from './patch-text.ts';
+
+const toPatch = (...texts: Parameters<typeof patching>) => runAtOnce(patching(...texts));
 
 const lines = (...names: readonly string[]) => names.map((name) => `${name}\n`).join('');
+/** More than is compared in one step. */
+const many = Array.from({ length: 20_000 }, (_, at) => `line ${at}`);
 const ten = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'];
 
 test('a patch has the lines that differ, with three lines around them', (t) => {
@@ -31,6 +36,19 @@ test('git makes the same of it, at every edge of a file', (t) => {
     ['a\na\na\na\n', 'a\na\n'],
     ['', 'a\n'],
     ['a\n', ''],
+    ['a\nb', 'b'],
+    ['b', 'a\nb'],
+    ['ab\nb\n', 'b\nb\n'],
+    ['\n\n\n', '\n'],
+    [lines(...many), lines(...many, '1')],
+    [lines('0', ...many), lines(...many)],
+    [lines(...many, 'x', ...many), lines(...many, 'y', ...many)],
+    [
+      lines(...many),
+      lines(...many)
+        .replaceAll('line', 'new line')
+        .trimEnd(),
+    ],
   ] as const;
   for (const [before, after] of pairs) {
     writeFileSync(join(folder, 'd.yaml'), before);

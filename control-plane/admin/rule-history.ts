@@ -3,6 +3,7 @@
 // the caller says for how long: what is left goes on from where it stopped.
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { runInSlices } from '../../shared/in-slices.ts';
 import type { RuleDescriptor } from '../../shared/rules/rule-document.ts';
 import { toCompositeKey } from '../../shared/rules/rule-document.ts';
 import { toTimeText } from '../../shared/rules/rule-end.ts';
@@ -101,9 +102,9 @@ export async function findRuleHistory(
     const { document } = await readDocument(text, path);
     if (document === undefined) return undefined;
     const { domain, descriptors } = document;
-    return rule.startsWith(`${domain}.`)
-      ? findDescriptors(descriptors, rule.slice(domain.length + 1)).map(toValue)
-      : [];
+    if (!rule.startsWith(`${domain}.`)) return [];
+    const name = rule.slice(domain.length + 1);
+    return (await runInSlices(findingDescriptors(descriptors, name))).map(toValue);
   }
 
   for (let index = start; index < revisions.length; index++) {
@@ -198,15 +199,25 @@ function describe(known: Known): string | undefined {
     .join('; ');
 }
 
-/** The descriptors below these that have this name, with their levels: `key`, `key_value`, `key.key_value`. */
-function findDescriptors(descriptors: readonly RuleDescriptor[], name: string): RuleDescriptor[] {
-  return descriptors.flatMap((descriptor) => {
+/** Rules of one step. */
+const rulesAtOnce = 100;
+
+/** The descriptors below these that have this name, with their levels: `key`, `key_value`, `key.key_value`. In steps. */
+function* findingDescriptors(
+  descriptors: readonly RuleDescriptor[],
+  name: string,
+): Generator<void, RuleDescriptor[]> {
+  const found: RuleDescriptor[] = [];
+  for (const [index, descriptor] of descriptors.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
     const composite = toCompositeKey(descriptor.key, descriptor.value);
-    if (name === composite) return descriptor;
-    return name.startsWith(`${composite}.`)
-      ? findDescriptors(descriptor.descriptors, name.slice(composite.length + 1))
-      : [];
-  });
+    if (name === composite) found.push(descriptor);
+    else if (name.startsWith(`${composite}.`)) {
+      const below = name.slice(composite.length + 1);
+      found.push(...(yield* findingDescriptors(descriptor.descriptors, below)));
+    }
+  }
+  return found;
 }
 
 /** Most files are about other domains, and need no parsing to know it. A name may be written with escapes. */

@@ -1,7 +1,8 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { cpuMs } from '../../test/support/cpu-time.ts';
-import { createIsOfDomain, isInShadowMode, nameRules, ruleOwners } from './rule-owners.ts';
+import { createIsOfDomain, findingRuleOwners, isInShadowMode, namingRules } from './rule-owners.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -21,12 +22,14 @@ descriptors:
 `,
   'd.yaml',
 );
-const owners = ruleOwners(document ? [document] : []);
+const owners = runAtOnce(findingRuleOwners(document ? [document] : []));
 
 const namesOf = (metricKeys: readonly string[]) =>
-  nameRules(
-    metricKeys.map((rule) => ({ rule, hits: [1], overLimit: [], nearLimit: [] })),
-    owners,
+  runAtOnce(
+    namingRules(
+      metricKeys.map((rule) => ({ rule, hits: [1], overLimit: [], nearLimit: [] })),
+      owners,
+    ),
   ).map(({ rule }) => rule);
 
 test('counts belong to the rule with the longest name that their metric key begins with', (t) => {

@@ -10,7 +10,14 @@ import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import { toSegments } from '../../shared/rules/lookup/rule-limit.ts';
 import type { RuleDescriptor, RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSeries } from '../fleet/rule-rates.ts';
-import { placedRules, type RuleRow, rowsOf } from './rule-rows.ts';
+import {
+  type ListedRule,
+  lineageOf,
+  listRules,
+  placingRules,
+  type RuleRow,
+  toRow,
+} from './rule-rows.ts';
 
 export interface RuleOwners {
   /** Undefined where the rules in force have none for it. */
@@ -20,76 +27,44 @@ export interface RuleOwners {
   limitOf(metricKey: string): string | undefined;
 }
 
-/** A rule as workers count it. */
-interface CountedRule {
-  readonly row: RuleRow;
-  /** Its metric keys without values of requests, by the settings that a worker may have. */
-  readonly names: readonly string[];
-  /** Of the limits of its list, the last segments of their metric keys. */
-  readonly segments: readonly string[];
-}
+/** Rules, or metric keys, of one step. */
+const rulesAtOnce = 50;
 
 const known = new WeakMap<readonly RuleDocument[], RuleOwners>();
 
-/** The owners in these documents; made once. */
-export function ruleOwners(documents: readonly RuleDocument[]): RuleOwners {
+/** The owners in these documents; made once. In steps. */
+export function* findingRuleOwners(
+  documents: readonly RuleDocument[],
+): Generator<void, RuleOwners> {
   const before = known.get(documents);
   if (before !== undefined) return before;
-  const owners = createRuleOwners([...placedRules(documents)].flatMap(countedRules));
+  const owners = yield* createRuleOwners(yield* placingRules(documents));
   known.set(documents, owners);
   return owners;
 }
 
-function countedRules([domain, rules]: readonly [
-  domain: string,
-  rules: readonly PlacedRule[],
-]): CountedRule[] {
-  const rows = rowsOf(domain, rules);
-  // In the order of the rows: a parent before its children.
-  return lineagesOf(rules, []).flatMap((lineage, index) => {
-    const row = rows[index];
-    const last = lineage.at(-1);
-    return row && last ? { row, names: namesOf(domain, lineage), segments: segmentsOf(last) } : [];
-  });
-}
-
-function lineagesOf(
-  rules: readonly PlacedRule[],
-  above: readonly RuleDescriptor[],
-): (readonly RuleDescriptor[])[] {
-  return rules.flatMap(({ descriptor, children }) => {
-    const lineage = [...above, descriptor];
-    return [lineage, ...lineagesOf(children, lineage)];
-  });
-}
-
-/** A shared counter is named without its `*`. */
-function namesOf(domain: string, lineage: readonly RuleDescriptor[]): string[] {
-  const segments = lineage.map(({ key, value, shareThreshold }) =>
-    toSegment(key, shareThreshold ? toSharedPart(value) : value),
-  );
-  return [false, true].map((sanitizeDots) =>
-    sanitizeMetricName(toMetricKey(domain, segments, sanitizeDots)),
-  );
-}
-
-function segmentsOf({ rateLimit, furtherLimits }: RuleDescriptor): readonly string[] {
-  return rateLimit === undefined || furtherLimits.length === 0
-    ? []
-    : toSegments([rateLimit, ...furtherLimits]);
-}
-
-export function createRuleOwners(rules: readonly CountedRule[]): RuleOwners {
-  const byName = new Map(rules.map((rule) => [rule.row.rule, rule]));
-  for (const rule of rules) {
-    for (const name of rule.names) if (!byName.has(name)) byName.set(name, rule);
+function* createRuleOwners(
+  placed: ReadonlyMap<string, readonly PlacedRule[]>,
+): Generator<void, RuleOwners> {
+  const byName = new Map<string, ListedRule>();
+  let seen = 0;
+  // The name of a rule goes before the metric key of another one.
+  for (const namesOf of [nameOf, metricNamesOf]) {
+    for (const [domain, rules] of placed) {
+      for (const rule of listRules(domain, rules)) {
+        for (const name of namesOf(domain, rule)) if (!byName.has(name)) byName.set(name, rule);
+        if (++seen % rulesAtOnce === 0) yield;
+      }
+    }
   }
   // Workers may name thousands of keys, each long and with an end after every character.
-  const lengths = [...new Set([...byName.keys()].map((name) => name.length))].sort((a, b) => b - a);
+  const lengths = new Set<number>();
+  for (const name of byName.keys()) lengths.add(name.length);
+  const longestFirst = [...lengths].sort((a, b) => b - a);
 
   /** The longest known name that the key begins with, up to a `.` or `_`. */
-  function find(metricKey: string): CountedRule | undefined {
-    for (const end of lengths) {
+  function find(metricKey: string): ListedRule | undefined {
+    for (const end of longestFirst) {
       const isEnd = end === metricKey.length || metricKey[end] === '.' || metricKey[end] === '_';
       const rule = isEnd ? byName.get(metricKey.slice(0, end)) : undefined;
       if (rule !== undefined) return rule;
@@ -98,12 +73,39 @@ export function createRuleOwners(rules: readonly CountedRule[]): RuleOwners {
   }
 
   return {
-    find: (metricKey) => find(metricKey)?.row,
-    limitOf: (metricKey) =>
-      byName.has(metricKey)
-        ? undefined
-        : find(metricKey)?.segments.find((segment) => metricKey.endsWith(`.${segment}`)),
+    find(metricKey) {
+      const rule = find(metricKey);
+      return rule && toRow(rule);
+    },
+    limitOf(metricKey) {
+      if (byName.has(metricKey)) return undefined;
+      const segments = segmentsOf(find(metricKey)?.placed.descriptor);
+      return segments.find((segment) => metricKey.endsWith(`.${segment}`));
+    },
   };
+}
+
+function nameOf(_domain: string, { name }: ListedRule): string[] {
+  return [name];
+}
+
+/** Its metric keys without values of requests, by the settings that a worker may have. A shared counter is named
+ * without its `*`. */
+function metricNamesOf(domain: string, rule: ListedRule): string[] {
+  const segments = lineageOf(rule).map(({ key, value, shareThreshold }) =>
+    toSegment(key, shareThreshold ? toSharedPart(value) : value),
+  );
+  return [false, true].map((sanitizeDots) =>
+    sanitizeMetricName(toMetricKey(domain, segments, sanitizeDots)),
+  );
+}
+
+/** Of the limits of a list, the last segments of their metric keys. */
+function segmentsOf(descriptor: RuleDescriptor | undefined): readonly string[] {
+  const { rateLimit, furtherLimits = [] } = descriptor ?? {};
+  return rateLimit === undefined || furtherLimits.length === 0
+    ? []
+    : toSegments([rateLimit, ...furtherLimits]);
 }
 
 /** Whether a metric key is of this domain: a longer domain may begin with its name and a dot. */
@@ -118,11 +120,18 @@ export function createIsOfDomain(
 }
 
 /** Under the names of their rules, without what single limits of a list count of the same hits; what belongs to no rule
- * stays under its metric key. */
-export function nameRules(all: readonly RuleSeries[], owners: RuleOwners): RuleSeries[] {
-  return all
-    .filter(({ rule }) => owners.limitOf(rule) === undefined)
-    .map((series) => ({ ...series, rule: owners.find(series.rule)?.rule ?? series.rule }));
+ * stays under its metric key. In steps. */
+export function* namingRules(
+  all: readonly RuleSeries[],
+  owners: RuleOwners,
+): Generator<void, RuleSeries[]> {
+  const named: RuleSeries[] = [];
+  for (const [index, series] of all.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    if (owners.limitOf(series.rule) !== undefined) continue;
+    named.push({ ...series, rule: owners.find(series.rule)?.rule ?? series.rule });
+  }
+  return named;
 }
 
 export function isInShadowMode(row: RuleRow | undefined): boolean {

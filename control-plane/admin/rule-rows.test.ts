@@ -1,6 +1,7 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { findRows, placedRules, rowsOf } from './rule-rows.ts';
+import { countingRules, findingRows, placedRules, type RowsQuestion } from './rule-rows.ts';
 
 const { document } = parseRuleDocument(
   `domain: d
@@ -18,7 +19,10 @@ descriptors:
   'd.yaml',
 );
 const documents = document === undefined ? [] : [document];
-const rows = rowsOf('d', placedRules(documents).get('d') ?? []);
+const all = { text: '', offset: 0, limit: 5_000 };
+const findIn = (given: typeof documents, asked: Partial<RowsQuestion> = {}) =>
+  runAtOnce(findingRows('d', placedRules(given).get('d') ?? [], { ...all, ...asked }));
+const { rows } = findIn(documents);
 
 test('a rule has the owner of the one above it, its limit in words, and its place', (t) => {
   t.deepEqual(
@@ -36,7 +40,7 @@ test('a rule has the owner of the one above it, its limit in words, and its plac
 });
 
 test('a rule is found by its name, limit, mode, owner and file, in any case', (t) => {
-  const found = (text: string) => findRows(rows, text).map(({ rule }) => rule);
+  const found = (text: string) => findIn(documents, { text }).rows.map(({ rule }) => rule);
   t.deepEqual(found('GUEST'), ['d.guest']);
   t.deepEqual(found('each-user'), ['d.plan_free.user']);
   t.deepEqual(found('shadow'), ['d.plan_free.user']);
@@ -45,16 +49,19 @@ test('a rule is found by its name, limit, mode, owner and file, in any case', (t
   t.deepEqual(found('nothing'), []);
 });
 
+test('a part of those that are found is given, with the number of all', (t) => {
+  const { total, rows: some } = findIn(documents, { text: 'd.', offset: 1, limit: 1 });
+  t.deepEqual([total, some.map(({ rule }) => rule)], [3, ['d.plan_free.user']]);
+  t.is(runAtOnce(countingRules(placedRules(documents).get('d') ?? [])), 3);
+});
+
 test('limits read as operators write them', (t) => {
   const texts = (limits: string) => {
     const parsed = parseRuleDocument(
       `domain: d\ndescriptors:\n  - key: k\n    rate_limits: ${limits}\n`,
       'd.yaml',
     );
-    return rowsOf(
-      'd',
-      placedRules(parsed.document ? [parsed.document] : []).get('d') ?? [],
-    ).flatMap((row) => row.limits);
+    return findIn(parsed.document ? [parsed.document] : []).rows.flatMap((row) => row.limits);
   };
   t.deepEqual(
     texts(`

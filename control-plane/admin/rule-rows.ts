@@ -45,7 +45,6 @@ const placedByDocuments = new WeakMap<
   readonly RuleDocument[],
   ReadonlyMap<string, readonly PlacedRule[]>
 >();
-const rowsByRules = new WeakMap<readonly PlacedRule[], readonly RuleRow[]>();
 
 /** `d2` before `d10`. */
 const names = new Intl.Collator('en', { numeric: true });
@@ -74,55 +73,116 @@ export function* placingRules(
   return placed;
 }
 
-/** `rules` is the top level of the domain. */
-export function rowsOf(domain: string, rules: readonly PlacedRule[]): readonly RuleRow[] {
-  const known = rowsByRules.get(rules);
-  if (known !== undefined) return known;
-  const rows: RuleRow[] = [];
-  addRows(rows, rules, { rule: domain, entries: [], until: null, owner: null });
-  rowsByRules.set(rules, rows);
-  return rows;
+/** A rule with those above it. */
+export interface ListedRule {
+  /** As `RuleRow.rule`. */
+  readonly name: string;
+  readonly placed: PlacedRule;
+  readonly above: ListedRule | undefined;
 }
 
-/** The rows that contain the text, in any case. */
-export function findRows(rows: readonly RuleRow[], text: string): readonly RuleRow[] {
+/** Parents before their children. `rules` is the top level of the domain. */
+export function listRules(
+  domain: string,
+  rules: readonly PlacedRule[],
+): Generator<ListedRule, void> {
+  return listBelow(domain, rules, undefined);
+}
+
+function* listBelow(
+  start: string,
+  rules: readonly PlacedRule[],
+  above: ListedRule | undefined,
+): Generator<ListedRule, void> {
+  for (const placed of rules) {
+    const rule = { name: `${start}.${placed.composite}`, placed, above };
+    yield rule;
+    if (placed.children.length > 0) yield* listBelow(rule.name, placed.children, rule);
+  }
+}
+
+/** How many rules are read in one step. */
+const rulesAtOnce = 100;
+
+export function* countingRules(rules: readonly PlacedRule[]): Generator<void, number> {
+  let count = 0;
+  for (const _ of listRules('', rules)) if (++count % rulesAtOnce === 0) yield;
+  return count;
+}
+
+export interface RowsQuestion {
+  /** In any case; '' finds all. */
+  readonly text: string;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface FoundRows {
+  /** Of all that have the text. */
+  readonly total: number;
+  readonly rows: RuleRow[];
+}
+
+/** The rows of a domain with this text; `rules` is its top level. In steps. */
+export function* findingRows(
+  domain: string,
+  rules: readonly PlacedRule[],
+  { text, offset, limit }: RowsQuestion,
+): Generator<void, FoundRows> {
   const sought = text.toLowerCase();
-  if (sought === '') return rows;
-  return rows.filter(({ rule, limits, modes, owner, file }) =>
-    [rule, ...limits, ...modes, owner ?? '', file].some((each) =>
-      each.toLowerCase().includes(sought),
-    ),
+  const rows: RuleRow[] = [];
+  let [seen, total] = [0, 0];
+  for (const rule of listRules(domain, rules)) {
+    if (++seen % rulesAtOnce === 0) yield;
+    if (!hasText(rule, sought)) continue;
+    if (total >= offset && rows.length < limit) rows.push(toRow(rule));
+    total++;
+  }
+  return { total, rows };
+}
+
+/** Whether its row has the text, which is in lower case. */
+export function hasText(rule: ListedRule, sought: string): boolean {
+  if (sought === '' || rule.name.toLowerCase().includes(sought)) return true;
+  const { limits, modes, owner, file } = toRow(rule);
+  return [...limits, ...modes, owner ?? '', file].some((text) =>
+    text.toLowerCase().includes(sought),
   );
 }
 
-function addRows(
-  rows: RuleRow[],
-  rules: readonly PlacedRule[],
-  above: Pick<RuleRow, 'rule' | 'entries' | 'until' | 'owner'>,
-): void {
-  for (const { descriptor, document, composite, children } of rules) {
-    const { key, value, rateLimit, metadata, position } = descriptor;
-    const rule = `${above.rule}.${composite}`;
-    const owner = textOf(metadata?.['owner']) ?? textOf(metadata?.['team']) ?? above.owner;
-    const entries = [...above.entries, { key, value }];
-    // One above it ends first: they are compared as texts in UTC.
-    const own = descriptor.untilMs === undefined ? null : toTimeText(descriptor.untilMs);
-    const until = own !== null && (above.until === null || own < above.until) ? own : above.until;
-    rows.push({
-      rule,
-      entries,
-      limits: describeLimits(descriptor),
-      perMinute:
-        rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
-      modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
-      until,
-      owner,
-      file: document.file,
-      line: position?.line ?? null,
-      ...(position && { column: position.column }),
-    });
-    addRows(rows, children, { rule, entries, until, owner });
+export function toRow(rule: ListedRule): RuleRow {
+  const { descriptor, document } = rule.placed;
+  const { rateLimit, position } = descriptor;
+  const lineage = lineageOf(rule);
+  const entries = lineage.map(({ key, value }) => ({ key, value }));
+  const ends = lineage.flatMap(({ untilMs }) => untilMs ?? []);
+  return {
+    rule: rule.name,
+    entries,
+    limits: describeLimits(descriptor),
+    perMinute:
+      rateLimit === undefined || rateLimit.unlimited ? null : toPerMinute(rateLimit, entries),
+    modes: limitModes.flatMap(({ name, property }) => (descriptor[property] ? name : [])),
+    // One above it may end first.
+    until: ends.length === 0 ? null : toTimeText(Math.min(...ends)),
+    owner: lineage.map(ownerOf).findLast((owner) => owner !== undefined) ?? null,
+    file: document.file,
+    line: position?.line ?? null,
+    ...(position && { column: position.column }),
+  };
+}
+
+/** From the top to the rule. */
+export function lineageOf(rule: ListedRule): RuleDescriptor[] {
+  const lineage: RuleDescriptor[] = [];
+  for (let each: ListedRule | undefined = rule; each !== undefined; each = each.above) {
+    lineage.push(each.placed.descriptor);
   }
+  return lineage.reverse();
+}
+
+function ownerOf({ metadata }: RuleDescriptor): string | undefined {
+  return textOf(metadata?.['owner']) ?? textOf(metadata?.['team']);
 }
 
 /** Empty for a rule without one. */

@@ -1,7 +1,9 @@
-// A rule as its author wrote it: its lines of the file, without their indentation. Pure.
+// A rule as its author wrote it: its lines of the file, without their indentation. Pure, and in steps.
 
 /** The most lines of one rule; a longer one is cut, and says so. */
 const maxLines = 80;
+/** Lines that are read in one step. */
+const linesAtOnce = 1_000;
 
 /** Lines of a text, counted from 1, both included. */
 export interface LineRange {
@@ -9,41 +11,84 @@ export interface LineRange {
   readonly last: number;
 }
 
+interface FoundLines extends LineRange {
+  /** Where the first line and that of the rule itself begin. */
+  readonly start: number;
+  readonly own: number;
+}
+
 /** From `line` (counted from 1) to the end of the list item that begins there, with the comments right above it. Undefined
  * where the file has no such line. */
-export function findRuleLines(text: string, line: number): LineRange | undefined {
-  const lines = text.split(/\r?\n/);
-  const own = lines[line - 1];
-  if (own === undefined) return undefined;
-  const indent = indentOf(own);
-  let start = line - 1;
-  while (start > 0 && isComment(lines[start - 1], indent)) start--;
-  let end = line;
-  while (end < lines.length && isInside(lines[end] ?? '', indent)) end++;
-  while (end > line && (lines[end - 1] ?? '').trim() === '') end--;
-  return { first: start + 1, last: end };
+export function* findingRuleLines(
+  text: string,
+  line: number,
+): Generator<void, FoundLines | undefined> {
+  let own = 0;
+  for (let number = 1; number < line; number++) {
+    const next = nextLine(text, own);
+    if (next === undefined) return undefined;
+    own = next;
+    if (number % linesAtOnce === 0) yield;
+  }
+  const indent = indentOf(readLine(text, own));
+  let [first, start] = [line, own];
+  for (let at = lineBefore(text, own); at !== undefined; at = lineBefore(text, at)) {
+    if (!isComment(readLine(text, at), indent)) break;
+    [first, start] = [first - 1, at];
+    if (first % linesAtOnce === 0) yield;
+  }
+  let last = line;
+  let number = line;
+  for (let at = nextLine(text, own); at !== undefined; at = nextLine(text, at)) {
+    const each = readLine(text, at);
+    if (!isInside(each, indent)) break;
+    number++;
+    if (each.trim() !== '') last = number;
+    if (number % linesAtOnce === 0) yield;
+  }
+  return { first, last, start, own };
 }
 
 /** The lines of the rule, for people. */
-export function cutRule(text: string, line: number): string | undefined {
-  const range = findRuleLines(text, line);
-  if (range === undefined) return undefined;
-  const lines = text.split(/\r?\n/);
-  const indent = indentOf(lines[line - 1] ?? '');
-  const own = lines
-    .slice(range.first - 1, range.last)
-    .map((each) => each.slice(Math.min(indent, indentOf(each))));
-  const left = own.length - maxLines;
-  const shown = left > 0 ? [...own.slice(0, maxLines), `# ... and ${left} more lines`] : own;
+export function* cuttingRule(text: string, line: number): Generator<void, string | undefined> {
+  const found = yield* findingRuleLines(text, line);
+  if (found === undefined) return undefined;
+  const { first, last, start, own } = found;
+  const indent = indentOf(readLine(text, own));
+  const count = last - first + 1;
+  const shown: string[] = [];
+  let at: number | undefined = start;
+  while (at !== undefined && shown.length < Math.min(count, maxLines)) {
+    const each = readLine(text, at);
+    shown.push(each.slice(Math.min(indent, indentOf(each))));
+    at = nextLine(text, at);
+  }
+  if (count > maxLines) shown.push(`# ... and ${count - maxLines} more lines`);
   return shown.join('\n');
+}
+
+/** Where the line behind the one at `start` begins. */
+function nextLine(text: string, start: number): number | undefined {
+  const lineBreak = text.indexOf('\n', start);
+  return lineBreak === -1 ? undefined : lineBreak + 1;
+}
+
+function lineBefore(text: string, start: number): number | undefined {
+  if (start === 0) return undefined;
+  return start === 1 ? 0 : text.lastIndexOf('\n', start - 2) + 1;
+}
+
+function readLine(text: string, start: number): string {
+  const lineBreak = text.indexOf('\n', start);
+  const line = text.slice(start, lineBreak === -1 ? undefined : lineBreak);
+  return line.endsWith('\r') && lineBreak !== -1 ? line.slice(0, -1) : line;
 }
 
 function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-function isComment(line: string | undefined, indent: number): boolean {
-  if (line === undefined) return false;
+function isComment(line: string, indent: number): boolean {
   return line.trimStart().startsWith('#') && indentOf(line) === indent;
 }
 

@@ -2,7 +2,7 @@
 // (behaviour: rules-that-end). Pure.
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
-import type { DomainRules } from '../../shared/rules/rule.ts';
+import type { DomainRules, RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { findDocumentsAt } from '../../shared/rules/rule-end.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
@@ -14,18 +14,28 @@ export interface RulesNow {
   readonly rules: DomainRules;
 }
 
+export interface RulesOfDocuments {
+  readonly documents: readonly RuleDocument[];
+  /** Made of them, at some time; undefined where that is not known. */
+  readonly ruleSet: RuleSet | undefined;
+}
+
 /** By the state of the documents and the domain: a large domain takes a while to build. */
 const known = new WeakMap<readonly RuleDocument[], Map<string, DomainRules>>();
 
-/** Of one domain of documents without errors; undefined where they do not have it. `nowMs`: wall time. In steps. */
+/** Of one domain of documents without errors; undefined where they do not have it. `nowMs`: wall time. In
+ * steps. */
 export function* findRulesNow(
-  documents: readonly RuleDocument[],
+  { documents, ruleSet }: RulesOfDocuments,
   domain: string,
   nowMs: number,
 ): Generator<void, RulesNow | undefined> {
   const current = yield* findDocumentsAt(documents, nowMs);
   const placed = (yield* placingRules(current)).get(domain);
   if (placed === undefined) return undefined;
+  // Where no rule ever ends, the rules are as they were.
+  const rulesBefore = current === documents ? ruleSet?.domains.get(domain) : undefined;
+  if (rulesBefore !== undefined) return { placed, rules: rulesBefore };
   const built = known.get(current) ?? new Map<string, DomainRules>();
   known.set(current, built);
   const rules = built.get(domain) ?? (yield* build(current, domain, nowMs));

@@ -1,6 +1,7 @@
 import test from 'ava';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { ruleOwners } from './rule-owners.ts';
+import { findingRuleOwners } from './rule-owners.ts';
 import { mergeTop, type TopJson, toTopJson, withLifts } from './top-json.ts';
 
 function topOf(count: number, unlistedAtMost: number, name = 'ada'): TopJson {
@@ -40,7 +41,7 @@ test('the answers of peers are added, and a peer that is away is named', (t) => 
       { url: 'http://c', value: topOf(6, 4, 'bob') },
       { url: 'http://d', error: 'no answer within 2s', last: undefined },
     ],
-    ruleOwners([]),
+    runAtOnce(findingRuleOwners([])),
     10,
   );
   t.like(top, {
@@ -74,7 +75,7 @@ descriptors:
 `,
   'd.yaml',
 );
-const owners = ruleOwners(document ? [document] : []);
+const owners = runAtOnce(findingRuleOwners(document ? [document] : []));
 const rate = (rule: string, overLimitPerSecond: number) => ({
   rule,
   ...{ hitsPerSecond: 2, overLimitPerSecond, nearLimitPerSecond: 1 },
@@ -137,7 +138,7 @@ test('a value whose limit is lifted by now says until when', (t) => {
   const top = mergeTop(
     topOf(60, 1),
     [{ url: 'http://b', value: topOf(6, 4, 'bob') }],
-    ruleOwners([]),
+    runAtOnce(findingRuleOwners([])),
     10,
   );
   const until = Date.parse('2026-11-24T18:00:00Z');

@@ -8,7 +8,7 @@ import {
 } from '../../shared/counting/counter-key.ts';
 import { explainNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
-import { findSharers } from '../../shared/rules/meeting-counters.ts';
+import { findingSharers } from '../../shared/rules/meeting-counters.ts';
 import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
 import { explainLookup, type LookupExplanation } from './lookup-explanation.ts';
 
@@ -45,8 +45,7 @@ export interface CountedHits {
  * (behaviour: windows). */
 const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
 
-/** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. Yields after each descriptor: among
- * 20,000 rules one takes some ten milliseconds. */
+/** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. In steps. */
 export function* explainRequest(
   rules: readonly PlacedRule[],
   domainRules: DomainRules,
@@ -56,13 +55,17 @@ export function* explainRequest(
   const matches = descriptors.map((entries) => domainRules.match(entries));
   const explained: ExplainedDescriptor[] = [];
   for (const [index, entries] of descriptors.entries()) {
-    explained.push(explainDescriptor(entries, index));
+    explained.push(yield* explainDescriptor(entries, index));
     yield;
   }
   return explained;
 
-  function explainDescriptor(entries: readonly Entry[], index: number): ExplainedDescriptor {
+  function* explainDescriptor(
+    entries: readonly Entry[],
+    index: number,
+  ): Generator<void, ExplainedDescriptor> {
     const lookup = explainLookup(rules, entries);
+    yield;
     const untilMs = findEnd(lookup);
     const match = matches[index];
     if (lookup.rule === undefined || match === undefined) {
@@ -80,7 +83,7 @@ export function* explainRequest(
       ? (match.parts ?? [match]).map((part) => toCounted(domainRules.domain, entries, part, nowMs))
       : [];
     const all = { domain: domainRules.domain, rules };
-    const sharers = isCounted ? findSharers(all, entries, lookup.rule) : [];
+    const sharers = isCounted ? yield* findingSharers(all, entries, lookup.rule) : [];
     const matched = { rule: lookup.rule, limit, replacedBy, sharers, counted };
     return { entries, lookup, matched, untilMs, noMatch: undefined };
   }

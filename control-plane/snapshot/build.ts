@@ -5,10 +5,9 @@ import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/docum
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { type BuiltRuleSet, buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toResource } from '../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
@@ -27,7 +26,7 @@ import {
 
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
-  readonly ruleSet: RuleSet;
+  readonly ruleSet: BuiltRuleSet;
   /** The documents that the rule set was made from. */
   readonly documents: readonly RuleDocument[];
   /** Sorted. Each is one resource of the same name, even when made of several files. */
@@ -82,7 +81,7 @@ export interface BuildDeps {
   readonly parse?: Parse;
 }
 
-type Parse = (text: string, path: string) => ParsedDocument;
+export type Parse = (text: string, path: string) => ParsedDocument;
 
 interface ParsedText {
   readonly text: string;

@@ -1,6 +1,8 @@
-// A revision on its way into the thread that builds it: in pieces that each take a millisecond or two to copy.
-import type { Next } from '../../shared/thread/job-thread.ts';
-import type { Revision } from '../store/revision.ts';
+// Files on their way into a thread: in pieces that each take a millisecond or two to copy.
+import { runAtOnce } from '../../shared/in-slices.ts';
+import type { Next, Steps } from '../../shared/thread/job-thread.ts';
+import type { Revision, StoredFile } from '../store/revision.ts';
+import type { WorkHead } from '../work-thread.ts';
 import type { BuildOptions } from './build.ts';
 
 export interface BuildJob {
@@ -14,22 +16,30 @@ export interface BuildJob {
  * documents of these files. */
 export type Needs = 'problems' | 'document' | { readonly known: ReadonlySet<string> };
 
-type Piece =
-  | Omit<BuildJob, 'revision'>
-  | { readonly problems: Revision['problems'] }
+export type FilePiece =
   | { readonly files: readonly (readonly [path: string, text: string])[] }
   /** Of the file that was sent last. */
   | { readonly more: string };
+type Piece =
+  | WorkHead
+  | Omit<BuildJob, 'revision'>
+  | { readonly problems: Revision['problems'] }
+  | FilePiece;
 
-const charactersAtOnce = 512 * 1024;
+const charactersAtOnce = 64 * 1024;
 const filesAtOnce = 200;
 
 export function* toJobPieces({ revision, ...job }: BuildJob): Generator<Piece, void> {
+  yield { work: 'build' };
   yield job;
   yield { problems: revision.problems };
+  yield* toFilePieces(revision.files);
+}
+
+export function* toFilePieces(all: readonly StoredFile[]): Generator<FilePiece, void> {
   let files: (readonly [string, string])[] = [];
   let characters = 0;
-  for (const { path, text } of revision.files) {
+  for (const { path, text } of all) {
     files.push([path, text.slice(0, charactersAtOnce)]);
     characters += Math.min(text.length, charactersAtOnce);
     if (characters < charactersAtOnce && files.length < filesAtOnce) continue;
@@ -45,16 +55,24 @@ export function* toJobPieces({ revision, ...job }: BuildJob): Generator<Piece, v
 
 export function receiveJob(next: Next): BuildJob {
   const job = next() as Omit<BuildJob, 'revision'>;
+  const { problems } = next() as Pick<Revision, 'problems'>;
+  return { ...job, revision: { files: runAtOnce(receiveFiles(next)), problems } };
+}
+
+/** To the end of what there is. */
+export function* receiveFiles(next: Next): Steps<StoredFile[]> {
   const files: { path: string; text: string }[] = [];
-  let problems: Revision['problems'] = [];
-  for (let piece = next() as Piece; piece !== undefined; piece = next() as Piece) {
-    if ('problems' in piece) problems = piece.problems;
-    else if ('files' in piece) {
-      for (const [path, text] of piece.files) files.push({ path, text });
-    } else if ('more' in piece) {
+  for (
+    let piece = next() as FilePiece | undefined;
+    piece !== undefined;
+    piece = next() as FilePiece | undefined
+  ) {
+    if ('files' in piece) for (const [path, text] of piece.files) files.push({ path, text });
+    else {
       const last = files.at(-1);
       if (last !== undefined) last.text += piece.more;
     }
+    yield;
   }
-  return { ...job, revision: { files, problems } };
+  return files;
 }

@@ -4,11 +4,13 @@ import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
+import { TooBusy } from '../../shared/thread/job-thread.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
+import { createWorkThread } from '../work-thread.ts';
 import { buildSnapshots } from './build.ts';
-import { Building, type BuildingDeps, isLarge, TooBusy } from './building.ts';
+import { Building, type BuildingDeps, isLarge, KnownDocuments } from './building.ts';
 import { UnfinishedExamination } from './unfinished-examination.ts';
 
 const encode = loadProtos().rateLimitConfig.serialize;
@@ -72,6 +74,26 @@ test('a file that stays as it is stays the same document, in both rule sets', as
   t.not(second.documents[0], first.documents[0]);
 });
 
+test('an examination of other files leaves the domains of the store as they are built', async (t) => {
+  const known = new KnownDocuments(options);
+  const store = createBuilding(t, { known });
+  const asking = createBuilding(t, { known });
+  const files = Array.from({ length: 10 }, (_, at) => ({
+    path: `d${at}.yaml`,
+    text: toDomain(`d${at}`, 40),
+  }));
+  const rulesOf = ({ outcome }: Awaited<ReturnType<typeof store.build>>) =>
+    outcome.ok ? [...outcome.built.ruleSet.domains.values()] : [];
+  const before = await store.build({ files, problems: [] });
+  const changed = { path: 'd0.yaml', text: toDomain('d0', 50) };
+  const asked = await asking.build({ files: [changed, ...files.slice(1, 5)], problems: [] });
+  t.is(rulesOf(asked).filter((rules) => rulesOf(before).includes(rules)).length, 4);
+  const next = [...files.slice(0, 9), { path: 'd9.yaml', text: toDomain('d9', 50) }];
+  const after = await store.build({ files: next, problems: [] });
+  const kept = rulesOf(after).filter((rules) => rulesOf(before).includes(rules));
+  t.is(kept.length, 9, 'all but the one that the store has changed');
+});
+
 test('of files with errors all that can be read is given, with a bounded number of problems', async (t) => {
   const wrong = Object.fromEntries(
     Array.from({ length: 100 }, (_, at) => [
@@ -102,8 +124,8 @@ test('what takes too long, or too much memory, is refused with its largest file,
   const clock = createManualClock();
   const programs = [endless, greedy];
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
-  const entry = new URL('building-thread-main.ts', import.meta.url);
-  const building = createBuilding(t, {
+  const entry = new URL('../work-thread-main.ts', import.meta.url);
+  const thread = createWorkThread({
     clock,
     startWorker() {
       const program = programs.shift();
@@ -112,8 +134,9 @@ test('what takes too long, or too much memory, is refused with its largest file,
         : new Worker(program, { eval: true, resourceLimits });
     },
   });
+  const building = createBuilding(t, { clock, thread });
   const slow = building.build(large);
-  clock.advance(60_000);
+  clock.advance(600_000);
   for (const [built, message] of [
     [slow, 'the configuration takes more than 60 s to read'],
     [building.build(large), 'the configuration needs more memory than there is'],
@@ -129,7 +152,9 @@ test('what takes too long, or too much memory, is refused with its largest file,
 });
 
 test('beyond the characters that may wait a revision is not taken', async (t) => {
-  const building = createBuilding(t, { mostWaiting: 100_000 });
+  const building = createBuilding(t, {
+    thread: createWorkThread({ clock: systemClock, mostWaiting: 100_000 }),
+  });
   const first = building.findProblems(large);
   await t.throwsAsync(async () => building.build(toFiles({ 'b.yaml': toDomain('b', 1_000) })), {
     instanceOf: TooBusy,

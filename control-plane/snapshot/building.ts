@@ -1,18 +1,16 @@
 // Builds revisions: few files at once, many in a thread of their own, which ends when they take too long or need too much
 // memory. The files are other people's, and the event loop serves workers and probes.
-import { totalmem } from 'node:os';
-import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
-import { ownPath } from '../../shared/own-files.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-import { ThreadOfJobs, TooMuch } from '../../shared/thread/job-thread.ts';
+import { type JobThread, TooBusy, TooMuch } from '../../shared/thread/job-thread.ts';
 import type { Revision } from '../store/revision.ts';
+import { createWorkThread } from '../work-thread.ts';
 import {
   type BuildOptions,
   type BuildOutcome,
@@ -37,39 +35,42 @@ export interface BuildingDeps {
   readonly clock: Clock;
   /** Default: its own. */
   readonly known?: KnownDocuments;
-  readonly deadlineMs?: number;
-  /** Characters of files that may wait; default: any number. */
-  readonly mostWaiting?: number;
-  readonly startWorker?: (() => Worker) | undefined;
+  /** Ended with this; default: one of its own. */
+  readonly thread?: JobThread;
 }
 
-/** Those that another revision was built of lately, so that equal files are one document, and stay that. */
+interface KnownDocument {
+  readonly text: string;
+  readonly document: WeakRef<RuleDocument>;
+}
+
+/** Those that are still in use, so that equal files are one document, whichever revisions they are in. */
 export class KnownDocuments {
   readonly ruleSets: RuleSetBuilder;
-  readonly #byPath = new Map<
-    string,
-    { readonly text: string; readonly document: WeakRef<RuleDocument> }
-  >();
+  readonly #byPath = new Map<string, readonly KnownDocument[]>();
 
   constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
     this.ruleSets = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false });
   }
 
   find(path: string, text: string): RuleDocument | undefined {
-    const known = this.#byPath.get(path);
-    return known?.text === text ? known.document.deref() : undefined;
+    const known = this.#byPath.get(path) ?? [];
+    return known.find((each) => each.text === text)?.document.deref();
   }
 
   keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
-    for (const [path, { document }] of this.#byPath) {
-      if (document.deref() === undefined) this.#byPath.delete(path);
+    for (const [path, known] of this.#byPath) {
+      const alive = known.filter(({ document }) => document.deref() !== undefined);
+      if (alive.length === 0) this.#byPath.delete(path);
+      else if (alive.length < known.length) this.#byPath.set(path, alive);
     }
     const texts = new Map(files.map(({ path, text }) => [path, text]));
     for (const document of documents) {
-      const text = texts.get(document.file);
-      if (text !== undefined) {
-        this.#byPath.set(document.file, { text, document: new WeakRef(document) });
-      }
+      const { file } = document;
+      const text = texts.get(file);
+      if (text === undefined || this.find(file, text) !== undefined) continue;
+      const known = this.#byPath.get(file) ?? [];
+      this.#byPath.set(file, [...known, { text, document: new WeakRef(document) }]);
     }
   }
 }
@@ -86,43 +87,16 @@ export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
   return false;
 }
 
-const entry = ownPath('control-plane/snapshot/building-thread-main.ts');
-/** Far above what the largest configuration takes that workers take. */
-const defaultDeadlineMs = 60_000;
-/** For a change that follows at once, such as the look after a write; then its memory is given back. */
-const idleMs = 2_000;
-/** Of the thread, beside what the process itself has: a quarter of the memory that there is, and enough for 30,000 limits. */
-const threadMb = Math.min(512, Math.max(96, Math.floor(memoryMb() / 4)));
-const resourceLimits = {
-  maxOldGenerationSizeMb: threadMb,
-  maxYoungGenerationSizeMb: Math.min(16, threadMb / 16),
-  stackSizeMb: 4,
-};
-
-/** Of the container, or of the machine. */
-function memoryMb(): number {
-  return (
-    Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / 1024 / 1024
-  );
-}
-
-/** Too many wait for the thread: nobody knows yet what is wrong with the files. */
-export class TooBusy extends Error {}
-
 export class Building {
   readonly #deps: BuildingDeps;
   readonly #known: KnownDocuments;
-  readonly #thread: ThreadOfJobs;
+  readonly #thread: JobThread;
   readonly #nextParse = createRememberingParser();
-  /** Characters of those that wait or are built. */
-  #waiting = 0;
 
   constructor(deps: BuildingDeps) {
-    const { clock, deadlineMs = defaultDeadlineMs } = deps;
-    const startWorker = deps.startWorker ?? (() => new Worker(entry, { resourceLimits }));
     this.#deps = deps;
     this.#known = deps.known ?? new KnownDocuments(deps.options);
-    this.#thread = new ThreadOfJobs({ clock, deadlineMs, idleMs, subject, startWorker });
+    this.#thread = deps.thread ?? createWorkThread({ clock: deps.clock });
   }
 
   /** At once where the files are few. What cannot be built has a problem that says so; rejects with a TooBusy. */
@@ -190,22 +164,21 @@ export class Building {
     needs: Needs,
     nowMs = this.#deps.clock.wallMs(),
   ): Promise<Received> {
-    const { options, mostWaiting = Number.POSITIVE_INFINITY } = this.#deps;
-    const characters = revision.files.reduce((sum, { text }) => sum + text.length, 0);
-    if (this.#waiting > 0 && this.#waiting + characters > mostWaiting) throw new TooBusy();
-    this.#waiting += characters;
+    const { options } = this.#deps;
     try {
-      return await this.#thread.run(toJobPieces({ revision, options, nowMs, needs }), (next) =>
-        receiveBuilt(next, (path) => held.get(path)),
-      );
+      return await this.#thread.run({
+        subject,
+        size: revision.files.reduce((sum, { text }) => sum + text.length, 0),
+        send: toJobPieces({ revision, options, nowMs, needs }),
+        receive: (next) => receiveBuilt(next, (path) => held.get(path)),
+      });
     } catch (error) {
+      if (error instanceof TooBusy) throw error;
       const reason =
         error instanceof TooMuch
           ? error.message
           : `${subject} cannot be examined: ${errorText(error)}`;
       return { ok: false, problems: [tooMuch(revision, reason)], documents: [], built: undefined };
-    } finally {
-      this.#waiting -= characters;
     }
   }
 }

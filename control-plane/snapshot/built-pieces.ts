@@ -37,7 +37,7 @@ type Piece =
   | { readonly of: DocumentPiece };
 
 const itemsAtOnce = 100;
-const bytesAtOnce = 512 * 1024;
+const bytesAtOnce = 128 * 1024;
 const fieldsAtOnce = 2_000;
 
 /** `documents` are all that could be read. */

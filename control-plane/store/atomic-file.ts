@@ -16,10 +16,13 @@ export interface StagedFile {
   discard(): Promise<void>;
 }
 
+/** In parts, each of which is written before the next one is made. */
+type Parts = Iterable<string>;
+
 /** The temporary name begins with a dot; it is in `stagedIn`. Both folders must exist. */
 export async function stageFile(
   path: string,
-  text: string,
+  text: string | Parts,
   mode: number,
   stagedIn = dirname(path),
 ): Promise<StagedFile> {
@@ -61,7 +64,11 @@ export async function stageFile(
   };
 }
 
-export async function writeFileAtomically(path: string, text: string, mode: number): Promise<void> {
+export async function writeFileAtomically(
+  path: string,
+  text: string | Parts,
+  mode: number,
+): Promise<void> {
   const staged = await stageFile(path, text, mode);
   try {
     await staged.commit();

@@ -1,7 +1,6 @@
 // Configuration in a directory that people, tools or a mounted volume write to. shared/rules-directory.ts
 // decides which files count, directory-change.ts writes changes.
 
-import { createHash } from 'node:crypto';
 import { readlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -12,18 +11,18 @@ import {
   type FollowerTiming,
 } from '../../shared/file-follower.ts';
 import type { Log } from '../../shared/log.ts';
-import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
+import { isError } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
 import { createDirectoryAttribution } from './directory-attribution.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
 import { applyChange, checkChange, existingPaths } from './file-change.ts';
+import { toJsonDigest } from './json-digest.ts';
 import { createLookLoop } from './look-loop.ts';
 import {
   byPath,
   type Revision,
   type RevisionInfo,
-  type StoredFile,
   toInfoText,
   toRevisionInfo,
 } from './revision.ts';
@@ -52,6 +51,8 @@ export interface DirectoryStoreDeps {
   readonly timing?: Partial<Timing>;
   readonly bounds?: Bounds;
 }
+
+type Content = Pick<Revision, 'files' | 'problems'>;
 
 /** Milliseconds. */
 interface Timing extends FollowerTiming {
@@ -118,7 +119,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   async function readInForce(id: string): Promise<Revision | undefined> {
     try {
       const kept = await readRevisionFile(inForceFile, inForceStore);
-      const isGenuine = kept?.id === id && toContentId(kept.files, kept.problems) === id;
+      const isGenuine = kept?.id === id && (await toContentId(kept)) === id;
       return isGenuine ? kept : undefined;
     } catch (error) {
       log.info(`${inForceFile} is passed over: ${errorText(error)}`);
@@ -129,7 +130,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   /** `own`: who made the state that is found, if it was not there before. */
   async function look(own?: RevisionInfo): Promise<Revision> {
     const { files, problems } = await read();
-    const id = toContentId(files, problems);
+    const id = await toContentId({ files, problems });
     const { seen } = loop;
     if (seen?.id === id && isAttributed(seen)) return seen;
     const known = await history.list();
@@ -147,7 +148,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     }
   }
 
-  async function read(): Promise<Pick<Revision, 'files' | 'problems'>> {
+  async function read(): Promise<Content> {
     const { listing, files, problems } = await follower.read();
     if (listing.missing)
       throw new AppError(
@@ -182,7 +183,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
         }
         const problems = checkChange(change, existingPaths(before), bounds);
         if (problems.length > 0) return { ok: false, reason: 'refused', problems };
-        const planned = plan(before, change, options);
+        const planned = await plan(before, change, options);
         const isNews = planned.id !== before.id;
         const refused = await apply(change, isNews ? await attribution.add(planned) : undefined);
         if (refused === 'lost') return { ok: false, reason: 'busy' };
@@ -194,13 +195,17 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   }
 
   /** The revision that a change will lead to, as it will be read. */
-  function plan(before: Revision, change: Change, { author, message }: WriteOptions): RevisionInfo {
+  async function plan(
+    before: Revision,
+    change: Change,
+    { author, message }: WriteOptions,
+  ): Promise<RevisionInfo> {
     // A byte order mark is not part of the text of a file.
     const put = change.put.map(({ path, text }) => ({ path, text: text.replace(/^\ufeff/, '') }));
     const after = applyChange(before, { put, delete: change.delete });
     const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
     return {
-      id: toContentId(after.files, after.problems),
+      id: await toContentId(after),
       atMs: clock.wallMs(),
       author: toInfoText(name),
       message: toInfoText(message),
@@ -266,13 +271,13 @@ function isAttributed({ author, message }: RevisionInfo): boolean {
 }
 
 /** Warnings are not hashed: replicas agree whatever other files are beside the rules. */
-function toContentId(files: readonly StoredFile[], problems: readonly Problem[]): string {
-  const hash = createHash('sha256');
-  for (const { path, text } of files) hash.update(JSON.stringify([path, text]));
-  for (const { severity, file, message } of problems.filter(isError)) {
-    hash.update(JSON.stringify([file, message, severity]));
-  }
-  return hash.digest('hex').slice(0, 40);
+async function toContentId({ files, problems }: Content): Promise<string> {
+  const errors = problems.filter(isError);
+  const hashed = [
+    ...files.map(({ path, text }) => [path, text]),
+    ...errors.map(({ severity, file, message }) => [file, message, severity]),
+  ];
+  return (await toJsonDigest(hashed)).slice(0, 40);
 }
 
 /**

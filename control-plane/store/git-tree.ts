@@ -1,5 +1,6 @@
 // Reads a commit's configuration files out of a bare repository, without a work tree.
 import { AppError } from '../../shared/errors.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
 import {
@@ -154,18 +155,29 @@ interface Blob {
 async function listBlobs(
   git: Git,
   tree: string,
-  { bounds, isLeftOut, signal }: TreeOptions,
+  options: TreeOptions,
   problems: Problem[],
 ): Promise<Blob[]> {
   const output = await git.run(['ls-tree', '-r', '-z', '-l', '--full-tree', tree], {
     timeoutMs,
     maxBytes: maxListBytes,
-    signal,
+    signal: options.signal,
   });
+  return runInSlices(findingBlobs(output, options, problems));
+}
+
+/** Entries of a tree that are read in one step. */
+const entriesAtOnce = 100;
+
+function* findingBlobs(
+  output: Buffer,
+  { bounds, isLeftOut }: TreeOptions,
+  problems: Problem[],
+): Generator<void, Blob[]> {
   const blobs: Blob[] = [];
   let entries = 0;
   for (const line of splitLines(output)) {
-    entries++;
+    if (++entries % entriesAtOnce === 0) yield;
     const text = line.toString();
     const tab = text.indexOf('\t');
     const [mode = '', , id = '', size = ''] = text.slice(0, tab).split(/ +/);
@@ -222,6 +234,14 @@ async function readBlobs(
     input: blobs.map(({ id }) => `${id}\n`).join(''),
     signal,
   });
+  return runInSlices(readingFiles(output, blobs, problems));
+}
+
+function* readingFiles(
+  output: Buffer,
+  blobs: readonly Blob[],
+  problems: Problem[],
+): Generator<void, StoredFile[]> {
   const files: StoredFile[] = [];
   let at = 0;
   for (const { path, id, sizeBytes } of blobs) {
@@ -234,6 +254,7 @@ async function readBlobs(
     const text = decodeRulesText(path, output.subarray(begin, begin + sizeBytes));
     if (typeof text === 'string') files.push({ path, text });
     else problems.push(text);
+    yield;
   }
   return files;
 }

@@ -1,7 +1,8 @@
 import test from 'ava';
+import { runAtOnce } from '../in-slices.ts';
 import { parseRuleDocument } from './document/document.ts';
 import { placeRules } from './lookup/placed-rule.ts';
-import { findMeetingCounters, findSharers } from './meeting-counters.ts';
+import { findingSharers, findMeetingCounters } from './meeting-counters.ts';
 import type { Entry } from './rule.ts';
 
 const limit = 'rate_limit: {unit: minute, requests_per_unit: 3}';
@@ -64,7 +65,8 @@ test('for a request it is found whose counter it uses as well, also that of its 
   const [user] = rules;
   const path = user?.children[0];
   const sharersOf = (rule: typeof user, ...entries: Entry[]) =>
-    rule && findSharers({ domain: 'd', rules }, entries, rule).map((each) => each.composite);
+    rule &&
+    runAtOnce(findingSharers({ domain: 'd', rules }, entries, rule)).map((each) => each.composite);
   t.deepEqual(sharersOf(user, { key: 'user', value: 'victim_path_/login' }), ['path']);
   const login = { key: 'path', value: '/login' };
   t.deepEqual(sharersOf(path, { key: 'user', value: 'victim' }, login), ['user']);

@@ -46,20 +46,24 @@ export function findMeetingCounters(domain: string, rules: readonly PlacedRule[]
 
 const mostNamed = 3;
 
+/** Rules of one step. */
+const rulesAtOnce = 50;
+
 /** Rules under whose counter's key other requests than this one can be counted: `found` itself, of other values, is among
- * them. At most three. */
-export function findSharers(
+ * them. At most three. In steps. */
+export function* findingSharers(
   { domain, rules }: { readonly domain: string; readonly rules: readonly PlacedRule[] },
   entries: readonly Entry[],
   found: PlacedRule,
-): PlacedRule[] {
+): Generator<void, PlacedRule[]> {
   const key = `${domain}_${entries.map((entry) => `${entry.key}_${entry.value}_`).join('')}`;
   const sharers: PlacedRule[] = [];
   if (key.length > maxSymbols) return sharers;
   const windows = windowsOf(found);
   const keys = toKeys(entries.map((entry) => entry.key));
-  let steps = 0;
+  let [steps, seen] = [0, 0];
   for (const counted of listCounted(rules, [...`${domain}_`], '')) {
+    if (++seen % rulesAtOnce === 0) yield;
     if (!agree(key, counted.lead) || counted.windows.isDisjointFrom(windows)) continue;
     steps += key.length * counted.symbols.length;
     if (steps > maxSteps || sharers.length === mostNamed) break;

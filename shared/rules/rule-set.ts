@@ -41,12 +41,17 @@ export interface RuleSetOptions {
   readonly fixedWindowsOnly?: boolean;
 }
 
+export interface BuiltRuleSet extends RuleSet {
+  /** How many limits a domain has; 0 where there is no such domain. */
+  limitsOf(domain: string): number;
+}
+
 export type BuildResult =
-  | { readonly ok: true; readonly ruleSet: RuleSet; readonly warnings: readonly Problem[] }
+  | { readonly ok: true; readonly ruleSet: BuiltRuleSet; readonly warnings: readonly Problem[] }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Builds rule sets one after the other. A domain whose documents are the same objects as in the last set
- * is reused. */
+/** Builds rule sets one after the other. A domain whose documents are the same objects as in an earlier set is reused, as
+ * long as there are these documents. */
 export interface RuleSetBuilder {
   /** The order of `documents` does not matter: they are taken by file name. Rules that have ended at `nowMs`,
    * wall time, are checked like all others, but are not in the set. Yields where a caller may serve others. */
@@ -74,7 +79,8 @@ interface BuiltDomain {
 }
 
 export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
-  let known: ReadonlyMap<string, BuiltDomain> = new Map();
+  /** By the first document of the domain. */
+  const known = new WeakMap<RuleDocument, BuiltDomain>();
   return {
     *build(documents, nowMs) {
       const reporter = new Reporter('(all documents)');
@@ -82,16 +88,19 @@ export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
       yield;
       const groups = yield* groupInSteps(documents);
       for (const [domain, group] of groups) {
-        const last = known.get(domain);
-        const built = isOf(last, group, nowMs)
-          ? last
+        const [first] = group;
+        const before = first && known.get(first);
+        const built = isOf(before, group, nowMs)
+          ? before
           : yield* buildDomain(domain, group, nowMs, options, reporter.hasErrors);
         yield* addAll(reporter, built.problems);
-        if (isBuilt(built)) domains.set(domain, built);
+        if (isBuilt(built)) {
+          domains.set(domain, built);
+          if (first !== undefined) known.set(first, built);
+        }
         yield;
       }
       if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
-      known = domains;
       yield* addAll(reporter, yield* findSharedCounters(groups));
       const ruleSet = yield* createRuleSet(domains);
       return { ok: true, ruleSet, warnings: reporter.toProblems() };
@@ -144,7 +153,7 @@ function* buildDomain(
   return { documents: group, ...tree, endedCount: countEnded(group, nowMs), problems };
 }
 
-function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void, RuleSet> {
+function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void, BuiltRuleSet> {
   const domains = new Map<string, DomainRules>();
   let limitCount = 0;
   for (const [name, domain] of built) {
@@ -155,6 +164,7 @@ function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void
   return Object.freeze({
     domains,
     limitCount,
+    limitsOf: (domain: string) => built.get(domain)?.limitCount ?? 0,
     describe: () =>
       listNodes(inFileOrder(built)).flatMap(({ fullKey, limit, list }) =>
         (list?.map((listed) => listed.limit) ?? (limit ? [limit] : [])).map((each) =>

@@ -9,6 +9,7 @@ import {
 } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
 import { runInSlices } from '../in-slices.ts';
+import { CpuDeadline } from './cpu-deadline.ts';
 
 /** Sent to the thread with a port. It answers 'done' when all pieces of the result are in that port. */
 export interface Job {
@@ -18,12 +19,27 @@ export interface Job {
 /** The job itself is too much: elsewhere it would be as well. */
 export class TooMuch extends Error {}
 
+/** Too many jobs wait for the thread: this one was not begun. */
+export class TooBusy extends Error {}
+
+export interface ThreadJob<Result> {
+  /** Its input, in messages: `the document`. */
+  readonly subject: string;
+  /** Of its input, in the unit of `mostWaiting`; default 0. */
+  readonly size?: number;
+  /** Aborted when the caller has left: the job is not begun then. */
+  readonly signal?: AbortSignal;
+  /** Messages, which together are the job. */
+  readonly send: Iterable<object>;
+  readonly receive: (next: Next) => Steps<Result>;
+}
+
 export interface JobThread {
   /**
-   * Sends the messages that `send` yields, which together are a job, and then takes its result with `receive`, both in
-   * slices. Jobs wait for those before them. Rejects with a TooMuch, or with an error where the thread fails or is closed.
+   * Sends the job and receives its result, both in slices. Jobs wait for those before them. Rejects with a TooBusy where
+   * too many wait, with a TooMuch, or with an error where the thread fails or is closed.
    */
-  run<Result>(send: Iterable<object>, receive: (next: Next) => Steps<Result>): Promise<Result>;
+  run<Result>(job: ThreadJob<Result>): Promise<Result>;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -34,11 +50,14 @@ export type Steps<Result> = Generator<void, Result>;
 
 export interface JobThreadDeps {
   readonly clock: Clock;
-  /** What is bounded, in messages: `the document`. */
-  readonly subject: string;
+  /** Of the processor time of one job: on a busy machine it may take ten times as long. */
   readonly deadlineMs: number;
+  /** The sizes of the jobs that may wait or be done together; one is done whatever its size. Default: any number. */
+  readonly mostWaiting?: number;
   /** How long it stays for the next job. */
   readonly idleMs: number;
+  /** After a job of a larger size it does not stay: its memory is given back before the result is received. Default: any. */
+  readonly mostKept?: number;
   readonly startWorker: () => Worker;
 }
 
@@ -47,30 +66,37 @@ export class ThreadOfJobs implements JobThread {
   #worker: Worker | undefined;
   #isClosed = false;
   #cancelEnd = () => {};
+  /** Of the job that is done. */
+  #subject = '';
   /** Settles the wait for the thread. */
   #fail: ((error: Error) => void) | undefined;
   /** The end of the last of those that wait or are done. */
   #last: Promise<void> | undefined;
+  /** The sizes of the jobs that wait or are done. */
+  #waiting = 0;
 
   constructor(deps: JobThreadDeps) {
     this.#deps = deps;
   }
 
-  run<Result>(send: Iterable<object>, receive: (next: Next) => Steps<Result>): Promise<Result> {
+  async run<Result>(job: ThreadJob<Result>): Promise<Result> {
+    const { size = 0 } = job;
+    const { mostWaiting = Number.POSITIVE_INFINITY } = this.#deps;
+    if (this.#waiting > 0 && this.#waiting + size > mostWaiting) throw new TooBusy();
+    this.#waiting += size;
     const before = this.#last;
-    const done =
-      before !== undefined
-        ? before.then(() => this.#runNow(send, receive))
-        : this.#runNow(send, receive);
+    const done = before === undefined ? this.#runNow(job) : before.then(() => this.#runNow(job));
     const ended = done.then(
       () => {},
       () => {},
     );
     this.#last = ended;
-    void ended.then(() => {
+    try {
+      return await done;
+    } finally {
+      this.#waiting -= size;
       if (this.#last === ended) this.#last = undefined;
-    });
-    return done;
+    }
   }
 
   async close(): Promise<void> {
@@ -79,12 +105,12 @@ export class ThreadOfJobs implements JobThread {
     await this.#end();
   }
 
-  async #runNow<Result>(
-    send: Iterable<object>,
-    receive: (next: Next) => Steps<Result>,
-  ): Promise<Result> {
+  async #runNow<Result>(job: ThreadJob<Result>): Promise<Result> {
+    const { subject, size = 0, signal, send, receive } = job;
     if (this.#isClosed) throw new Error('closed');
-    const { clock, deadlineMs, idleMs, subject } = this.#deps;
+    signal?.throwIfAborted();
+    const { clock, deadlineMs, idleMs, mostKept = Number.POSITIVE_INFINITY } = this.#deps;
+    this.#subject = subject;
     this.#cancelEnd();
     const isNew = this.#worker === undefined;
     this.#worker ??= this.#start();
@@ -96,9 +122,12 @@ export class ThreadOfJobs implements JobThread {
     this.#fail = done.reject;
     const onMessage = () => done.resolve();
     used.once('message', onMessage);
-    const cancelDeadline = clock.after(deadlineMs, () => {
-      done.reject(new TooMuch(`${subject} takes more than ${deadlineMs / 1000} s to read`));
-      void this.#end();
+    const deadline = new CpuDeadline(used, {
+      ...{ clock, deadlineMs },
+      onOver: () => {
+        done.reject(new TooMuch(`${subject} takes more than ${deadlineMs / 1000} s to read`));
+        void this.#end();
+      },
     });
     try {
       // To start a thread takes longer than a slice may.
@@ -106,10 +135,11 @@ export class ThreadOfJobs implements JobThread {
       await runInSlices(post(send, port1));
       used.postMessage({ pieces: port2 } satisfies Job, [port2]);
       await done.promise;
+      if (size > mostKept) await this.#end();
       return await runInSlices(receive(() => receiveMessageOnPort(port1)?.message));
     } finally {
       used.off('message', onMessage);
-      cancelDeadline();
+      deadline.cancel();
       this.#fail = undefined;
       port1.close();
       if (this.#worker !== undefined) this.#cancelEnd = clock.after(idleMs, () => void this.#end());
@@ -141,7 +171,7 @@ export class ThreadOfJobs implements JobThread {
   #toFailure(error: unknown): Error {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ERR_WORKER_OUT_OF_MEMORY') {
-      return new TooMuch(`${this.#deps.subject} needs more memory than there is`);
+      return new TooMuch(`${this.#subject} needs more memory than there is`);
     }
     return error instanceof Error ? error : new Error(String(error));
   }

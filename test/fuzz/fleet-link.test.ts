@@ -1,11 +1,12 @@
 // Workers that report anything over their link: what the control plane keeps and shows stays bounded, and
 // its numbers are numbers.
 import test from 'ava';
-import { ruleOwners } from '../../control-plane/admin/rule-owners.ts';
+import { findingRuleOwners } from '../../control-plane/admin/rule-owners.ts';
 import { toTopJson } from '../../control-plane/admin/top-json.ts';
 import { toTrafficJson } from '../../control-plane/admin/traffic-json.ts';
 import { createFleet } from '../../control-plane/fleet/fleet.ts';
 import { createTrafficHistory } from '../../control-plane/fleet/traffic-history.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import type { Random } from '../support/random.ts';
@@ -124,7 +125,9 @@ test.serial('a control plane shows numbers within bounds whatever workers report
       if (atLeast > atMost) throw new Error(`${atLeast} to ${atMost}`);
     }
     const workers = fleet.list();
-    checkNumbers(toTopJson(limited, fleet.rules(), ruleOwners([]), workers.length, 20));
+    checkNumbers(
+      toTopJson(limited, fleet.rules(), runAtOnce(findingRuleOwners([])), workers.length, 20),
+    );
     checkNumbers(toTrafficJson(workers));
     checkNumbers(fleet.history());
     checkNumbers(fleet.unmatched());

@@ -25,6 +25,7 @@ import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
 import type { verifyWebhook } from '../../control-plane/store/webhook.ts';
+import { createWorkThread } from '../../control-plane/work-thread.ts';
 import type { ConnectedWorkers } from '../../control-plane/xds/workers.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
@@ -88,7 +89,11 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     log,
     clock,
   });
-  const examining = new Building({ options: { ...options, advises: true }, encode, clock });
+  const thread = createWorkThread({ clock });
+  const examining = new Building({
+    ...{ encode, clock, thread },
+    options: { ...options, advises: true },
+  });
   t.teardown(() => examining.close());
   const snapshots = new SnapshotCache({
     store,
@@ -143,6 +148,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         marks,
         examine: createExamine(examining),
         reading: createReading(examining),
+        thread,
         turns: createChangeTurns(clock),
         rollout,
         peers:

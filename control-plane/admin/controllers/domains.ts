@@ -1,6 +1,7 @@
 // `/domains`: the rules of one domain as YAML, read and written with entity tags, so that no client
 // overwrites a change it has not seen.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
 import type { Revision, StoredFile } from '../../store/revision.ts';
@@ -16,9 +17,10 @@ import {
   toTag,
 } from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
+import { toLongAnswer } from '../long-answer.ts';
 import { problemJson, refusedRules } from '../problem-json.ts';
-import { ruleOwners } from '../rule-owners.ts';
-import { findRuleLines } from '../rule-source.ts';
+import { findingRuleOwners } from '../rule-owners.ts';
+import { findingRuleLines } from '../rule-source.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
 const listed = Type.Object({
@@ -107,26 +109,26 @@ export class Default extends AdminController {
     const { documents: documentsInForce } = this.api.snapshots;
     if (domain === undefined) {
       const all = listDomainFiles(revision, documents, documentsInForce);
-      const domains = [...all].map(([name, files]) => ({
-        domain: name,
-        files: files.map(({ path }) => path),
-        etag: toTag(files),
-      }));
+      const domains: Type.Static<typeof listed>[] = [];
+      for (const [name, own] of all) {
+        const etag = await toTag(own);
+        domains.push({ domain: name, files: own.map(({ path }) => path), etag });
+      }
       return { revision: revision.id, domains };
     }
     const files = findDomainFiles(revision, documents, documentsInForce, domain);
     if (files.length === 0) throw noSuchDomain(domain);
     const paths = new Set(files.map(({ path }) => path));
-    const etag = toTag(files);
+    const etag = await toTag(files);
     this.response.headers.set('etag', etag);
-    return {
+    return toLongAnswer({
       domain,
       revision: revision.id,
       etag,
-      place: rule === undefined ? null : findPlace(files, documents, rule),
+      place: rule === undefined ? null : await findPlace(files, documents, rule),
       files: files.map(({ path, text }) => ({ path, yaml: text })),
       problems: this.toProblems(problems.filter(({ file }) => paths.has(file))),
-    };
+    });
   }
 
   static readonly POST = op({
@@ -196,8 +198,8 @@ export class Default extends AdminController {
         toleratesOldErrors: true,
         allowsRemoval: allowRemoval === true,
         rollout,
-        plan: (current, examination) => {
-          const files = this.findExpected(current, examination, documentsInForce, domain);
+        plan: async (current, examination) => {
+          const files = await this.findExpected(current, examination, documentsInForce, domain);
           const [file, ...others] = files;
           if (others.length > 0) {
             const paths = files.map(({ path }) => path).join(', ');
@@ -232,8 +234,8 @@ export class Default extends AdminController {
         expectedRevision: undefined,
         toleratesOldErrors: true,
         allowsRemoval: allowRemoval === true,
-        plan: (current, examination) => {
-          const files = this.findExpected(current, examination, documentsInForce, domain);
+        plan: async (current, examination) => {
+          const files = await this.findExpected(current, examination, documentsInForce, domain);
           if (files.length === 0) throw noSuchDomain(domain);
           return { put: [], delete: files.map(({ path }) => path) };
         },
@@ -243,17 +245,17 @@ export class Default extends AdminController {
   }
 
   /** The domain's files, if they are those that the client has seen. */
-  private findExpected(
+  private async findExpected(
     current: Revision,
     { documents }: Examination,
     documentsInForce: Examination['documents'],
     domain: string,
-  ): readonly StoredFile[] {
+  ): Promise<readonly StoredFile[]> {
     refuseUnread(current, documentsInForce, domain);
     const files = findDomainFiles(current, documents, documentsInForce, domain);
     const ifMatch = this.request.headers.get('if-match');
     const ifNoneMatch = this.request.headers.get('if-none-match');
-    const tag = toTag(files);
+    const tag = await toTag(files);
     if (ifNoneMatch !== null && files.length > 0 && namesTag(ifNoneMatch, tag)) {
       throw new HttpError(412, { detail: `there is a domain ${domain} already` });
     }
@@ -281,20 +283,20 @@ export class Default extends AdminController {
   private async toWritten(domain: string, after: Revision) {
     const { documents } = await this.api.examine(after);
     const own = findDomainFiles(after, documents, this.api.snapshots.documents, domain);
-    this.response.headers.set('etag', toTag(own));
+    this.response.headers.set('etag', await toTag(own));
     return { domain, path: own[0]?.path ?? toFileName(domain), revision: after.id };
   }
 }
 
-function findPlace(
+async function findPlace(
   files: readonly StoredFile[],
   documents: Examination['documents'],
   rule: string,
-): DomainJson['place'] {
-  const row = ruleOwners(documents).find(rule);
+): Promise<DomainJson['place']> {
+  const row = (await runInSlices(findingRuleOwners(documents))).find(rule);
   const file = files.find(({ path }) => path === row?.file);
-  const range = file && row?.line ? findRuleLines(file.text, row.line) : undefined;
-  return file && range ? { path: file.path, ...range } : null;
+  const range = file && row?.line && (await runInSlices(findingRuleLines(file.text, row.line)));
+  return file && range ? { path: file.path, first: range.first, last: range.last } : null;
 }
 
 /** A write needs the tag of what the client has seen, and an unreadable file has none. */

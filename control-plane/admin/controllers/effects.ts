@@ -11,10 +11,11 @@ import { findDomainFiles, namesTag, toTag } from '../domain-file.ts';
 import { effectJson, findEffect } from '../effect-json.ts';
 import type { Examination } from '../examination.ts';
 import { readTop, toTopPath } from '../limited-now.ts';
-import { toPatch } from '../patch-text.ts';
+import { toLongAnswer } from '../long-answer.ts';
+import { patching } from '../patch-text.ts';
 import { problemJson } from '../problem-json.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
+import { ruleChangeJson, toRuleChangesJson } from '../rule-change-json.ts';
 import { topJson } from '../top-json.ts';
 
 const plannedChangeJson = Type.Object(
@@ -78,7 +79,7 @@ export class Default extends AdminController {
       message: '',
     });
     const own = examined.problems.filter((problem) => problem.file === file.path);
-    const tag = toTag(files);
+    const tag = await toTag(files);
     const changes =
       examined.ruleSet === undefined || ruleSet === undefined
         ? undefined
@@ -88,25 +89,26 @@ export class Default extends AdminController {
               { ruleSet: examined.ruleSet, documents: ofDomain(examined.documents, domain) },
             ),
           );
-    return {
+    const path = `${api.repositoryFolder}${file.path}`;
+    return toLongAnswer({
       revision: toRevisionJson(newest),
       etag: tag,
       isStale: etag !== undefined && !namesTag(etag, tag),
-      path: `${api.repositoryFolder}${file.path}`,
+      path,
       valid: refused.length === 0,
       problems: this.toProblems([...new Set([...refused, ...own])]),
-      changes: changes?.map(toRuleChangeJson) ?? [],
-      patch: toPatch(`${api.repositoryFolder}${file.path}`, file.text, yaml),
+      changes: await runInSlices(toRuleChangesJson(changes ?? [])),
+      patch: await runInSlices(patching(path, file.text, yaml)),
       effect: changes === undefined ? null : await this.findEffect(domain, examined, changes),
-    };
+    });
   }
 
   private findEffect(domain: string, examined: Examination, changes: readonly RuleChange[]) {
     const { api } = this;
-    const { recordings, clock } = api;
+    const { recordings, thread, clock } = api;
     const wanted = { domain, limit: 200 };
     return findEffect({
-      ...{ domain, changes, recordings, clock },
+      ...{ domain, changes, recordings, thread, clock },
       before: ofDomain(api.snapshots.documents, domain),
       after: ofDomain(examined.documents, domain),
       readTop: () => readTop(api, wanted, this.askPeers(toTopPath(wanted), topJson, undefined)),

@@ -46,12 +46,12 @@ export class Default extends AdminController {
   });
 
   async POST({ domain, descriptors, revision: wanted, now }: Fields<typeof Default.POST>) {
-    const { id, documents } =
+    const { id, ...rules } =
       wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
     const nowMs = this.api.clock.wallMs();
-    const found = await runInSlices(findRulesNow(documents, domain, nowMs));
+    const found = await runInSlices(findRulesNow(rules, domain, nowMs));
     if (found === undefined) {
-      const known = documents.map((document) => document.domain);
+      const known = rules.documents.map((document) => document.domain);
       throw new HttpError(404, { detail: toUnknownDomainText(domain, known) });
     }
     const explained = await runInSlices(
@@ -92,7 +92,7 @@ export class Default extends AdminController {
     if (ruleSet === undefined || inForce === undefined) {
       throw this.refuse(503, 'nothing is in force yet');
     }
-    return { id: inForce.revision.id, documents };
+    return { id: inForce.revision.id, documents, ruleSet };
   }
 
   private async examineRevision(wanted: string) {
@@ -101,6 +101,6 @@ export class Default extends AdminController {
     if (ruleSet === undefined) {
       throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
     }
-    return { id: revision.id, documents };
+    return { id: revision.id, documents, ruleSet };
   }
 }

@@ -2,11 +2,12 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../shared/router/index.ts';
-import { documentsAt } from '../../../shared/rules/rule-end.ts';
+import type { PlacedRule } from '../../../shared/rules/lookup/placed-rule.ts';
+import { findDocumentsAt } from '../../../shared/rules/rule-end.ts';
 import { findSharedIds, toWorkerName } from '../../xds/worker-name.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
-import { findRows, placingRules, type RuleRow, rowsOf } from '../rule-rows.ts';
+import { hasText, listRules, placingRules, type RuleRow, toRow } from '../rule-rows.ts';
 
 const findsJson = Type.Object(
   {
@@ -56,28 +57,9 @@ export class Default extends AdminController {
     const sought = text.toLowerCase();
     const isFound = (...names: (string | undefined)[]) =>
       names.some((name) => name?.toLowerCase().includes(sought));
-    const current = documentsAt(snapshots.documents, clock.wallMs());
+    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
     const placed = await runInSlices(placingRules(current));
-    const rules: { readonly domain: string; readonly row: RuleRow }[] = [];
-    for (const [domain, top] of placed) {
-      if (rules.length === most) break;
-      const found = findRows(rowsOf(domain, top), text).slice(0, most - rules.length);
-      rules.push(...found.map((row) => ({ domain, row })));
-    }
-    const values: NonNullable<FindsJson['values']> = [];
-    for (const [domain, top] of placed) {
-      if (values.length === most) break;
-      const open = rowsOf(domain, top)
-        .filter(countsEachValue)
-        .slice(0, most - values.length);
-      values.push(
-        ...open.map(({ entries, limits }) => ({
-          domain,
-          entries: entries.map(({ key, value }) => ({ key, value: value || text })),
-          limits: [...limits],
-        })),
-      );
-    }
+    const { rules, open } = await runInSlices(findingRules(placed, sought));
     const listed = workers.list();
     const shared = findSharedIds(listed);
     const history = await this.fromStore(store.history(searchedRevisions));
@@ -89,7 +71,11 @@ export class Default extends AdminController {
         limits,
         file,
       })),
-      values,
+      values: open.map(({ domain, row: { entries, limits } }) => ({
+        domain,
+        entries: entries.map(({ key, value }) => ({ key, value: value || text })),
+        limits: [...limits],
+      })),
       workers: listed
         .map((worker) => ({ name: toWorkerName(worker, shared.has(worker.node.id)), worker }))
         .filter(({ name, worker }) => isFound(name, worker.address))
@@ -101,6 +87,32 @@ export class Default extends AdminController {
         .map(toRevisionJson),
     };
   }
+}
+
+interface FoundRule {
+  readonly domain: string;
+  readonly row: RuleRow;
+}
+
+/** The first rules with the text, which is in lower case, and the first ones that count each value. In steps. */
+function* findingRules(
+  placed: ReadonlyMap<string, readonly PlacedRule[]>,
+  sought: string,
+): Generator<void, { readonly rules: FoundRule[]; readonly open: FoundRule[] }> {
+  const rules: FoundRule[] = [];
+  const open: FoundRule[] = [];
+  let seen = 0;
+  for (const [domain, top] of placed) {
+    for (const rule of listRules(domain, top)) {
+      if (rules.length === most && open.length === most) return { rules, open };
+      if (++seen % 100 === 0) yield;
+      if (rules.length < most && hasText(rule, sought)) rules.push({ domain, row: toRow(rule) });
+      if (open.length === most || rule.placed.descriptor.value !== '') continue;
+      const row = toRow(rule);
+      if (countsEachValue(row)) open.push({ domain, row });
+    }
+  }
+  return { rules, open };
 }
 
 /** And needs no other value to be asked for. */

@@ -13,7 +13,8 @@ import { AdminController } from '../admin-controller.ts';
 import { countersAsked } from '../counters-json.ts';
 import { findDomainFiles, findUnreadFile } from '../domain-file.ts';
 import type { Examination } from '../examination.ts';
-import { planLift, toRuleNames } from '../lift.ts';
+import { toRuleNames } from '../lift.ts';
+import { planLiftsApart } from '../lift-job.ts';
 import { refusedRules } from '../problem-json.ts';
 
 /** Milliseconds. Below the bound of `until`, for workers whose clocks are behind. */
@@ -85,17 +86,11 @@ export class Default extends AdminController {
         // It takes the limit of nobody else; of a domain with one limit that is most of them.
         allowsRemoval: true,
         rollout: 'now',
-        plan: (current, examination) => {
+        plan: async (current, examination): Promise<Change> => {
           this.refuseUnproven(current);
           const files = this.findFiles(current, examination, domain);
-          let changed = files;
-          for (const entries of descriptors) {
-            const planned = planLift(changed, { domain, entries, untilMs, comment, nowMs });
-            const texts = new Map(planned.map((file) => [file.path, file]));
-            changed = changed.map((file) => texts.get(file.path) ?? file);
-          }
-          const put = changed.filter((file, index) => file !== files[index]);
-          return { put, delete: [] } satisfies Change;
+          const asked = { domain, descriptors, untilMs, comment, nowMs };
+          return { put: await planLiftsApart(this.api.thread, files, asked), delete: [] };
         },
       };
     });

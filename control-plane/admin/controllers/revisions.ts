@@ -8,10 +8,11 @@ import { comparingForNodes } from '../../snapshot/node-change.ts';
 import type { Revision } from '../../store/revision.ts';
 import { AdminController, allowRemoval, rollout } from '../admin-controller.ts';
 import { type ChangeRequest, toFileText, toReplacement } from '../change.ts';
+import { toLongAnswer } from '../long-answer.ts';
 import { problemJson, refusedRules } from '../problem-json.ts';
 import { revisionFields, revisionJson, toRevisionJson } from '../revision-json.ts';
 import { revisionOutcomeJson, toRevisionOutcomes } from '../revision-outcome.ts';
-import { ruleChangeJson, toRuleChangeJson } from '../rule-change-json.ts';
+import { ruleChangeJson, toRuleChangesJson } from '../rule-change-json.ts';
 
 const id = part('id', Type.String({ minLength: 1, maxLength: 64, pattern: '^[0-9a-f]+$' }));
 const fileJson = Type.Object({ path: Type.String({ maxLength: 1024 }), text: Type.String() });
@@ -72,12 +73,12 @@ export class Default extends AdminController {
     if (wanted !== undefined) {
       const revision = await this.findRevision(wanted);
       const { ruleSet, problems } = await this.api.examine(revision);
-      return {
+      return toLongAnswer({
         ...toRevisionJson(revision),
         valid: ruleSet !== undefined,
-        files: revision.files,
+        files: [...revision.files],
         problems: this.toProblems(problems),
-      };
+      });
     }
     const state = this.api.snapshots.state();
     const { newest, inForce } = state;
@@ -118,12 +119,12 @@ export class Default extends AdminController {
     const after = to === undefined ? await this.readNewest() : await this.findRevision(to);
     const compared = [await this.toCompared(before), await this.toCompared(after)] as const;
     const changes = await runInSlices(comparingForNodes(...compared));
-    return {
+    return toLongAnswer({
       from: toRevisionJson(before),
       to: toRevisionJson(after),
       files: compareFiles(before, after),
-      changes: changes.map(toRuleChangeJson),
-    };
+      changes: await runInSlices(toRuleChangesJson(changes)),
+    });
   }
 
   static readonly POST_diff = op({
@@ -142,11 +143,11 @@ export class Default extends AdminController {
       governed && examined.governed
         ? await runInSlices(comparingForNodes(governed, examined.governed))
         : [];
-    return {
+    return toLongAnswer({
       from: toRevisionJson(before),
       files: compareFiles(before, after),
-      changes: changes.map(toRuleChangeJson),
-    };
+      changes: await runInSlices(toRuleChangesJson(changes)),
+    });
   }
 
   private async toCompared(revision: Revision) {

@@ -2,9 +2,10 @@
 import Type from 'typebox';
 import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, HttpError, op, optional, part } from '../../../shared/router/index.ts';
-import { documentsAt } from '../../../shared/rules/rule-end.ts';
+import { findDocumentsAt } from '../../../shared/rules/rule-end.ts';
 import { AdminController } from '../admin-controller.ts';
-import { findRows, placingRules, rowsOf, ruleRowJson } from '../rule-rows.ts';
+import { toLongAnswer } from '../long-answer.ts';
+import { countingRules, findingRows, placingRules, ruleRowJson } from '../rule-rows.ts';
 import { toUnknownDomainText } from '../rules-now.ts';
 
 const domainName = part('domain', Type.String({ minLength: 1, maxLength: 1024 }));
@@ -47,21 +48,23 @@ export class Default extends AdminController {
     const revision = this.api.snapshots.state().inForce?.revision.id;
     if (revision === undefined) throw this.refuse(503, 'nothing is in force yet');
     const { snapshots, clock } = this.api;
-    const current = documentsAt(snapshots.documents, clock.wallMs());
+    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
     const placed = await runInSlices(placingRules(current));
     if (domain === undefined) {
       const sought = search?.toLowerCase() ?? '';
       const all = [...placed].filter(([name]) => name.toLowerCase().includes(sought));
-      const domains = all
-        .slice(offset, offset + limit)
-        .map(([name, rules]) => ({ domain: name, rules: rowsOf(name, rules).length }));
+      const domains: DomainsJson['domains'] = [];
+      for (const [name, rules] of all.slice(offset, offset + limit)) {
+        domains.push({ domain: name, rules: await runInSlices(countingRules(rules)) });
+      }
       return { revision, total: all.length, domains };
     }
     const rules = placed.get(domain);
     if (rules === undefined) {
       throw new HttpError(404, { detail: toUnknownDomainText(domain, placed.keys()) });
     }
-    const found = findRows(rowsOf(domain, rules), search ?? '');
-    return { revision, domain, total: found.length, rules: found.slice(offset, offset + limit) };
+    const asked = { text: search ?? '', offset, limit };
+    const { total, rows } = await runInSlices(findingRows(domain, rules, asked));
+    return toLongAnswer({ revision, domain, total, rules: rows });
   }
 }

@@ -1,8 +1,9 @@
 // `/sources`: a rule as its author wrote it, and who changed it last.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { orNull } from '../../../shared/or-null.ts';
 import { type Fields, HttpError, op } from '../../../shared/router/index.ts';
-import { documentsAt } from '../../../shared/rules/rule-end.ts';
+import { findDocumentsAt } from '../../../shared/rules/rule-end.ts';
 import type { RevisionInfo } from '../../store/revision.ts';
 import { AdminController } from '../admin-controller.ts';
 import { revisionJson, toRevisionJson } from '../revision-json.ts';
@@ -12,9 +13,9 @@ import {
   type RuleChangeInHistory,
   type RuleHistorySources,
 } from '../rule-history.ts';
-import { ruleOwners } from '../rule-owners.ts';
+import { findingRuleOwners, type RuleOwners } from '../rule-owners.ts';
 import { type RuleRow, ruleRowJson } from '../rule-rows.ts';
-import { cutRule } from '../rule-source.ts';
+import { cuttingRule } from '../rule-source.ts';
 
 const texts = Type.Array(Type.String(), {
   description: 'What changed, such as `5 per minute -> 3 per minute`',
@@ -98,17 +99,20 @@ export class Default extends AdminController {
   });
 
   async GET({ rule: wanted }: Fields<typeof Default.GET>) {
-    const { snapshots, clock } = this.api;
+    const { snapshots } = this.api;
     const { inForce, trial } = snapshots.state();
     if (inForce === undefined) throw this.refuse(503, 'nothing is in force yet');
-    const row = ruleOwners(documentsAt(snapshots.documents, clock.wallMs())).find(wanted);
+    const row = (await this.findOwners()).find(wanted);
     if (row === undefined) {
       throw new HttpError(404, { detail: `there is no rule ${wanted} in force` });
     }
     const domain = row.rule.slice(0, row.rule.length - toPath(row).length - 1);
     const now = await this.fromStore(this.api.store.readRevision(inForce.revision.id));
     const text = now?.files.find(({ path }) => path === row.file)?.text;
-    const yaml = text === undefined || row.line === null ? undefined : cutRule(text, row.line);
+    const yaml =
+      text === undefined || row.line === null
+        ? undefined
+        : await runInSlices(cuttingRule(text, row.line));
     const changed = await this.findLastChange(row.rule);
     return {
       revision: inForce.revision.id,
@@ -142,10 +146,8 @@ export class Default extends AdminController {
   });
 
   async GET_changes({ rule: wanted, before, limit }: Fields<typeof Default.GET_changes>) {
-    const { snapshots, clock } = this.api;
     // One that is gone is found by its name alone.
-    const rule =
-      ruleOwners(documentsAt(snapshots.documents, clock.wallMs())).find(wanted)?.rule ?? wanted;
+    const rule = (await this.findOwners()).find(wanted)?.rule ?? wanted;
     const { revisions, outcomes, wasInForce } = await this.readHistory();
     const start =
       before === undefined ? 0 : revisions.findIndex((each) => toCursor(each) === before);
@@ -165,6 +167,12 @@ export class Default extends AdminController {
       })),
       next: nextRevision === undefined ? null : toCursor(nextRevision),
     };
+  }
+
+  private async findOwners(): Promise<RuleOwners> {
+    const { snapshots, clock } = this.api;
+    const current = await runInSlices(findDocumentsAt(snapshots.documents, clock.wallMs()));
+    return runInSlices(findingRuleOwners(current));
   }
 
   /** Of those that came into force. */

@@ -1,5 +1,6 @@
 // `/traffic`: the decisions of the workers in the last hour, and the counts of the rules.
 import Type from 'typebox';
+import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import {
@@ -13,7 +14,7 @@ import {
   withOutcomes,
 } from '../history-json.ts';
 import { askingPeer } from '../peer-json.ts';
-import { createIsOfDomain, nameRules, ruleOwners } from '../rule-owners.ts';
+import { createIsOfDomain, findingRuleOwners, namingRules } from '../rule-owners.ts';
 
 export class Default extends AdminController {
   static readonly GET = op({
@@ -57,10 +58,9 @@ export class Default extends AdminController {
     ];
     const { documents } = this.api.snapshots;
     const isOfDomain = createIsOfDomain(domain, documents);
-    const named = nameRules(
-      known.flatMap((each) => each ?? []).filter(({ rule }) => isOfDomain(rule)),
-      ruleOwners(documents),
-    );
+    const series = known.flatMap((each) => each ?? []).filter(({ rule }) => isOfDomain(rule));
+    const owners = await runInSlices(findingRuleOwners(documents));
+    const named = await runInSlices(namingRules(series, owners));
     const others = answers.flatMap(({ value }) => value ?? []);
     return { rules: mergeSeries(named), ...mergeSlots(this.api.fleet.seriesSlots(span), others) };
   }

@@ -4,7 +4,7 @@ import { runInSlices } from '../../../shared/in-slices.ts';
 import { type Fields, op } from '../../../shared/router/index.ts';
 import { AdminController } from '../admin-controller.ts';
 import { askingPeer } from '../peer-json.ts';
-import { placedRules } from '../rule-rows.ts';
+import { placingRules } from '../rule-rows.ts';
 import { explainSamples, mergeUnmatched, unmatchedJson } from '../unmatched-json.ts';
 
 export class Default extends AdminController {
@@ -21,7 +21,7 @@ export class Default extends AdminController {
 
   async GET({ peer }: Fields<typeof Default.GET>) {
     const answers = await this.askPeers('/unmatched', unmatchedJson, peer);
-    const placed = placedRules(this.api.snapshots.documents);
+    const placed = await runInSlices(placingRules(this.api.snapshots.documents));
     const own = await runInSlices(explainSamples(this.api.fleet.unmatched(), placed));
     // The control plane that asks its peers takes as many of each.
     if (peer !== undefined) return own;

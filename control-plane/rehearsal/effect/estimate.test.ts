@@ -16,13 +16,7 @@ const limit = (text: string, more = '') => `[{key: customer, ${more} rate_limit:
 const perUnit = (count: number, unit: string) => `unit: ${unit}, requests_per_unit: ${count}`;
 
 /** `ada` was refused so often in the last two minutes. */
-function estimate(
-  before: string,
-  after: string,
-  refused = 1_036,
-  key = 'customer',
-  signal = new AbortController().signal,
-) {
+function estimate(before: string, after: string, refused = 1_036, key = 'customer') {
   const [value] = runAtOnce(
     estimateEffect({
       domain: 'd',
@@ -32,7 +26,6 @@ function estimate(
       before: toRules(before),
       after: toRules(after),
       nowMs,
-      signal,
     }),
   );
   return value && [value.after.atLeast, value.after.atMost];
@@ -80,9 +73,4 @@ test('a value that the rules in force do not refuse is left out', (t) => {
   const rules = limit(perUnit(20, 'minute'));
   t.is(estimate(rules, rules, 5, 'nobody'), undefined);
   t.is(estimate(limit('unlimited: true'), rules), undefined);
-});
-
-test('an estimate ends when nobody waits for it any longer', (t) => {
-  const rules = limit(perUnit(20, 'minute'));
-  t.is(estimate(rules, rules, 1_036, 'customer', AbortSignal.abort()), undefined);
 });

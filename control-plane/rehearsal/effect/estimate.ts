@@ -44,8 +44,6 @@ export interface EstimateInput {
   readonly after: RulesInTime;
   /** Wall time in milliseconds. */
   readonly nowMs: number;
-  /** Nobody waits any more. */
-  readonly signal: AbortSignal;
 }
 
 /** Values that the rules in force do not refuse, such as those whose texts are cut, are left out. Yields between runs, which take
@@ -54,14 +52,13 @@ export function* estimateEffect(input: EstimateInput): Generator<void, Estimated
   const settings = defaultSettings();
   const estimated: EstimatedValue[] = [];
   for (const seen of input.values) {
-    if (input.signal.aborted) break;
     const value = yield* estimateValue(seen, { ...input, settings });
     if (value !== undefined) estimated.push(value);
   }
   return estimated;
 }
 
-interface Context extends Omit<EstimateInput, 'values' | 'signal'> {
+interface Context extends Omit<EstimateInput, 'values'> {
   readonly settings: WorkerSettings;
 }
 

@@ -17,8 +17,6 @@ export interface RecordingsInput {
   /** The documents to compare with. */
   readonly others: readonly RuleDocument[];
   readonly clock: Clock;
-  /** Nobody waits any more. */
-  readonly signal: AbortSignal;
 }
 
 /** Of all files together; a megabyte has about 3,000 decisions. */
@@ -27,7 +25,7 @@ const mostFiles = 100;
 export const mostMs = 4_000;
 
 export async function replayRecordings(input: RecordingsInput): Promise<ReplayResult> {
-  const { directory, domain, documents, others, clock, signal } = input;
+  const { directory, domain, documents, others, clock } = input;
   const paths = await listFiles(directory);
   if (typeof paths === 'string') return { ok: false, message: paths };
   if (paths.length === 0) return { ok: false, message: 'there is no recording yet' };
@@ -38,7 +36,7 @@ export async function replayRecordings(input: RecordingsInput): Promise<ReplayRe
     ...{ recorded: opened.recorded, documents, others, domain },
     // It is one domain.
     mergeDomains: true,
-    isEnough: () => signal.aborted || clock.monotonicMs() > endMs,
+    isEnough: () => clock.monotonicMs() > endMs,
   });
 }
 

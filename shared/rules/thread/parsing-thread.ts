@@ -76,10 +76,8 @@ export function createParsingThread({
   clock,
   startWorker = () => new Worker(entry),
 }: ParsingThreadDeps): ParsingThread {
-  const thread = new ThreadOfJobs({
-    ...{ clock, deadlineMs, idleMs, startWorker },
-    subject: 'the document',
-  });
+  const thread = new ThreadOfJobs({ clock, deadlineMs, idleMs, startWorker });
+  const subject = 'the document';
   let isClosed = false;
 
   /** What was too much, or that the thread failed, which is logged; throws where this is closed. */
@@ -95,7 +93,7 @@ export function createParsingThread({
   return {
     async parse(text, file) {
       try {
-        return await thread.run([{ text, file } satisfies ParsingJob], receive);
+        return await thread.run({ subject, send: [{ text, file } satisfies ParsingJob], receive });
       } catch (error) {
         const excess = toOutcome(error, file);
         return excess ? tooMuch(file, excess.message) : parseRuleDocument(text, file);
@@ -103,7 +101,7 @@ export function createParsingThread({
     },
     async parseResource(given, shown, decode) {
       try {
-        const received = await thread.run(toMessages(given), receive);
+        const received = await thread.run({ subject, send: toMessages(given), receive });
         const { undecodable, named = {}, ...parsed } = received;
         if (undecodable !== undefined) return { ok: false, message: undecodable };
         return { ok: true, named, ...parsed };

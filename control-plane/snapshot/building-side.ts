@@ -1,8 +1,8 @@
-// The program of the thread that builds large revisions. Only building.ts starts it.
+// What the thread does for building.ts.
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { serveJobs } from '../../shared/thread/thread-side.ts';
+import type { DoJob } from '../../shared/thread/thread-side.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { type BuildOutcome, buildSnapshots } from './build.ts';
 import { receiveJob } from './building-job.ts';
@@ -11,7 +11,7 @@ import { toBuiltPieces } from './built-pieces.ts';
 /** More help nobody: the files behind them are not read, and no more are told, of errors and of the others. */
 const mostProblems = 1_000;
 
-serveJobs((next, send) => {
+export const doBuildJob: DoJob = (next, send) => {
   const { revision, options, nowMs, needs } = receiveJob(next);
   const documents: RuleDocument[] = [];
   let errors = 0;
@@ -32,7 +32,7 @@ serveJobs((next, send) => {
   }
   const outcome = toBounded(needs === 'document' ? parseAlone() : buildAll());
   for (const piece of toBuiltPieces(outcome, documents, needs)) send(piece);
-});
+};
 
 function toBounded(outcome: BuildOutcome): BuildOutcome {
   return outcome.ok

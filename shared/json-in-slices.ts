@@ -1,0 +1,216 @@
+// Reads and writes JSON of any length in steps of a fraction of a millisecond, for a thread that also serves requests:
+// JSON.parse and JSON.stringify of some megabytes block it for as long as they take.
+
+/** Bytes of a text that are read in one step, and characters that are written in one. */
+const atOnce = 64 * 1024;
+/** Values that are read in one step. */
+const valuesAtOnce = 200;
+/** Far above what a double needs; reading a number takes longer than its length. */
+const maxNumberLength = 1_000;
+
+/** Lists and objects are deeper inside one another than the caller allows. */
+export class TooDeep extends Error {}
+
+/** The value of JSON in UTF-8, as JSON.parse has it. Throws a SyntaxError, a TooDeep, and a TypeError for bytes that are not
+ * UTF-8. */
+export function* readingJson(bytes: Uint8Array, maxDepth: number): Generator<void, unknown> {
+  return yield* new JsonReader(bytes).read(maxDepth);
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const literals: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+]);
+const code = (character: string) => character.charCodeAt(0);
+const [quote, backslash, comma, colon] = [code('"'), code('\\'), code(','), code(':')];
+const [openList, closeList, openObject, closeObject] = [code('['), code(']'), code('{'), code('}')];
+
+class JsonReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+  #values = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  *read(maxDepth: number): Generator<void, unknown> {
+    const value = yield* this.#value(maxDepth);
+    if (this.#next() !== undefined) throw new SyntaxError('there is more after the value');
+    return value;
+  }
+
+  *#value(depthLeft: number): Generator<void, unknown> {
+    if (++this.#values % valuesAtOnce === 0) yield;
+    const first = this.#next();
+    if (first === quote) return yield* this.#text();
+    if (first === openObject) return yield* this.#object(depthLeft - 1);
+    if (first === openList) return yield* this.#list(depthLeft - 1);
+    const word = this.#word();
+    return literals.has(word) ? literals.get(word) : toNumber(word);
+  }
+
+  *#object(depthLeft: number): Generator<void, unknown> {
+    if (depthLeft < 0) throw new TooDeep();
+    const object: Record<string, unknown> = {};
+    this.#at++;
+    if (this.#takes(closeObject)) return object;
+    do {
+      if (this.#next() !== quote) throw new SyntaxError('a name is expected');
+      const key = yield* this.#text();
+      if (!this.#takes(colon)) throw new SyntaxError('a colon is expected');
+      const value = yield* this.#value(depthLeft);
+      if (key !== '__proto__') object[key] = value;
+      else {
+        const own = { value, enumerable: true, configurable: true, writable: true };
+        Object.defineProperty(object, key, own);
+      }
+    } while (this.#takes(comma));
+    if (!this.#takes(closeObject)) throw new SyntaxError('the end of an object is expected');
+    return object;
+  }
+
+  *#list(depthLeft: number): Generator<void, unknown> {
+    if (depthLeft < 0) throw new TooDeep();
+    const list: unknown[] = [];
+    this.#at++;
+    if (this.#takes(closeList)) return list;
+    do list.push(yield* this.#value(depthLeft));
+    while (this.#takes(comma));
+    if (!this.#takes(closeList)) throw new SyntaxError('the end of a list is expected');
+    return list;
+  }
+
+  /** In parts that end between two characters, and not inside an escape. */
+  *#text(): Generator<void, string> {
+    const bytes = this.#bytes;
+    let text = '';
+    let from = this.#at + 1;
+    let at = from;
+    for (;;) {
+      const byte = bytes[at];
+      if (byte === undefined) throw new SyntaxError('the end of a text is missing');
+      if (byte === quote) break;
+      if (at - from >= atOnce && (byte & 0xc0) !== 0x80) {
+        text += this.#part(from, at);
+        from = at;
+        yield;
+      }
+      if (byte !== backslash) at++;
+      else at += bytes[at + 1] === code('u') ? 6 : 2;
+    }
+    this.#at = at + 1;
+    return text + this.#part(from, at);
+  }
+
+  #part(from: number, to: number): string {
+    return JSON.parse(`"${decoder.decode(this.#bytes.subarray(from, to))}"`);
+  }
+
+  /** A number or a literal. */
+  #word(): string {
+    const from = this.#at;
+    while (isOfWord(this.#bytes[this.#at])) this.#at++;
+    const length = this.#at - from;
+    if (length > maxNumberLength) throw new SyntaxError('a number is too long');
+    return String.fromCharCode(...this.#bytes.subarray(from, this.#at));
+  }
+
+  #takes(byte: number): boolean {
+    if (this.#next() !== byte) return false;
+    this.#at++;
+    return true;
+  }
+
+  /** The byte after blanks. */
+  #next(): number | undefined {
+    for (;;) {
+      const byte = this.#bytes[this.#at];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte;
+      this.#at++;
+    }
+  }
+}
+
+/** Letters, digits and the signs of numbers. */
+function isOfWord(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  return (
+    (byte >= 0x30 && byte <= 0x39) ||
+    ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7a) ||
+    byte === 0x2b ||
+    byte === 0x2d ||
+    byte === 0x2e
+  );
+}
+
+function toNumber(source: string): number {
+  if (!number.test(source)) throw new SyntaxError('a value is expected');
+  return Number(source);
+}
+
+/** The text that JSON.stringify gives, in parts: of plain data, where nothing has a toJSON. */
+export function* writingJson(value: unknown): Generator<string, void> {
+  const writer = new JsonWriter();
+  yield* writer.write(value);
+  yield writer.rest;
+}
+
+class JsonWriter {
+  rest = '';
+
+  *write(value: unknown): Generator<string, void> {
+    if (typeof value === 'string' && value.length > atOnce) yield* this.#writeLong(value);
+    else if (Array.isArray(value)) yield* this.#writeList(value);
+    else if (typeof value === 'object' && value !== null) yield* this.#writeObject(value);
+    else this.rest += JSON.stringify(value) ?? 'null';
+    if (this.rest.length >= atOnce) yield this.#take();
+  }
+
+  *#writeList(list: readonly unknown[]): Generator<string, void> {
+    this.rest += '[';
+    for (const [index, item] of list.entries()) {
+      if (index > 0) this.rest += ',';
+      yield* this.write(item);
+    }
+    this.rest += ']';
+  }
+
+  *#writeObject(object: object): Generator<string, void> {
+    let mark = '{';
+    for (const [key, value] of Object.entries(object)) {
+      if (value === undefined) continue;
+      this.rest += `${mark}${JSON.stringify(key)}:`;
+      mark = ',';
+      yield* this.write(value);
+    }
+    this.rest += mark === '{' ? '{}' : '}';
+  }
+
+  *#writeLong(text: string): Generator<string, void> {
+    this.rest += '"';
+    for (let from = 0; from < text.length; ) {
+      let to = from + atOnce;
+      // The halves of one character stay together.
+      if (isInsideCharacter(text, to)) to++;
+      this.rest += JSON.stringify(text.slice(from, to)).slice(1, -1);
+      from = to;
+      yield this.#take();
+    }
+    this.rest += '"';
+  }
+
+  #take(): string {
+    const part = this.rest;
+    this.rest = '';
+    return part;
+  }
+}
+
+/** Whether `at` is between the two halves of a character; a text may also have halves that stand alone. */
+function isInsideCharacter(text: string, at: number): boolean {
+  return (text.codePointAt(at - 1) ?? 0) > 0xffff;
+}

@@ -1,0 +1,112 @@
+import { Worker } from 'node:worker_threads';
+import test, { type ExecutionContext } from 'ava';
+import { createManualClock } from '../../test/support/manual-clock.ts';
+import { systemClock } from '../clock.ts';
+import { type JobThreadDeps, type Next, ThreadOfJobs, TooBusy, TooMuch } from './job-thread.ts';
+
+const toProgram = (body: string) => `
+  const { parentPort, receiveMessageOnPort } = require('node:worker_threads');
+  parentPort.on('message', ({ pieces }) => {
+    const answer = () => {
+      pieces.postMessage(receiveMessageOnPort(pieces)?.message);
+      parentPort.postMessage('done');
+    };
+    ${body}
+  });`;
+const echo = toProgram('answer();');
+
+function createThread(t: ExecutionContext, program: string, more: Partial<JobThreadDeps> = {}) {
+  const thread = new ThreadOfJobs({
+    ...{ clock: systemClock, deadlineMs: 60_000, idleMs: 60_000 },
+    startWorker: () => new Worker(toProgram(program), { eval: true }),
+    ...more,
+  });
+  t.teardown(() => thread.close());
+  return thread;
+}
+
+function* receive(next: Next): Generator<void, unknown> {
+  yield;
+  return next();
+}
+
+const jobOf = (number: number) => ({ subject: `job ${number}`, send: [{ number }], receive });
+
+test('jobs are done one after the other, each with its own messages', async (t) => {
+  const thread = createThread(t, 'answer();');
+  const answers = await Promise.all([1, 2, 3].map((number) => thread.run(jobOf(number))));
+  t.deepEqual(answers, [{ number: 1 }, { number: 2 }, { number: 3 }]);
+});
+
+test('a job that uses up its processor time is ended by its name, and the next one is done', async (t) => {
+  const program = 'if (receiveMessageOnPort(pieces).message.number === 1) for (;;); answer();';
+  const thread = createThread(t, program, { deadlineMs: 100 });
+  const first = thread.run(jobOf(1));
+  const second = thread.run(jobOf(2));
+  await t.throwsAsync(first, {
+    instanceOf: TooMuch,
+    message: 'job 1 takes more than 0.1 s to read',
+  });
+  await t.notThrowsAsync(second);
+});
+
+test('a thread that gets little of the processor has ten times as long', async (t) => {
+  const clock = createManualClock();
+  const patient = createThread(t, 'setTimeout(answer, 100);', { clock });
+  const done = patient.run(jobOf(1));
+  clock.advance(60_000);
+  t.deepEqual(await done, { number: 1 });
+  const silent = createThread(t, '', { clock });
+  const never = silent.run(jobOf(2));
+  clock.advance(600_000);
+  await t.throwsAsync(never, { instanceOf: TooMuch });
+});
+
+test('what would be too much together is refused at once, and one that is too much alone is done', async (t) => {
+  const thread = createThread(t, 'answer();', { mostWaiting: 10 });
+  const large = thread.run({ ...jobOf(1), size: 100 });
+  await t.throwsAsync(thread.run({ ...jobOf(2), size: 1 }), { instanceOf: TooBusy });
+  await large;
+  const some = [3, 4].map((number) => thread.run({ ...jobOf(number), size: 5 }));
+  t.is((await Promise.all(some)).length, 2);
+});
+
+test('after a large job the thread ends before its result is received, after a small one it stays', async (t) => {
+  let started = 0;
+  const thread = createThread(t, 'answer();', {
+    mostKept: 10,
+    startWorker() {
+      started++;
+      return new Worker(echo, { eval: true });
+    },
+  });
+  for (const size of [10, 10, 11, 10]) {
+    t.deepEqual(await thread.run({ ...jobOf(size), size }), { number: size });
+  }
+  t.is(started, 2);
+});
+
+test('a job whose result has no reader any more is not begun', async (t) => {
+  const thread = createThread(t, 'answer();');
+  const first = thread.run(jobOf(1));
+  const controller = new AbortController();
+  let isSent = false;
+  function* send() {
+    isSent = true;
+    yield {};
+  }
+  const second = thread.run({ ...jobOf(2), send: send(), signal: controller.signal });
+  controller.abort();
+  await t.throwsAsync(second, { name: 'AbortError' });
+  t.false(isSent);
+  await first;
+});
+
+test('a thread that is closed rejects what it does and what waits', async (t) => {
+  const thread = createThread(t, '');
+  const all = [1, 2].map((number) =>
+    t.throwsAsync(thread.run(jobOf(number)), { message: /closed/ }),
+  );
+  await thread.close();
+  await Promise.all(all);
+});
