@@ -48,7 +48,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       revision: r1,
       sinceMs: nowMs - 5_000,
       domains: ['shop'],
-      limitCount: 3,
+      served: { domains: 1, limits: 3, fewer: [], fewerInAll: 0 },
       saidBefore: undefined,
       groups: [],
       leftOut: [],

@@ -78,8 +78,21 @@ export const statusJson = Type.Object(
         /** Equal where every worker gets the same, whichever revision that is of. */
         content: Type.String(),
         since: time,
+        /** That some worker gets. */
         domains: Type.Integer(),
         limits: Type.Integer(),
+        /** The first groups whose workers get fewer domains. An older control plane counts all that there are, and
+         * reports no groups. */
+        fewer: Type.Optional(
+          Type.Array(
+            Type.Object({
+              group: Type.String(),
+              domains: Type.Integer(),
+              limits: Type.Integer(),
+            }),
+          ),
+        ),
+        fewerInAll: Type.Optional(Type.Integer({ description: 'Of such groups' })),
       }),
     ),
     /**
@@ -230,8 +243,10 @@ export function toStatusJson(sources: StatusSources): StatusJson {
           ...toRevisionJson(inForce.revision),
           content: inForce.content,
           since: toTime(inForce.sinceMs),
-          domains: inForce.domains.length,
-          limits: inForce.limitCount,
+          domains: inForce.served.domains,
+          limits: inForce.served.limits,
+          fewer: [...inForce.served.fewer],
+          fewerInAll: inForce.served.fewerInAll,
         }
       : null,
     settled: isSettled(state, sources.rollout, nowMs),

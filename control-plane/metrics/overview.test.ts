@@ -23,7 +23,7 @@ const inForce: NonNullable<SnapshotState['inForce']> = {
   isAtOnce: false,
   mayRemove: false,
   domains: ['shop', 'mail'],
-  limitCount: 3,
+  served: { domains: 2, limits: 3, fewer: [], fewerInAll: 0 },
   nodeGroups: [],
   groups: [],
   leftOut: [],

@@ -18,7 +18,7 @@ const inForceOf = (id: string, isAtOnce: boolean): InForceState => ({
   isAtOnce,
   mayRemove: false,
   domains: [],
-  limitCount: 0,
+  served: { domains: 0, limits: 0, fewer: [], fewerInAll: 0 },
   nodeGroups: [],
   groups: [],
   leftOut: [],

@@ -6,6 +6,7 @@ import { isError, isNote, isWarning, type Problem } from '../../shared/rules/pro
 import { formatProblem, logProblems } from '../../shared/rules/problem/problem-text.ts';
 import { type RevisionInfo, toShortId, toTitle } from '../store/revision.ts';
 import type { BuiltSnapshots } from './build.ts';
+import { countServed } from './served-counts.ts';
 
 export class RevisionLog {
   readonly #store: string;
@@ -80,7 +81,8 @@ export class RevisionLog {
   }
 }
 
-/** `2 domains, 5 limits`. */
-function countsOf({ domains, ruleSet }: BuiltSnapshots): string {
-  return `${toCountText(domains.length, 'domain')}, ${toCountText(ruleSet.limitCount, 'limit')}`;
+/** `2 domains, 5 limits`: of what some node gets. */
+function countsOf(built: BuiltSnapshots): string {
+  const { domains, limits } = countServed(built);
+  return `${toCountText(domains, 'domain')}, ${toCountText(limits, 'limit')}`;
 }

@@ -10,6 +10,7 @@ import type { StoreStatus } from '../store/store.ts';
 import type { Judged } from './admission.ts';
 import type { NodeGroup } from './node-groups.ts';
 import type { InForce, Said, Serving, Trial } from './served.ts';
+import { countServed, type ServedCounts } from './served-counts.ts';
 
 /** Plain data. */
 export interface SnapshotState {
@@ -71,7 +72,8 @@ export interface InForceState {
   /** Whether it may remove most limits without an approval. */
   readonly mayRemove: boolean;
   readonly domains: readonly string[];
-  readonly limitCount: number;
+  /** What nodes get of them. */
+  readonly served: ServedCounts;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly { readonly name: string; readonly domains: readonly string[] }[];
   readonly nodeGroups: readonly NodeGroup[];
@@ -159,7 +161,7 @@ function toInForceState(
     isAtOnce,
     mayRemove,
     domains: built.domains,
-    limitCount: built.ruleSet.limitCount,
+    served: countServed(built),
     groups: built.groups.map(({ group, domains }) => ({ name: group.name, domains })),
     nodeGroups: built.groups.map(({ group }) => group),
     leftOut: [...built.leftOut].map(([domain, fields]) => ({ domain, fields })),

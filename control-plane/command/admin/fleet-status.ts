@@ -9,6 +9,7 @@ import type { StatusJson } from '../../admin/status-report.ts';
 import { mergeTraffic, toTrafficText } from '../../admin/traffic-json.ts';
 import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
 import type { AdminCall, AdminCallResult, AdminClient } from '../../admin-client.ts';
+import { describeFewer } from '../../snapshot/served-counts.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
 import { formatRefusal } from './answer-text.ts';
@@ -118,6 +119,7 @@ export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandI
   else io.write(`${escapeText(text)}\n`);
   const known = answers.flatMap(({ status }) => status ?? []);
   const traffic = mergeTraffic(known.map((status) => status.traffic));
+  for (const served of new Set(known.flatMap(toServedText))) io.write(served);
   if (traffic !== null) io.write(`${toTrafficText(traffic)}\n`);
   const nowMs = io.clock.wallMs();
   // Where the verdict is about the store of the rules, it says it.
@@ -159,6 +161,15 @@ export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus
     status,
   }));
   return { verdict, text, controlPlanes };
+}
+
+/** Which workers get fewer limits than others, or none; an older control plane does not report it. */
+function toServedText({ inForce }: StatusJson): string[] {
+  if (inForce?.fewer === undefined) return [];
+  const { limits, fewer, fewerInAll = 0 } = inForce;
+  if (limits === 0) return ['no worker gets any limit\n'];
+  const text = describeFewer({ limits, fewer, fewerInAll });
+  return text === undefined ? [] : [`${escapeText(text)}\n`];
 }
 
 /** An older control plane tells only what they are made of. */

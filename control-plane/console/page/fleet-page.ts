@@ -107,8 +107,13 @@ function Tiles({ status }: StatusProps) {
       detail="not decided" tone=${(traffic?.errorsPerSecond ?? 0) > 0 ? 'bad' : 'plain'} />
     <${Tile} name=${p99 === undefined ? 'p99' : `p99, ${p99[0]}`} value=${p99?.[1] ?? '–'} detail="99 % of decisions" />
     <${Tile} name="Limits" value=${inForce === null ? '–' : String(inForce.limits)}
-      detail=${inForce === null ? 'nothing is in force' : `in ${toCount(inForce.domains, 'domain')}`} />
+      detail=${inForce === null ? 'nothing is in force' : toDomainsText(inForce)} />
   </dl>`;
+}
+
+function toDomainsText({ domains, fewerInAll = 0 }: NonNullable<StatusJson['inForce']>): string {
+  const fewer = fewerInAll === 0 ? '' : `, ${toCount(fewerInAll, 'group')} with fewer`;
+  return `in ${toCount(domains, 'domain')}${fewer}`;
 }
 
 function toReportText({ workers, traffic }: StatusJson): string {

@@ -30,6 +30,24 @@ test('no workers are no success, unless none are asked for', async (t) => {
   t.is((await status(url, '--min-workers', 'x')).code, 2);
 });
 
+test('limits are those that workers get, whatever rules there are', async (t) => {
+  const limits = async (groups: string) => {
+    const files = { 'a.yaml': rules(1), 'node-groups.yaml': `groups:\n${groups}` };
+    const { url } = await startPlane(t, files);
+    const { out } = await status(url, '--min-workers', '0');
+    const { inForce } = JSON.parse((await status(url, '--json')).out);
+    return [inForce.domains, inForce.limits, inForce.fewer, out.split('\n').slice(1).join('')];
+  };
+  t.deepEqual(await limits('  - {name: all, domains: []}\n'), [
+    ...[0, 0, [], 'no worker gets any limit'],
+  ]);
+  const canary = '  - {name: canary, match: {id: c-*}, domains: []}\n';
+  t.deepEqual(await limits(`${canary}  - {name: rest, domains: [d]}\n`), [
+    ...[1, 1, [{ group: 'canary', domains: 0, limits: 0 }]],
+    "nodes of group 'canary' get 0 of 1 limit",
+  ]);
+});
+
 test('a revision that was superseded is as good as the newest one', async (t) => {
   const { url, rules: folder, store } = await startPlane(t, { 'a.yaml': rules(1) });
   const { id: first } = await store.read();

@@ -165,7 +165,7 @@ test('a change of a directory comes into force', async (t) => {
   await eventually('both domains', () => served() === 'a b');
   t.is(changes, 1);
   const { inForce, newest, stale, counts } = cache.state();
-  t.like(inForce, { domains: ['a', 'b'], limitCount: 2, leftOut: [] });
+  t.like(inForce, { domains: ['a', 'b'], served: { domains: 2, limits: 2 }, leftOut: [] });
   t.is(inForce?.revision.id, newest?.revision.id);
   t.true(newest?.valid);
   t.is(stale, undefined);
