@@ -108,7 +108,7 @@ function timeSteps<Result>(work: Iterator<void, Result>, times: number[]): Resul
     times.push(Math.min(performance.now() - before, (user + system) / 1000));
     if (step.done) return step.value;
     if (performance.now() - sinceCollected < 1) continue;
-    // As `runInSlices` has it.
+    // What V8 collects by itself falls into no step.
     collect({ type: 'minor' });
     sinceCollected = performance.now();
   }
