@@ -7,6 +7,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { GitAddress } from './git-address.ts';
 import { type Git, GitError } from './git-command.ts';
+import { pushTo } from './git-push.ts';
 import { resolveObject } from './git-tree.ts';
 
 export interface GitMirror {
@@ -267,13 +268,8 @@ export function createGitMirror(deps: GitMirrorDeps): GitMirror {
     async push(commit, parent, signal) {
       const { name: ref } = remoteRef ?? (await askRemote(signal));
       refuseTag();
-      const lease = `--force-with-lease=${ref}:${parent}`;
-      const refspec = `${commit}:${ref}`;
-      await git.run(['push', '--porcelain', '--no-verify', lease, '--', address.url, refspec], {
-        timeoutMs,
-        signal,
-        isRemote: true,
-      });
+      const { url } = address;
+      await pushTo(git, { url, commit, ref, before: parent, timeoutMs, localTimeoutMs, signal });
       const args = ['update-ref', tipRef, commit];
       await git.run(args, { timeoutMs: localTimeoutMs, signal });
     },

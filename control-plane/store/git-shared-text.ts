@@ -5,6 +5,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../shared/errors.ts';
 import { createGit, GitError } from './git-command.ts';
+import { pushTo } from './git-push.ts';
 import { type GitStoreDeps, readGitAddress } from './git-store.ts';
 import { resolveObject } from './git-tree.ts';
 import { asideSuffix } from './set-aside.ts';
@@ -113,10 +114,17 @@ export function createGitSharedText(
       await renewCopy();
       const commit = await makeCommit(text);
       writes++;
-      const lease = `--force-with-lease=${remoteRef}:${before ?? ''}`;
-      const push = ['push', '--quiet', '--porcelain', '--no-verify', lease];
+      const { url } = address;
       try {
-        await runAtRemote([...push, '--', address.url, `${commit}:${remoteRef}`]);
+        await pushTo(git, {
+          url,
+          commit,
+          ref: remoteRef,
+          before,
+          timeoutMs,
+          localTimeoutMs,
+          signal,
+        });
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
         // Messages of git and servers differ, and an answer may get lost: the remote knows.
