@@ -82,26 +82,6 @@ test('a script can ask for an exit code of its own for an answer over the limit'
   t.is((await script('customer=eve', '-json')).code, 3);
 });
 
-test('the hint about a missing limit is a command with the domain and the descriptor', async (t) => {
-  const { out } = await ask('-descriptors', "partner=x,of='a=b c'");
-  t.true(
-    out.endsWith(` explain RULES --domain shop --descriptor 'partner=x,of='\\''a=b c'\\'''\n`),
-    out,
-  );
-});
-
-test('the whole answer is one JSON object for programs', async (t) => {
-  const { code, out } = await ask('--json', '--descriptors=customer=bob');
-  t.is(code, 0);
-  const { durationUntilReset, ...status } = JSON.parse(out).statuses[0];
-  t.regex(durationUntilReset, /^\d+s$/);
-  t.deepEqual(status, {
-    code: 'OK',
-    currentLimit: { requestsPerUnit: 2, unit: 'YEAR' },
-    limitRemaining: 1,
-  });
-});
-
 test("the worker's refusal is told in its words, with exit code 1 and nothing on standard output", async (t) => {
   t.deepEqual(await ask(), {
     code: 1,
@@ -122,43 +102,13 @@ test('a worker that is not there is named, with what to try', async (t) => {
   );
 });
 
-test('wrong flags end with 2 and the usage; help is on standard output and ends with 0', async (t) => {
-  const wrong = await ask('-descriptors', 'k1');
-  t.is(wrong.code, 2);
-  t.regex(wrong.err, /^invalid value "k1" for flag -descriptors: invalid descriptor list\n/);
-  t.regex(wrong.err, /Usage: /);
-  const help = await runClient('--help');
-  t.is(help.code, 0);
-  t.regex(help.out, /Exit codes: 0 /);
-});
-
 test('a TLS file that is not there is named with its flag', async (t) => {
   const { code, err } = await ask('-grpc-use-tls', '-grpc-server-ca-file', '/nowhere/ca.pem');
   t.is(code, 1);
   t.regex(err, /^error connecting: -grpc-server-ca-file: .*\/nowhere\/ca\.pem/);
 });
 
-test('a worker with TLS is asked as the hint says', async (t) => {
-  const worker = await startWorkerProcess(t, {
-    env: {
-      BACKEND_TYPE: 'memory',
-      GRPC_SERVER_USE_TLS: 'true',
-      GRPC_SERVER_TLS_CERT: tlsFile('server.pem'),
-      GRPC_SERVER_TLS_KEY: tlsFile('server.key'),
-    },
-  });
-  const asked = ['-dial_string', `localhost:${worker.ports.grpc}`, '-domain', 'shop'];
-  const plain = await runClient(...asked);
-  t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
-  const untrusting = await runClient(...asked, '-grpc-use-tls');
-  t.regex(
-    untrusting.err,
-    /\n-grpc-server-ca-file names a file with the authority of its certificate\n$/,
-  );
-  t.notRegex(untrusting.err, /use-system-ca/);
-});
-
-test('TLS with a client certificate', async (t) => {
+test('a worker with TLS is asked as the hints say, one that wants client certificates too', async (t) => {
   const secured = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
@@ -169,7 +119,17 @@ test('TLS with a client certificate', async (t) => {
     },
     rules: { 'shop.yaml': rules },
   });
-  const target = ['-dial_string', `localhost:${secured.ports.grpc}`, '-grpc-use-tls'];
+  const address = ['-dial_string', `localhost:${secured.ports.grpc}`];
+  const question = ['-domain', 'shop', '-descriptors', 'partner=x'];
+  const plain = await runClient(...address, ...question);
+  t.regex(plain.err, /; -grpc-use-tls is for one with TLS\n$/);
+  const target = [...address, '-grpc-use-tls'];
+  const untrusting = await runClient(...target, ...question);
+  t.regex(
+    untrusting.err,
+    /\n-grpc-server-ca-file names a file with the authority of its certificate\n$/,
+  );
+  t.notRegex(untrusting.err, /use-system-ca/);
   const authority = ['-grpc-server-ca-file', tlsFile('ca.pem')];
   const identity = [
     '-grpc-cert-file',
@@ -177,7 +137,6 @@ test('TLS with a client certificate', async (t) => {
     '-grpc-key-file',
     tlsFile('client.key'),
   ];
-  const question = ['-domain', 'shop', '-descriptors', 'partner=x'];
   const known = await runClient(...target, ...authority, ...identity, ...question);
   t.is(known.out, 'OK\n  partner=x: OK, unlimited\n', known.err);
   const unknown = await runClient(...target, ...authority, ...question);

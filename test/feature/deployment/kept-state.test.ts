@@ -6,12 +6,9 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
-import { createControlPlane } from '../../../control-plane/server.ts';
-import { parseControlPlaneSettings } from '../../../control-plane/settings.ts';
-import { systemClock } from '../../../shared/clock.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { gitEnvironment } from '../../support/git-repository.ts';
-import { createRecordedLog } from '../../support/recorded-log.ts';
 import { connectStreamWorker } from '../../support/stream-worker.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -64,37 +61,19 @@ async function serve(
   { stateDirectory, source }: Pick<ReturnType<typeof restore>, 'stateDirectory' | 'source'>,
   more: Readonly<Record<string, string>> = { RATELANE_ROLLOUT: 'canary=10%,hold=1h' },
 ) {
-  const parsed = parseControlPlaneSettings({
-    ...source,
-    RATELANE_STATE_DIR: stateDirectory,
-    RATELANE_XDS_ADDRESS: '127.0.0.1:0',
-    RATELANE_ADMIN_ADDRESS: '127.0.0.1:0',
-    ...more,
+  const plane = await createControlPlaneInProcess(t, {
+    flags: [],
+    env: { ...source, ...more },
+    stateDirectory,
   });
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const log = createRecordedLog();
-  const plane = createControlPlane({
-    settings: parsed.settings,
-    ...{ log, auditLog: log, clock: systemClock },
-    environment: { PATH: process.env['PATH'], HOME: stateDirectory },
-  });
-  let isOver = false;
-  const stop = async () => {
-    if (!isOver) await plane.stop();
-    isOver = true;
-  };
-  t.teardown(stop);
-  const addresses = await plane.start(new AbortController().signal);
-  if (addresses === undefined) throw new Error('it has not started');
-  const address = addresses.xds.replace(/^.*\/\//, '');
-  const workers = ['a', 'b', 'c'].map((id) => connectStreamWorker(t, { address, id }));
+  await plane.start();
+  const workers = ['a', 'b', 'c'].map((id) =>
+    connectStreamWorker(t, { address: plane.xdsAddress, id }),
+  );
   return {
-    log,
-    stop,
-    async status() {
-      const answer = await fetch(`${addresses.admin}/status`);
-      return (await answer.json()) as StatusJson;
-    },
+    output: plane.output,
+    stop: plane.stop,
+    status: async (): Promise<StatusJson> => (await plane.fetch('/status')).body,
     having: (text: string) => workers.filter((worker) => worker.has(text)).length,
     everTold: (text: string) =>
       workers.filter(({ told }) => told.some((each) => each.includes(text))).length,
@@ -156,13 +135,13 @@ for (const place of places) {
         [kept, {}],
         [empty, isEnough],
       ] as const) {
-        const { everTold, having, log, status, stop } = await serve(t, given, more);
+        const { everTold, having, output, status, stop } = await serve(t, given, more);
         await eventually('all have what was in force', () => having('first') === 3);
         const { text, verdict, memory } = await status();
         t.is(verdict, 'pending');
         t.regex(text, /newer version \(format 99\).*stays in force$/);
         t.regex(memory.problem ?? '', /format 99/);
-        t.true(log.lines.some((line) => line.includes('format 99')));
+        t.true(output().includes('format 99'));
         t.is(everTold('second'), 0);
         await stop();
         t.deepEqual(readRecords(kept.store, place), before);
@@ -218,10 +197,10 @@ test('way back: charts, activity and the last good revision of a newer version a
     const path = join(kept.stateDirectory, name);
     writeFileSync(path, readFileSync(path, 'utf8').replace('"format":1', `"format":${newer}`));
   }
-  const { having, log } = await serve(t, kept, {});
+  const { having, output } = await serve(t, kept, {});
   await eventually('all have what was in force', () => having('first') === 3);
   for (const name of names) {
     const isNamed = (line: string) => line.includes(name) && line.includes('(format 99)');
-    t.true(log.lines.some(isNamed), `${name}: ${log.lines.join('\n')}`);
+    t.true(output().split('\n').some(isNamed), `${name}: ${output()}`);
   }
 });

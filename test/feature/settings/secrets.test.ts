@@ -71,12 +71,11 @@ const workers: readonly Environment[] = [
 ];
 
 test('a worker repeats no secret of a setting: in its messages, warnings and settings', (t) => {
-  for (const { name, form } of listCases(workerTable)) {
-    for (const worker of workers) {
-      const result = parseWorkerSettings({ ...worker, [name]: form });
-      const shown = JSON.stringify([result.warnings, result.ok ? result.dump : result.problems]);
-      if (shown.includes(secret)) t.fail(`${name}=${form}: ${shown}`);
-    }
+  // In turn: a form of what may be secret comes in more ways than there are workers, so that each is given it.
+  for (const [turn, { name, form }] of listCases(workerTable).entries()) {
+    const result = parseWorkerSettings({ ...workers[turn % workers.length], [name]: form });
+    const shown = JSON.stringify([result.warnings, result.ok ? result.dump : result.problems]);
+    if (shown.includes(secret)) t.fail(`${name}=${form}: ${shown}`);
   }
   t.pass();
 });

@@ -4,10 +4,10 @@ import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../support/eventually.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
-import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
+import { startWorker, type WorkerInProcess } from '../../support/worker-in-process.ts';
+import { startWorkerProcess } from '../../support/worker-process.ts';
 
-const rules = {
-  'd.yaml': `domain: d
+const rules = `domain: d
 descriptors:
   - key: day
     rate_limit: {unit: year, requests_per_unit: 2}
@@ -18,8 +18,7 @@ descriptors:
     rate_limit: {unlimited: true}
   - key: block
     rate_limit: {unit: year, requests_per_unit: 0}
-`,
-};
+`;
 const modes = ['allow', 'deny', 'local'] as const;
 type Mode = (typeof modes)[number];
 
@@ -34,16 +33,12 @@ interface Answer {
   };
 }
 
-async function ask(worker: WorkerProcess, key: string, value = 'x'): Promise<Answer> {
-  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
-    method: 'POST',
-    body: JSON.stringify({ domain: 'd', descriptors: [{ entries: [{ key, value }] }] }),
-    signal: AbortSignal.timeout(60_000),
-  });
-  return { status: answer.status, body: JSON.parse(await answer.text()) };
+async function ask(worker: WorkerInProcess, key: string, value = 'x'): Promise<Answer> {
+  const { status, text } = await worker.decide(`${key}=${value}`);
+  return { status, body: JSON.parse(text) };
 }
 
-async function askStatuses(worker: WorkerProcess, key: string, times: number): Promise<number[]> {
+async function askStatuses(worker: WorkerInProcess, key: string, times: number): Promise<number[]> {
   const statuses: number[] = [];
   for (let round = 0; round < times; round++) statuses.push((await ask(worker, key)).status);
   return statuses;
@@ -52,7 +47,7 @@ async function askStatuses(worker: WorkerProcess, key: string, times: number): P
 /** As `askStatuses`, of counters that begin at 0. Once more where a busy machine has made the server
  * silent meanwhile, so that it was not asked. */
 async function askWhilePresent(
-  worker: WorkerProcess,
+  worker: WorkerInProcess,
   redis: RedisServer,
   key: string,
   times: number,
@@ -72,15 +67,16 @@ async function askWhilePresent(
 }
 
 /** The status of the answer. */
-async function readHealth(worker: WorkerProcess): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${worker.ports.http}/healthcheck`);
+async function readHealth(worker: WorkerInProcess): Promise<number> {
+  const { http } = await worker.started;
+  const answer = await fetch(`http://${http.text}/healthcheck`);
   await answer.body?.cancel();
   return answer.status;
 }
 
 const expected = { allow: [200, 200, 200], deny: [429, 429, 429], local: [200, 200, 429] };
 
-async function checkAnswers(t: ExecutionContext, worker: WorkerProcess, mode: Mode) {
+async function checkAnswers(t: ExecutionContext, worker: WorkerInProcess, mode: Mode) {
   t.deepEqual(await askStatuses(worker, 'day', 3), expected[mode]);
   t.deepEqual(await askStatuses(worker, 'shadow', 3), [200, 200, 200]);
   t.deepEqual(await askStatuses(worker, 'free', 3), [200, 200, 200]);
@@ -110,12 +106,12 @@ for (const mode of modes) {
     async (t) => {
       const redis = await startRedisServer(t);
       await redis.kill();
-      const worker = await startWorkerProcess(t, {
+      const worker = await startWorker(t, {
         env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: mode },
         rules,
       });
       await checkAnswers(t, worker, mode);
-      t.regex(worker.output(), /without the store|in this process alone/);
+      t.regex(worker.log.lines.join('\n'), /without the store|in this process alone/);
       await redis.restart();
       await eventually('it is counted in Redis', async () => {
         await ask(worker, 'shadow');
@@ -132,7 +128,7 @@ for (const mode of modes) {
     async (t) => {
       const memcached = await startMemcachedServer(t);
       await memcached.kill();
-      const worker = await startWorkerProcess(t, {
+      const worker = await startWorker(t, {
         env: {
           BACKEND_TYPE: 'memcache',
           MEMCACHE_HOST_PORT: memcached.url,
@@ -150,10 +146,18 @@ test.serial('several processes: their statistics and states are those of the wor
   await redis.kill();
   const worker = await startWorkerProcess(t, {
     env: { KVSTORE_URL: redis.url, KVSTORE_FAILURE_MODE: 'allow', WORKER_PROCESSES: '2' },
-    rules,
+    rules: { 'd.yaml': rules },
   });
-  const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(worker, 'day')));
-  t.true(statuses.every(({ status }) => status === 200));
+  const ask = (key: string) =>
+    fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
+      method: 'POST',
+      body: JSON.stringify({ domain: 'd', descriptors: [{ entries: [{ key, value: 'x' }] }] }),
+    }).then(async (answer) => {
+      await answer.body?.cancel();
+      return answer.status;
+    });
+  const statuses = await Promise.all(Array.from({ length: 20 }, () => ask('day')));
+  t.true(statuses.every((status) => status === 200));
   await eventually('both processes have told', async () => {
     const stats = await worker.page('/stats');
     return (
@@ -166,7 +170,7 @@ test.serial('several processes: their statistics and states are those of the wor
   t.is(page.match(/not asked: key-value store [^ ]+: connect ECONNREFUSED/g)?.length, 2, page);
   await redis.restart();
   await eventually('it is back in both', async () => {
-    await ask(worker, 'shadow');
+    await ask('shadow');
     return /^ratelimit\.store\.breaker\.open: 0$/m.test(await worker.page('/stats'));
   });
 });
@@ -179,7 +183,7 @@ test.serial(
       auth: ['secret'],
     });
     await redis.kill();
-    const worker = await startWorkerProcess(t, {
+    const worker = await startWorker(t, {
       env: {
         KVSTORE_URL: `redis://:secret@${redis.url}`,
         KVSTORE_FAILURE_MODE: 'allow',
@@ -194,7 +198,7 @@ test.serial(
     await redis.kill();
     await eventually('unhealthy', async () => (await readHealth(worker)) === 500);
     t.is((await ask(worker, 'day')).status, 200);
-    const shown = `${await worker.page('/status')}${worker.output()}`;
+    const shown = `${await worker.page('/status')}${worker.log.lines.join('\n')}`;
     t.true(shown.includes(redis.url));
     t.false(shown.includes('secret'));
   },
@@ -204,7 +208,7 @@ test.serial(
   'a health that needs connections has none while one of two stores is away',
   async (t) => {
     const [main, perSecond] = await Promise.all([startRedisServer(t), startRedisServer(t)]);
-    const worker = await startWorkerProcess(t, {
+    const worker = await startWorker(t, {
       env: {
         KVSTORE_URL: main.url,
         KVSTORE_PERSECOND: 'true',

@@ -414,44 +414,24 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
   t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
 });
 
-const mistakes: readonly [
-  what: string,
-  env: (takenPort: number) => Record<string, string>,
-  says: RegExp,
-][] = [
-  [
-    'a port in use',
-    (port) => ({ GRPC_PORT: String(port) }),
+// Proof of migrating.md: A port in use ends the start
+test.serial('a mistake, such as a port in use, reads as with one process, and once', async (t) => {
+  const redis = await startRedisServer(t);
+  const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
+  const outputs: string[] = [];
+  for (const count of ['1', '2']) {
+    const worker = await spawnWorkerProcess(t, {
+      env: { ...environment(redis), WORKER_PROCESSES: count, GRPC_PORT: String(redis.port) },
+      rules,
+      ports,
+    });
+    t.is(await worker.waitForEnd(60_000), 1);
+    const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
+    outputs.push(text.replace(/^time="[^"]*" /gm, ''));
+  }
+  t.regex(
+    outputs[0] ?? '',
     /cannot listen for gRPC on 127\.0\.0\.1:\d+: the port is in use; set GRPC_PORT \(and GRPC_HOST\) to another/,
-  ],
-  [
-    'a certificate that is none',
-    () => ({
-      GRPC_SERVER_USE_TLS: 'true',
-      GRPC_SERVER_TLS_CERT: import.meta.filename,
-      GRPC_SERVER_TLS_KEY: import.meta.filename,
-    }),
-    /processes\.test\.ts/,
-  ],
-];
-
-for (const [what, envOf, says] of mistakes) {
-  // Proof of migrating.md: A port in use ends the start
-  test.serial(`${what} reads as with one process, and once`, async (t) => {
-    const redis = await startRedisServer(t);
-    const ports = { http: await freePort(), grpc: await freePort(), debug: await freePort() };
-    const outputs: string[] = [];
-    for (const count of ['1', '2']) {
-      const worker = await spawnWorkerProcess(t, {
-        env: { ...environment(redis), WORKER_PROCESSES: count, ...envOf(redis.port ?? 0) },
-        rules,
-        ports,
-      });
-      t.is(await worker.waitForEnd(60_000), 1);
-      const text = worker.output().replaceAll(worker.rulesFolder, '(rules)');
-      outputs.push(text.replace(/^time="[^"]*" /gm, ''));
-    }
-    t.regex(outputs[0] ?? '', says);
-    t.is(outputs[1], outputs[0]);
-  });
-}
+  );
+  t.is(outputs[1], outputs[0]);
+});

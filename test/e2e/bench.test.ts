@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import type { BenchResults } from '../../bench/results.ts';
-import { createTemporaryFolder } from '../../support/temporary-folder.ts';
+import type { BenchResults } from '../bench/results.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
-const mainFile = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
+const mainFile = fileURLToPath(new URL('../bench/main.ts', import.meta.url));
 
 test('a quick run measures the worker beside the yardstick and writes table, picture and rounds', async (t) => {
   t.timeout(300_000);
