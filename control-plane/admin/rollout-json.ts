@@ -2,8 +2,8 @@
 import Type from 'typebox';
 import { toCountText } from '../../shared/count-text.ts';
 import { orNull } from '../../shared/or-null.ts';
-import type { MemoryState } from '../record/bookkeeping.ts';
 import { inForceOf } from '../record/outcomes.ts';
+import type { MemoryState } from '../record/record-state.ts';
 import { fewPoints, halfAgain, maxErrorPoints } from '../rollout/judgement.ts';
 import type { RolloutPlan } from '../rollout/plan.ts';
 import type { RolloutLeader, RolloutState } from '../rollout/rollout-state.ts';

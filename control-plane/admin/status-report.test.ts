@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import type { MemoryState } from '../record/bookkeeping.ts';
+import type { MemoryState } from '../record/record-state.ts';
 import type { RolloutState } from '../rollout/rollout-state.ts';
 import {
   createResource,

@@ -9,7 +9,7 @@ import { isError } from '../../shared/rules/problem/problem.ts';
 import { toHeading } from '../../shared/rules/problem/problem-text.ts';
 import type { LinkedWorker } from '../fleet/fleet.ts';
 import type { PeerWorkers } from '../peers/peers.ts';
-import type { MemoryState } from '../record/bookkeeping.ts';
+import type { MemoryState } from '../record/record-state.ts';
 import type { RolloutState } from '../rollout/rollout-state.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';

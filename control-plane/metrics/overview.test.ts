@@ -1,7 +1,8 @@
 import test from 'ava';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import type { MemoryState } from '../record/bookkeeping.ts';
-import type { Phase, RolloutState } from '../rollout/rollout-state.ts';
+import type { MemoryState } from '../record/record-state.ts';
+import type { Phase } from '../rollout/decide.ts';
+import type { RolloutState } from '../rollout/rollout-state.ts';
 import { createSnapshot, type NodeIdentity, type Snapshot } from '../snapshot/snapshot.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';

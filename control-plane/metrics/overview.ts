@@ -18,12 +18,12 @@ export type Overview = ReturnType<typeof toOverview>;
 export function toOverview(
   snapshots: Pick<SnapshotCache, 'state' | 'current'>,
   workers: Pick<ConnectedWorkers, 'list'>,
-  { state: readRollout, memory }: Pick<Rollout, 'state' | 'memory'>,
+  rollouts: Pick<Rollout, 'state' | 'memory'>,
   certificates: Certificates = {},
 ) {
   const state = snapshots.state();
-  const rollout = readRollout();
-  const { alone, trouble, isForgetful } = memory();
+  const rollout = rollouts.state();
+  const { alone, trouble, isForgetful } = rollouts.memory();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(
     workers.list().map((worker) => toWorkerState(worker, snapshots.current(worker.node))),

@@ -23,6 +23,7 @@ import {
   type RecordState,
   startRecord,
   step,
+  toMemoryState,
 } from './record-state.ts';
 
 export const directoryTiming: LeaderTiming = {
@@ -150,8 +151,7 @@ export class RecordKeeper implements RevisionMemory {
 
   /** Whether nothing could be read at the start, here or beside the rules. */
   get isForgetful(): boolean {
-    const { hadNoCopy, alone, aside } = this.#state;
-    return hadNoCopy && (alone !== undefined || aside !== undefined);
+    return toMemoryState(this.#state).isForgetful;
   }
 
   /** Reads the record. Never rejects. */

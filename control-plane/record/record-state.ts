@@ -14,6 +14,7 @@ import {
   type RecordReading,
   type RolloutRecord,
   toRecordText,
+  type Verdict,
   whyUnreadable,
 } from './record.ts';
 
@@ -221,6 +222,25 @@ export function isVacant(state: RecordState): boolean {
   if (leader.id === options.id) return false;
   if (state.alone !== undefined || leader.plane === state.plane) return true;
   return state.readAtMs - known.sinceMs >= options.timing.term;
+}
+
+/** Where what control planes have to remember is. Plain data. */
+export interface MemoryState extends Pick<RecordState, 'alone' | 'trouble' | 'aside'> {
+  /** For people: beside the rules. */
+  readonly place: string;
+  /** It was in the state directory alone, and that was empty at the start. */
+  readonly isForgetful: boolean;
+  /** The verdicts on revisions that were not simply served, the newest first. */
+  readonly words: readonly Verdict[];
+  /** The outcomes of the last revisions, the newest first. */
+  readonly outcomes: Outcomes;
+}
+
+export function toMemoryState(state: RecordState): MemoryState {
+  const { alone, trouble, aside, options, hadNoCopy, known } = state;
+  const { verdicts: words, outcomes } = known.record;
+  const isForgetful = hadNoCopy && (alone !== undefined || aside !== undefined);
+  return { place: options.place, alone, trouble, aside, isForgetful, words, outcomes };
 }
 
 export function step(state: RecordState, event: RecordEvent, now: Now): Turn {

@@ -13,7 +13,6 @@ import {
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
 import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
-import type { Phase } from './rollout-state.ts';
 import { type Member, reportedMs, type View } from './view.ts';
 
 export type Change =
@@ -26,6 +25,19 @@ export type Change =
   | { readonly kind: 'give'; readonly step: number; readonly share: Share; readonly text: string }
   /** Everybody gets it. */
   | { readonly kind: 'complete'; readonly text: string };
+
+/** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
+ * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
+ * share of the workers can be made, and it waits for an approval. `taking_back`: no worker of this control plane has it
+ * any more, and that is put on record. */
+export type Phase =
+  | 'gathering'
+  | 'spreading'
+  | 'holding'
+  | 'silent'
+  | 'paused'
+  | 'indivisible'
+  | 'taking_back';
 
 export interface Decision {
   readonly change: Change | undefined;

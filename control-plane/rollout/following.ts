@@ -1,18 +1,16 @@
-// Serves what is on record: whose revision is on trial here, to which workers, and what becomes of it at the end. A
-// control plane that stood still or was cut off catches up. Decides nothing.
+// What a control plane serves by the record: whose revision is on trial here, to which workers, and what becomes of it
+// at the end. One that was stopped for a while or was cut off catches up. Decides nothing. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../shared/clock.ts';
-import type { Bookkeeping } from '../record/bookkeeping.ts';
 import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
   takenBackOf,
 } from '../record/record.ts';
-import type { RecordKeeper } from '../record/record-keeper.ts';
-import type { SnapshotCache } from '../snapshot/cache.ts';
-import type { TrialState } from '../snapshot/snapshot-state.ts';
-import type { ConfigStore } from '../store/store.ts';
+import { isVacant, leads, type RecordState } from '../record/record-state.ts';
+import type { NodeIdentity } from '../snapshot/snapshot.ts';
+import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
+import type { Revision } from '../store/revision.ts';
 import { toInstance } from '../xds/workers.ts';
 import type { RolloutPlan } from './plan.ts';
 import { createIsWithin, type Pools, placeOf, toPools } from './pools.ts';
@@ -26,189 +24,239 @@ export interface Running
   /** Of the record when it began here: that is the end of another rollout. */
   readonly endedBefore: string | undefined;
   /** The share that is served; undefined while no worker has it. */
-  offered: RolloutOnRecord | undefined;
+  readonly offered: RolloutOnRecord | undefined;
   /** The verdict of a revision that is taken back here before that is on record. */
-  takenBack: { readonly reason: string; readonly by: string } | undefined;
+  readonly takenBack: { readonly reason: string; readonly by: string } | undefined;
 }
 
+/** Times are of the monotonic clock. */
 export interface Following {
   /** Undefined when nothing is on trial. */
   readonly running: Running | undefined;
   /** Identifies the record that the workers are served by; undefined where the revision on trial is not known. */
   readonly serves: string | undefined;
-  /** Whether the store does not have the revision of the open rollout any more. */
-  readonly lacks: boolean;
-  follow(): void;
-  /** No worker of this control plane has the revision from now on; streams are refreshed once. */
-  withhold(now: Running): void;
+  /** The rollout of a revision that is looked for, and since when. */
+  readonly sought: { readonly id: string; readonly atMs: number };
+  /** The rollout of a revision that the store does not have any more. */
+  readonly lacking: string | undefined;
+  /** The revision in force on record that is not here, and when it was last looked for. */
+  readonly missed: { readonly content: string; readonly atMs: number };
 }
 
-export interface FollowingDeps {
-  readonly plan: RolloutPlan;
-  readonly snapshots: SnapshotCache;
-  readonly keeper: RecordKeeper;
-  readonly store: Pick<ConfigStore, 'trigger' | 'readRevision' | 'locate'>;
-  readonly bookkeeping: Pick<Bookkeeping, 'giveWay' | 'isUnwritten'>;
-  readonly clock: Clock;
+export type FollowEffect =
+  /** Gives the revision on trial to these nodes alone. */
+  | { readonly kind: 'offer_trial'; readonly isOffered: (node: NodeIdentity) => boolean }
+  | { readonly kind: 'end_trial' }
+  | { readonly kind: 'take_back_trial'; readonly reason: string }
+  | { readonly kind: 'find_trial'; readonly open: RolloutOnRecord }
+  | { readonly kind: 'follow_trial'; readonly revision: Revision }
+  | { readonly kind: 'find_in_force'; readonly wanted: InForceOnRecord; readonly before: string }
+  | { readonly kind: 'follow_in_force'; readonly revision: Revision }
+  /** Nobody wants the revision of this rollout any more. */
+  | { readonly kind: 'give_way'; readonly open: RolloutOnRecord; readonly newest: string };
+
+interface Turn {
+  readonly following: Following;
+  readonly effects: readonly FollowEffect[];
 }
+
+export interface Facts {
+  readonly record: RecordState;
+  readonly snapshots: SnapshotState;
+  readonly monotonicMs: number;
+}
+
+type InForceOnRecord = RolloutRecord['inForce'][number];
 
 /** Between two looks for a revision that was not there. */
 const retryMs = 5_000;
+const never = Number.NEGATIVE_INFINITY;
 
-export function createFollowing(deps: FollowingDeps): Following {
-  const { plan, snapshots, keeper, store, bookkeeping, clock } = deps;
-  let running: Running | undefined;
-  let serves: string | undefined;
-  /** The rollout of a revision that is looked for, and since when. */
-  let sought = { id: '', atMs: Number.NEGATIVE_INFINITY };
-  /** The rollout of a revision that the store does not have any more. */
-  let lacking: string | undefined;
-  /** The revision in force on record that is not here, and when it was last looked for. */
-  let missed = { content: '', atMs: Number.NEGATIVE_INFINITY };
+export const nothingFollowed: Following = {
+  running: undefined,
+  serves: undefined,
+  sought: { id: '', atMs: never },
+  lacking: undefined,
+  missed: { content: '', atMs: never },
+};
 
-  function begin(trial: TrialState | undefined, record: RolloutRecord): void {
-    if (trial?.revision.id === running?.revision && trial?.sinceMs === running?.sinceMs) return;
-    running = trial && {
+/** Serves the revision on trial as the record has it. */
+export function followTrial(before: Following, facts: Facts, plan: RolloutPlan): Turn {
+  const { snapshots, monotonicMs } = facts;
+  const { record } = facts.record.known;
+  const open = openRolloutOf(record);
+  const { trial } = snapshots;
+  const running = begin(before.running, facts, plan);
+  const settled: Turn =
+    running === undefined || open?.revision === running.revision
+      ? { following: { ...before, running }, effects: [] }
+      : settle({ ...before, running }, running, record);
+  const now = settled.following.running;
+  const isHere = open === undefined || open.revision === now?.revision;
+  const serves = isHere ? facts.record.known.contentId : undefined;
+  const following = { ...settled.following, serves };
+  if (now !== undefined && open?.revision === now.revision) return offer(following, now, open);
+  if (open === undefined || trial?.supersedes) return { ...settled, following };
+  // The revision of this rollout is not on trial here: it is not known yet, or there is a newer one.
+  const { sought } = following;
+  const isTried = sought.id === open.id && monotonicMs - sought.atMs < retryMs;
+  if (isTried || snapshots.withdrawn?.revision === open.revision) return { ...settled, following };
+  return {
+    following: { ...following, sought: { id: open.id, atMs: monotonicMs } },
+    effects: [...settled.effects, { kind: 'find_trial', open }],
+  };
+}
+
+function begin(
+  before: Running | undefined,
+  { snapshots, record: { known } }: Facts,
+  plan: RolloutPlan,
+): Running | undefined {
+  const { trial, inForce } = snapshots;
+  if (trial?.revision.id === before?.revision && trial?.sinceMs === before?.sinceMs) return before;
+  return (
+    trial && {
       ...trial,
       revision: trial.revision.id,
       plan,
       // A revision does not choose its own steps: those of the groups in force count.
-      pools: toPools(plan.steps, snapshots.state().inForce?.nodeGroups ?? trial.groups),
-      endedBefore: openRolloutOf(record) ? undefined : record.rollout?.id,
+      pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups),
+      endedBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
       offered: undefined,
       takenBack: undefined,
+    }
+  );
+}
+
+/** The record has another rollout than that of the revision on trial, or has it no more. */
+function settle(following: Following, now: Running, record: RolloutRecord): Turn {
+  const ended = { ...following, running: undefined };
+  const takenBack = takenBackOf(record, now);
+  if (takenBack !== undefined) {
+    return {
+      following: ended,
+      effects: [{ kind: 'take_back_trial', reason: takenBack.reason }],
     };
   }
-
-  /** The record has another rollout than that of the revision on trial, or has it no more. */
-  function settle(now: Running, record: RolloutRecord): void {
-    const { content, supersedes } = now;
-    const takenBack = takenBackOf(record, now);
-    const isInForce = record.inForce[0]?.content === content;
-    if (takenBack !== undefined) {
-      running = undefined;
-      snapshots.takeBackTrial(takenBack.reason);
-    } else if (record.rollout?.id === now.endedBefore && !isInForce) {
-      return;
-    } else if (isInForce || record.inForce[1]?.revision === now.revision) {
-      // Another revision may have followed already.
-      running = undefined;
-      snapshots.endTrial();
-    } else if (openRolloutOf(record) && !supersedes) {
-      // Another control plane has not come as far as this one.
-      withhold(now);
-    }
+  const isInForce = record.inForce[0]?.content === now.content;
+  if (record.rollout?.id === now.endedBefore && !isInForce) return { following, effects: [] };
+  // Another revision may have followed already.
+  if (isInForce || record.inForce[1]?.revision === now.revision) {
+    return { following: ended, effects: [{ kind: 'end_trial' }] };
   }
+  // Another control plane has not come as far as this one.
+  const isElse = openRolloutOf(record) !== undefined && !now.supersedes;
+  return isElse ? withhold(following) : { following, effects: [] };
+}
 
-  function withhold(now: Running): void {
-    if (now.offered === undefined) return;
-    now.offered = undefined;
-    snapshots.offerTrial(() => false);
-  }
-
-  function offer(now: Running, open: RolloutOnRecord): void {
-    if (now.takenBack !== undefined || isSameShare(now.offered, open)) return;
-    now.offered = open;
-    const { poolOf } = now.pools;
-    const isWithin = createIsWithin(open);
-    snapshots.offerTrial((node) =>
-      isWithin({ pool: poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) }),
-    );
-  }
-
-  /** The revision of this rollout is not on trial here: it is not known yet, or there is a newer one. */
-  function seek(open: RolloutOnRecord): void {
-    const nowMs = clock.monotonicMs();
-    if (snapshots.state().withdrawn?.revision === open.revision) return;
-    if (sought.id === open.id && nowMs - sought.atMs < retryMs) return;
-    sought = { id: open.id, atMs: nowMs };
-    void find(open).catch(() => {
-      // The store is away: its own state says so, and it is looked for again.
-    });
-  }
-
-  async function find(open: RolloutOnRecord): Promise<void> {
-    await store.trigger();
-    const { newest, inForce } = snapshots.state();
-    if (newest === undefined) return;
-    const place = await store.locate(open.revision, newest.revision.id);
-    const isNewest = newest.revision.id === open.revision;
-    // Nobody has gone on from it where the newest one has the same content.
-    const isPast =
-      !isNewest &&
-      place?.isIncluded === true &&
-      newest.revision.id === inForce?.revision.id &&
-      newest.content !== open.content;
-    const revision = isPast ? undefined : await store.readRevision(open.revision);
-    const now = snapshots.state();
-    if (openRolloutOf(keeper.record)?.id !== open.id) return;
-    // Another revision has come meanwhile.
-    if (now.newest?.revision.id !== newest.revision.id) return;
-    const isThere = now.store.failingSinceMs === undefined;
-    lacking = revision === undefined && isThere ? open.id : undefined;
-    if (now.trial?.revision.id === open.revision) return;
-    if (revision !== undefined) snapshots.followTrial(revision);
-    else if (isPast || keeper.isVacant || keeper.leads) {
-      await bookkeeping.giveWay(open, newest.revision.id);
-    }
-  }
-
-  /** This control plane has not seen how what is in force came to be so: it stood still, or was cut off. */
-  function catchUp(record: RolloutRecord): void {
-    const [wanted] = record.inForce;
-    const { inForce, trial, newest } = snapshots.state();
-    if (wanted === undefined || keeper.trouble !== undefined) return;
-    if ([inForce?.content, trial?.content].includes(wanted.content)) return;
-    // Written by another version, which names contents otherwise.
-    if (inForce?.revision.id === wanted.revision) return;
-    // Its author wants it in place of what is on record, which follows.
-    const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
-    // Unless it is in steps, or was, which this control plane took for what it served already.
-    const isTried = record.rollout?.revision === inForce?.revision.id;
-    if (inForce?.isAtOnce && !isTried && (isNewest || bookkeeping.isUnwritten(inForce.content)))
-      return;
-    const nowMs = clock.monotonicMs();
-    if (missed.content === wanted.content && nowMs - missed.atMs < retryMs) return;
-    missed = { content: wanted.content, atMs: nowMs };
-    void store.readRevision(wanted.revision).then(
-      (revision) => {
-        const isStill =
-          keeper.record.inForce[0]?.content === wanted.content &&
-          snapshots.state().inForce?.revision.id === inForce?.revision.id;
-        if (revision !== undefined && isStill) snapshots.followInForce(revision);
-      },
-      () => {
-        // The store is away: its own state says so, and it is looked for again.
-      },
-    );
-  }
-
+/** No worker of this control plane has the revision on trial from now on; streams are refreshed once. */
+export function withhold(following: Following): Turn {
+  const { running } = following;
+  if (running?.offered === undefined) return { following, effects: [] };
   return {
-    withhold,
-    get running() {
-      return running;
-    },
-    get serves() {
-      return serves;
-    },
-    get lacks() {
-      return lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
-    },
-    follow() {
-      const { record } = keeper;
-      const open = openRolloutOf(record);
-      const { trial } = snapshots.state();
-      begin(trial, record);
-      if (running !== undefined && open?.revision !== running.revision) settle(running, record);
-      const isHere = open === undefined || open.revision === running?.revision;
-      serves = isHere ? keeper.contentId : undefined;
-      if (running !== undefined && open?.revision === running.revision) offer(running, open);
-      else if (open !== undefined && !trial?.supersedes) seek(open);
-      catchUp(record);
-    },
+    following: { ...following, running: { ...running, offered: undefined } },
+    effects: [{ kind: 'offer_trial', isOffered: () => false }],
   };
 }
 
-function isSameShare(a: RolloutOnRecord | undefined, b: RolloutOnRecord): boolean {
-  return a?.id === b.id && isDeepStrictEqual([a.chosen, a.whole], [b.chosen, b.whole]);
+function offer(following: Following, now: Running, open: RolloutOnRecord): Turn {
+  const { offered, takenBack, pools } = now;
+  const isSame =
+    offered?.id === open.id &&
+    isDeepStrictEqual([offered.chosen, offered.whole], [open.chosen, open.whole]);
+  if (takenBack !== undefined || isSame) return { following, effects: [] };
+  const isWithin = createIsWithin(open);
+  const isOffered = (node: NodeIdentity) =>
+    isWithin({ pool: pools.poolOf(node), place: placeOf(open.id, node.id, toInstance(node)) });
+  return {
+    following: { ...following, running: { ...now, offered: open } },
+    effects: [{ kind: 'offer_trial', isOffered }],
+  };
+}
+
+/** Whether the newest revision of the store has gone on from that of this rollout, and everybody has it. Nobody has gone
+ * on where the newest one has the same content. */
+export function isPast(
+  open: RolloutOnRecord,
+  { newest, inForce }: SnapshotState,
+  isIncluded: boolean,
+): boolean {
+  return (
+    isIncluded &&
+    newest !== undefined &&
+    newest.revision.id !== open.revision &&
+    newest.revision.id === inForce?.revision.id &&
+    newest.content !== open.content
+  );
+}
+
+/** What the store has of the revision of a rollout that is not on trial here. */
+export interface FoundTrial {
+  readonly open: RolloutOnRecord;
+  /** The newest revision when it was looked for. */
+  readonly newest: string;
+  readonly isPast: boolean;
+  /** Undefined where the store does not have it. */
+  readonly revision: Revision | undefined;
+}
+
+export function noteFoundTrial(before: Following, found: FoundTrial, facts: Facts): Turn {
+  const { open, newest, revision } = found;
+  const { record, snapshots } = facts;
+  const isElse = openRolloutOf(record.known.record)?.id !== open.id;
+  // Another revision has come meanwhile.
+  const isOld = snapshots.newest?.revision.id !== newest;
+  if (isElse || isOld) return { following: before, effects: [] };
+  const isThere = snapshots.store.failingSinceMs === undefined;
+  const lacking = revision === undefined && isThere ? open.id : undefined;
+  const following = { ...before, lacking };
+  if (snapshots.trial?.revision.id === open.revision) return { following, effects: [] };
+  if (revision !== undefined) return { following, effects: [{ kind: 'follow_trial', revision }] };
+  const mayEnd = found.isPast || isVacant(record) || leads(record);
+  return { following, effects: mayEnd ? [{ kind: 'give_way', open, newest }] : [] };
+}
+
+/** This control plane has not seen how what is in force came to be so: it was stopped, or was cut off. `isUnwritten`:
+ * whether the content in force here is not on record yet, and will be. */
+export function catchUp(before: Following, facts: Facts, isUnwritten: boolean): Turn {
+  const { snapshots, monotonicMs } = facts;
+  const { trouble, known } = facts.record;
+  const { inForce, trial, newest } = snapshots;
+  const nothing: Turn = { following: before, effects: [] };
+  const [wanted] = known.record.inForce;
+  if (wanted === undefined || trouble !== undefined) return nothing;
+  if ([inForce?.content, trial?.content].includes(wanted.content)) return nothing;
+  // Written by another version, which names contents otherwise.
+  if (inForce?.revision.id === wanted.revision) return nothing;
+  // Its author wants it in place of what is on record, which follows.
+  const isNewest = inForce?.revision.id === newest?.revision.id && newest?.isHeldBack === false;
+  // Unless it is in steps, or was, which this control plane took for what it served already.
+  const isTried = known.record.rollout?.revision === inForce?.revision.id;
+  if (inForce?.isAtOnce && !isTried && (isNewest || isUnwritten)) return nothing;
+  const { missed } = before;
+  if (missed.content === wanted.content && monotonicMs - missed.atMs < retryMs) return nothing;
+  return {
+    following: { ...before, missed: { content: wanted.content, atMs: monotonicMs } },
+    effects: [{ kind: 'find_in_force', wanted, before: inForce?.revision.id ?? '' }],
+  };
+}
+
+/** What the store has of the revision in force on record. */
+export interface FoundInForce {
+  readonly wanted: InForceOnRecord;
+  /** In force here when it was looked for. */
+  readonly before: string;
+  readonly revision: Revision | undefined;
+}
+
+export function noteFoundInForce(
+  following: Following,
+  { wanted, before, revision }: FoundInForce,
+  { record, snapshots }: Facts,
+): Turn {
+  const isStill =
+    record.known.record.inForce[0]?.content === wanted.content &&
+    (snapshots.inForce?.revision.id ?? '') === before;
+  const isFollowed = revision !== undefined && isStill;
+  return { following, effects: isFollowed ? [{ kind: 'follow_in_force', revision }] : [] };
 }

@@ -14,9 +14,8 @@ import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
-import type { AskPeers } from './peer-watch.ts';
 import type { RolloutPlan } from './plan.ts';
-import { createRollout, type Rollout, type RolloutDeps } from './rollout.ts';
+import { type AskPeers, Rollout, type RolloutDeps } from './rollout.ts';
 
 export interface RolloutSettings extends StoreSettings {
   /** Undefined: every worker gets a new revision at once. */
@@ -73,7 +72,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
       cancel();
     },
     create: (sources) =>
-      createRollout({
+      new Rollout({
         ...sources,
         plan: settings.rollout,
         isTold: deps.onOutcome !== undefined,

@@ -1,4 +1,9 @@
 // The state of a rollout, for API, commands and metrics.
+import { openRolloutOf } from '../record/record.ts';
+import { leads, type RecordState } from '../record/record-state.ts';
+import type { Phase } from './decide.ts';
+import type { FleetState } from './fleet-state.ts';
+import { isGiven } from './pools.ts';
 
 /** Plain data, for the API and the status command. */
 export interface RolloutState {
@@ -28,15 +33,35 @@ export interface RolloutLeader {
   readonly after: string | undefined;
 }
 
-/** `gathering`: workers are still connecting. `spreading`: not all of the step have it. `holding`: they
- * have it, and are watched. `silent`: too little traffic to judge, watched for a second hold. `indivisible`: no
- * share of the workers can be made, and it waits for an approval. `taking_back`: no worker of this control plane has it
- * any more, and that is put on record. */
-export type Phase =
-  | 'gathering'
-  | 'spreading'
-  | 'holding'
-  | 'silent'
-  | 'paused'
-  | 'indivisible'
-  | 'taking_back';
+/** Undefined without a rollout. */
+export function toRolloutState(
+  { following, view, decision, options }: FleetState,
+  record: RecordState,
+): RolloutState | undefined {
+  const { running } = following;
+  if (running === undefined || view === undefined) return undefined;
+  const { leader, after } = record.known.record;
+  const open = openRolloutOf(record.known.record);
+  const isThis = leads(record);
+  const { ledSinceMs } = record;
+  const members = running.takenBack === undefined ? view.members : [];
+  const chosen = members.filter(({ isChosen }) => isChosen);
+  const isAlone = !options.hasPeers && isThis;
+  return {
+    revision: running.revision,
+    sinceMs: running.sinceMs,
+    step: open && isGiven(open) ? open.step + 1 : 0,
+    steps: running.pools.stepCount + 1,
+    ...decision,
+    workers: {
+      having: chosen.filter(({ state }) => state === 'in_force').length,
+      chosen: chosen.length,
+      others: view.connected - chosen.length,
+    },
+    ledHereSinceMs: open !== undefined && isThis ? ledSinceMs : undefined,
+    leader:
+      open === undefined || isAlone
+        ? undefined
+        : { name: leader.name, isThis, sinceMs: ledSinceMs, after: after || undefined },
+  };
+}

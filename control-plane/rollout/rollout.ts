@@ -1,36 +1,31 @@
 // Brings a new revision to the workers in steps: each step's workers must accept it and do as well as the others
-// before the next ones get it; otherwise it is taken back. In the loop of record/bookkeeping.ts following.ts serves the
-// revisions on record, and decide.ts decides on the next step. A decision changes nothing but the record; all control
-// planes follow that, the leader too (behaviour: record-before-workers). Without steps only that loop runs.
-import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../shared/clock.ts';
+// before the next ones get it; otherwise it is taken back. A decision changes nothing but the record; all control
+// planes follow that, the leader too (behaviour: record-before-workers). Without steps the record is kept up to date all
+// the same. fleet-state.ts has what is known and what is to be done; this performs it.
+import { type Clock, repeatAfter } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Counted } from '../fleet/tally.ts';
-import { Bookkeeping, type MemoryState } from '../record/bookkeeping.ts';
-import {
-  heldBackOf,
-  openRolloutOf,
-  type RolloutOnRecord,
-  type RolloutRecord,
-  takenBackOf,
-} from '../record/record.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
+import { openRolloutOf } from '../record/record.ts';
 import type { RecordKeeper } from '../record/record-keeper.ts';
-import type { ChangeRecord } from '../record/record-state.ts';
+import { type MemoryState, toMemoryState } from '../record/record-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
-import { toShortId } from '../store/revision.ts';
 import type { ConfigStore } from '../store/store.ts';
-import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
-import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
-import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
-import { noPeers, type PeerFacts, type RolloutFacts, readOwnFacts } from './facts.ts';
-import { gatherAgain, isGathered, startWatch, watch, watchCount } from './fleet-watch.ts';
-import { createFollowing, type Running } from './following.ts';
-import { type AskPeers, createPeerWatch, type PeerWatch } from './peer-watch.ts';
+import type { RolloutAction } from './changes.ts';
+import { type RolloutFacts, readOwnFacts } from './facts.ts';
+import {
+  type Facts,
+  type FleetEffect,
+  type FleetEvent,
+  type FleetState,
+  foresee,
+  startFleet,
+  step,
+} from './fleet-state.ts';
+import { type FollowEffect, isPast } from './following.ts';
 import type { RolloutPlan } from './plan.ts';
-import { isGiven } from './pools.ts';
-import type { RolloutState } from './rollout-state.ts';
-import type { View } from './view.ts';
+import { type RolloutState, toRolloutState } from './rollout-state.ts';
 
 /** An action of the control plane by itself, for the audit log. */
 export interface RolloutEvent {
@@ -39,31 +34,8 @@ export interface RolloutEvent {
   readonly what: string;
 }
 
-export interface Rollout {
-  /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
-  readonly plan: RolloutPlan | undefined;
-  /** Starts following the snapshots and the record, which have been read. */
-  start(): void;
-  /** Undefined without a rollout. */
-  state(): RolloutState | undefined;
-  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
-  warning(): string | undefined;
-  /** Where what has to be remembered is, and why it may get lost. */
-  memory(): MemoryState;
-  /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
-  act(action: RolloutAction, reason: string, by: string): Promise<string | undefined>;
-  /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
-  approve(revision: string, reason: string, by: string): Promise<string | undefined>;
-  /** Whether everybody had this content, lately: to go back to it is an undo. */
-  wasInForce(content: string): boolean;
-  /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
-   * workers at once, and that is on record when it can be written. */
-  undo(reason: string, by: string): void;
-  /** For the control plane that leads, which knows the record with this content. */
-  tellPeer(contentId: string | undefined): RolloutFacts;
-  /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
-  stop(): Promise<void>;
-}
+/** Never rejects. `contentId` is that of the record that this control plane knows. */
+export type AskPeers = (contentId: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
 export interface RolloutDeps {
   /** Undefined: every worker gets a new revision at once. */
@@ -85,340 +57,263 @@ export interface RolloutDeps {
   readonly clock: Clock;
 }
 
-/** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
-const storeMs = 5_000;
-/** A leader that has neither asked nor written for so long may be gone. */
-const ledMs = 5_000;
+const lookMs = 1_000;
+/** How long the last sign of life may take to write. */
+export const handOverMs = 3_000;
 
-export function createRollout(deps: RolloutDeps): Rollout {
-  const { plan, isTold, snapshots, keeper, clock } = deps;
-  const peerWatch = createPeerWatch(deps.askPeers, (id) => keeper.noteNews(id), clock);
-  const bookkeeping = new Bookkeeping({
-    ...{ rollsOut: plan !== undefined, isTold, snapshots, keeper, clock },
-    askPeers: deps.askPeers && peerWatch.ask,
-  });
-  return plan === undefined
-    ? createAtOnce(deps, bookkeeping)
-    : createSteps({ ...deps, plan }, bookkeeping, peerWatch);
-}
+export class Rollout {
+  readonly #deps: RolloutDeps;
+  #state: FleetState;
+  /** What has happened, while effects of what was before are performed. */
+  readonly #events: FleetEvent[] = [];
+  #isPerforming = false;
+  /** By number: who waits for an answer. */
+  readonly #asked = new Map<number, (problem: string | undefined) => void>();
+  #lastAsked = 0;
+  #freshId: string;
+  #stops: readonly (() => void)[] = [];
 
-/** Everybody gets a revision at once: there is nothing to decide. */
-function createAtOnce(deps: RolloutDeps, bookkeeping: Bookkeeping): Rollout {
-  const { keeper, clock } = deps;
-  return {
-    plan: undefined,
-    start: () => bookkeeping.start(),
-    state: () => undefined,
-    warning: () => undefined,
-    memory: () => bookkeeping.memory(),
-    act: async () => 'no rollout is under way',
-    approve: (revision, reason, by) => bookkeeping.approveNewest(revision, reason, by),
-    wasInForce: (content) => keeper.wasInForce(content),
-    undo(reason, by) {
-      const open = openRolloutOf(keeper.record);
-      if (open !== undefined) void bookkeeping.abort(open, reason, by);
-    },
-    tellPeer(contentId) {
-      if (contentId !== undefined) keeper.noteNews(contentId);
-      const facts = readOwnFacts(deps, undefined, clock.monotonicMs());
-      return { record: keeper.contentId, serves: null, lacks: false, ...facts };
-    },
-    stop: () => bookkeeping.stop(),
-  };
-}
-
-function createSteps(
-  deps: RolloutDeps & { readonly plan: RolloutPlan },
-  bookkeeping: Bookkeeping,
-  peerWatch: PeerWatch,
-): Rollout {
-  const { plan, snapshots, keeper, log, clock } = deps;
-  let watched = startWatch(clock.monotonicMs());
-  const following = createFollowing({ ...deps, bookkeeping });
-  let view: View | undefined;
-  let decision: Omit<Decision, 'change'> = { phase: 'gathering', text: '' };
-  let ledAtMs = clock.monotonicMs();
-  let ledBy = keeper.contentId;
-  let storeAtMs = clock.monotonicMs();
-  let hasForeseen = false;
-
-  function decideNow(): void {
-    const { trial } = snapshots.state();
-    const { running } = following;
-    if (running !== undefined) decideOn(running);
-    else lookAhead();
-    if (trial !== undefined) lookAtStore();
+  constructor(deps: RolloutDeps) {
+    const { plan, isTold, askPeers, keeper, clock } = deps;
+    this.#deps = deps;
+    const options = { plan, isTold, hasPeers: askPeers !== undefined };
+    const monotonicMs = clock.monotonicMs();
+    this.#state = startFleet(options, { record: keeper.state, monotonicMs });
+    this.#freshId = deps.drawId();
   }
 
-  /** An undo does not wait for the next look that is due. */
-  function lookAtStore(): void {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - storeAtMs < storeMs) return;
-    storeAtMs = nowMs;
-    void deps.store.trigger();
+  /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
+  get plan(): RolloutPlan | undefined {
+    return this.#deps.plan;
   }
 
-  /** Nothing is rolled out. */
-  function lookAhead(): void {
-    const nowMs = clock.monotonicMs();
-    watched = watchCount(watched, deps.workers.list().length, nowMs);
-    if (hasForeseen || !isGathered(watched, nowMs)) return;
-    hasForeseen = true;
-    const text = foresee();
-    if (text !== undefined) log.warning(`Rollout: ${text}`);
+  /** Starts following the snapshots and the record, which have been read. */
+  start(): void {
+    const { snapshots, keeper, clock } = this.#deps;
+    const look = () => this.#happen({ kind: 'look', mayBeElse: true });
+    const noteRevision = () => this.#happen({ kind: 'look', mayBeElse: false });
+    keeper.onChange(look);
+    this.#stops = [
+      snapshots.onChange(noteRevision),
+      // Somebody may mend it before the next look that is due.
+      snapshots.onNewest(noteRevision),
+      repeatAfter(clock, lookMs, look),
+    ];
+    look();
   }
 
-  /** Before there is a revision to roll out: peers may have more workers. */
-  function foresee(): string | undefined {
-    if (deps.askPeers !== undefined || following.running !== undefined) return undefined;
-    const workers = deps.workers.list();
-    return foreseeIndivisible(
-      workers.map((worker) => ({
-        name: `'${toWorkerName(worker, false)}'`,
-        place: worker.instance ?? `node ${worker.node.id}`,
-      })),
-      plan,
-    );
+  /** Undefined without a rollout. */
+  state(): RolloutState | undefined {
+    return toRolloutState(this.#state, this.#deps.keeper.state);
   }
 
-  function decideOn(now: Running): void {
-    const { record } = keeper;
-    const { newest } = snapshots.state();
-    const open = openRolloutOf(record);
-    const { revision, content, supersedes, plan, pools } = now;
-    noteLeader();
-    const nowMs = clock.monotonicMs();
-    const look = {
-      open: open?.revision === revision ? open : undefined,
-      pools,
-      overLimitPoints: plan.overLimitPoints,
-      own: readOwnFacts(deps, pools, nowMs),
-      peers: readPeers(),
-      hasOthers: deps.askPeers !== undefined && !asksPeers(),
-    };
-    const { memory, seen } = watch(watched, look, nowMs);
-    watched = memory;
-    view = {
-      ...seen,
-      trial: { revision, content, supersedes },
-      newer:
-        newest && newest.revision.id !== revision
-          ? { revision: newest.revision.id, isWaiting: newest.isWaiting }
-          : undefined,
-      leads: keeper.leads,
-      isVacant: keeper.isVacant,
-      isLed: nowMs - ledAtMs < ledMs,
-    };
-    const { change, phase, text } = decide(view, record, { plan, pools });
-    if (phase === 'indivisible' && decision.phase !== phase) say(now, log.warning, text);
-    const { takenBack } = now;
-    decision = takenBack
-      ? { phase: 'taking_back', text: [takenBack.reason, keeper.trouble ?? []].flat().join('; ') }
-      : { phase, text: keeper.trouble ?? text };
-    if (bookkeeping.isWriting) return;
-    if (takenBack !== undefined) void takeBack(now, takenBack.reason, takenBack.by);
-    else if (change !== undefined) void perform(now, change, record);
+  /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
+  warning(): string | undefined {
+    const { plan, workers } = this.#deps;
+    return plan && foresee(this.#state, workers.list(), plan);
   }
 
-  /** A change of the record is a sign of life too. */
-  function noteLeader(): void {
-    if (ledBy !== keeper.contentId) ledAtMs = clock.monotonicMs();
-    ledBy = keeper.contentId;
+  /** Where what has to be remembered is, and why it may get lost. */
+  memory(): MemoryState {
+    return toMemoryState(this.#deps.keeper.state);
   }
 
-  function asksPeers(): boolean {
-    return deps.askPeers !== undefined && keeper.alone === undefined && keeper.leads;
+  /** Why it was not done, for people; undefined when it was. `by`: who wants it. */
+  act(action: RolloutAction, reason: string, by: string): Promise<string | undefined> {
+    return this.#ask((asked) => ({ kind: 'act', action, reason, by, asked }));
   }
 
-  function readPeers(): PeerFacts {
-    return asksPeers() ? peerWatch.read(keeper.contentId) : noPeers;
+  /** Lets a revision through that waits for somebody: why it was not done, or undefined. */
+  approve(revision: string, reason: string, by: string): Promise<string | undefined> {
+    const contentOfStep = this.#deps.snapshots.contentOfStep(revision);
+    return this.#ask((asked) => ({ kind: 'approve', revision, contentOfStep, reason, by, asked }));
   }
 
-  /** `seen`: the record that it was decided on. */
-  async function perform(now: Running, change: Change, seen: RolloutRecord): Promise<void> {
-    const isSame = (record: RolloutRecord) => isDeepStrictEqual(record.rollout, seen.rollout);
-    if (change.kind === 'begin') return begin(now, isSame);
-    if (change.kind === 'lead') return lead(now, seen);
-    if (change.kind === 'take_back') return void (await takeBack(now, change.reason, ''));
-    const isWritten = await bookkeeping.write((record) =>
-      isSame(record) ? withChange(record, change, clock.wallMs()) : undefined,
-    );
-    if (!isWritten) return;
-    if (change.kind === 'pause') {
-      const goOn = "'rollout resume', 'promote' or 'abort' goes on";
-      say(now, log.warning, `paused (${change.reason}); ${goOn}`);
-    } else if (change.text !== '') say(now, log.notice, change.text);
+  /** Whether everybody had this content, lately: to go back to it is an undo. */
+  wasInForce(content: string): boolean {
+    return this.#deps.keeper.wasInForce(content);
   }
 
-  /** The rollout as its first step has it. */
-  function toBegun({ revision, content }: Running) {
-    return { id: deps.drawId(), revision, content };
+  /** Before something that undoes the revision on trial is written to the store, which may take long: it leaves the
+   * workers at once, and that is on record when it can be written. */
+  undo(reason: string, by: string): void {
+    this.#happen({ kind: 'undo', reason, by });
   }
 
-  async function begin(now: Running, isSame: (record: RolloutRecord) => boolean): Promise<void> {
-    const rollout = toBegun(now);
-    const isWritten = await bookkeeping.write((record) => {
-      // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
-      // trial.
-      const isInForce = record.inForce[0]?.content === rollout.content;
-      const isHeldBack = !now.mayRemove && heldBackOf(record, now) !== undefined;
-      const isOver = isInForce || isHeldBack || takenBackOf(record, now) !== undefined;
-      return isSame(record) && !isOver ? withBegun(record, rollout, clock.wallMs()) : undefined;
-    });
-    if (isWritten) say(now, log.notice, 'begins');
-  }
-
-  /** Goes on with a rollout whose leader has stopped. */
-  async function lead(now: Running, { leader, rollout }: RolloutRecord): Promise<void> {
-    watched = gatherAgain(watched, clock.monotonicMs());
-    peerWatch.reset();
-    const { name } = keeper.state.options;
-    const isSame = leader.name === name;
-    const isWritten = await bookkeeping.write((record) =>
-      record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
-        ? { ...record, after: isSame ? '' : leader.name }
-        : undefined,
-    );
-    if (!isWritten || rollout === null) return;
-    const where = `at step ${rollout.step + 1}`;
-    const how = rollout.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
-    const after = isSame ? 'a restart' : leader.name;
-    say(now, log.notice, `${how}, ${name} leads after ${after}`);
-    const id = toShortId(now.revision);
-    tell(now, `lead the rollout of revision ${id} after ${after}: it ${how}`);
-  }
-
-  /** Here at once, everywhere when it is on record. */
-  async function takeBack(now: Running, reason: string, by: string): Promise<boolean> {
-    now.takenBack = { reason, by };
-    const { endedBefore } = now;
-    const change: ChangeRecord = (record) =>
-      withTakenBack(record, toBegun(now), { reason, by, atMs: clock.wallMs(), endedBefore });
-    const written = bookkeeping.write(change);
-    following.withhold(now);
-    const isWritten = await written;
-    if (!isWritten && keeper.trouble !== undefined) keeper.keepTakenBack(change);
-    if (isWritten && by === '') {
-      tell(now, `take back revision ${toShortId(now.revision)}: ${reason}`);
+  /** For the control plane that leads, which knows the record with this content. */
+  tellPeer(contentId: string | undefined): RolloutFacts {
+    const { keeper, clock } = this.#deps;
+    if (contentId !== undefined) {
+      keeper.noteNews(contentId);
+      this.#happen({ kind: 'asked' });
     }
-    return isWritten;
+    const { running, serves = null, lacking } = this.#state.following;
+    const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
+    const facts = readOwnFacts(this.#deps, running?.pools, clock.monotonicMs());
+    return { record: keeper.contentId, serves, lacks, ...facts };
   }
 
-  function writeAction(
-    { id }: RolloutOnRecord,
-    action: RolloutAction,
-    reason: string,
-    by: string,
-  ): Promise<boolean> {
-    return bookkeeping.write((record) =>
-      openRolloutOf(record)?.id === id
-        ? withAction(record, action, { reason, by, atMs: clock.wallMs() })
-        : undefined,
+  /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
+  async stop(): Promise<void> {
+    const { keeper, clock } = this.#deps;
+    this.#happen({ kind: 'stop' });
+    // An end may be on its way to the record.
+    const wasOpen = openRolloutOf(keeper.record) !== undefined;
+    for (const end of this.#stops) end();
+    const late = Promise.withResolvers<void>();
+    const cancel = clock.after(handOverMs, late.resolve);
+    await Promise.race([keeper.handOver(), late.promise]);
+    cancel();
+    if (keeper.alone === undefined && wasOpen) this.#happen({ kind: 'handed_over' });
+  }
+
+  #ask(toEvent: (asked: number) => FleetEvent): Promise<string | undefined> {
+    const asked = ++this.#lastAsked;
+    const answer = Promise.withResolvers<string | undefined>();
+    this.#asked.set(asked, answer.resolve);
+    this.#happen(toEvent(asked));
+    return answer.promise;
+  }
+
+  /** One event after the other, each with its effects. */
+  #happen(event: FleetEvent): void {
+    this.#events.push(event);
+    if (this.#isPerforming) return;
+    this.#isPerforming = true;
+    for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
+      const { state, effects } = step(this.#state, next, this.#facts());
+      this.#state = state;
+      for (const each of effects) this.#perform(each);
+    }
+    this.#isPerforming = false;
+  }
+
+  #facts(): Facts {
+    const { keeper, snapshots, clock } = this.#deps;
+    return {
+      record: keeper.state,
+      snapshots: snapshots.state(),
+      monotonicMs: clock.monotonicMs(),
+      wallMs: clock.wallMs(),
+      freshId: this.#freshId,
+    };
+  }
+
+  #perform(effect: FleetEffect): void {
+    const { snapshots, keeper, store, log } = this.#deps;
+    switch (effect.kind) {
+      case 'offer_trial':
+        snapshots.offerTrial(effect.isOffered);
+        break;
+      case 'end_trial':
+        snapshots.endTrial();
+        break;
+      case 'take_back_trial':
+        snapshots.takeBackTrial(effect.reason);
+        break;
+      case 'follow_trial':
+        snapshots.followTrial(effect.revision);
+        break;
+      case 'follow_in_force':
+        snapshots.followInForce(effect.revision);
+        break;
+      case 'find_trial':
+        this.#await(this.#findTrial(effect));
+        break;
+      case 'find_in_force':
+        this.#await(this.#findInForce(effect));
+        break;
+      case 'reconsider':
+        snapshots.reconsider();
+        break;
+      case 'followed':
+        this.#happen(this.#lookAtWorkers());
+        break;
+      case 'look_at_store':
+        void store.trigger();
+        break;
+      case 'tick_record':
+        keeper.tick(effect.isWaiting);
+        break;
+      case 'hear':
+        keeper.noteNews(effect.contentId);
+        break;
+      case 'ask_peers':
+        this.#await(this.#askPeers(effect));
+        break;
+      case 'log':
+        log[effect.level](effect.text);
+        break;
+      case 'audit':
+        this.#deps.onEvent(effect);
+        break;
+      case 'answer':
+        this.#asked.get(effect.asked)?.(effect.problem);
+        this.#asked.delete(effect.asked);
+        break;
+      case 'keep_here':
+        keeper.keepHere(effect.change);
+        break;
+      case 'keep_taken_back':
+        keeper.keepTakenBack(effect.change);
+        break;
+      case 'write':
+        this.#await(this.#write(effect));
+        break;
+    }
+  }
+
+  #await(event: Promise<FleetEvent | undefined>): void {
+    void event.then(
+      (happened) => happened && this.#happen(happened),
+      () => {
+        // The store is away: its own state says so, and it is looked for again.
+      },
     );
   }
 
-  function say({ revision }: Running, to: (text: string) => void, what: string): void {
-    to(`Rollout of revision ${toShortId(revision)}: ${what}`);
+  #lookAtWorkers(): FleetEvent {
+    const { workers, clock } = this.#deps;
+    const { running } = this.#state.following;
+    const own = running && readOwnFacts(this.#deps, running.pools, clock.monotonicMs());
+    return { kind: 'followed', workers: workers.list(), own };
   }
 
-  function tell({ revision }: Running, what: string): void {
-    deps.onEvent({ revision, what });
+  async #write({ write }: Extract<FleetEffect, { kind: 'write' }>): Promise<FleetEvent> {
+    const isWritten = await this.#deps.keeper.write(write.change);
+    if (isWritten) this.#freshId = this.#deps.drawId();
+    return { kind: 'written', write, isWritten };
   }
 
-  function undo(reason: string, by: string): void {
-    const { running } = following;
-    const open = openRolloutOf(keeper.record);
-    if (running !== undefined) void takeBack(running, reason, by);
-    if (open === undefined || open.revision === running?.revision) return;
-    void bookkeeping.abort(open, reason, by);
+  async #askPeers({
+    question,
+    contentId,
+  }: Extract<FleetEffect, { kind: 'ask_peers' }>): Promise<FleetEvent | undefined> {
+    const { askPeers, clock } = this.#deps;
+    const askedAtMs = clock.monotonicMs();
+    const answers = await askPeers?.(contentId);
+    return answers && { kind: 'answered', question, askedAtMs, contentId, answers };
   }
 
-  async function act(
-    action: RolloutAction,
-    reason: string,
-    by: string,
-  ): Promise<string | undefined> {
-    const { running } = following;
-    const open = openRolloutOf(keeper.record);
-    if (open === undefined) {
-      if (running !== undefined && keeper.trouble !== undefined) return keeper.trouble;
-      return 'no rollout is under way';
-    }
-    if (action === 'resume' && open.outcome !== 'paused') return 'the rollout is not paused';
-    if (action === 'pause' && open.outcome === 'paused') return 'the rollout is paused already';
-    const isHere = action === 'abort' && running?.revision === open.revision;
-    const isDone = isHere
-      ? await takeBack(running, reason, by)
-      : await writeAction(open, action, reason, by);
-    if (isDone) return undefined;
-    const why =
-      keeper.trouble ?? 'the rollout has changed meanwhile: look at its state and try again';
-    return isHere ? `${why}; the workers of this control plane go back all the same` : why;
+  async #findTrial({
+    open,
+  }: Extract<FollowEffect, { kind: 'find_trial' }>): Promise<FleetEvent | undefined> {
+    const { store, snapshots } = this.#deps;
+    await store.trigger();
+    const state = snapshots.state();
+    const newest = state.newest?.revision.id;
+    if (newest === undefined) return undefined;
+    const place = await store.locate(open.revision, newest);
+    const past = isPast(open, state, place?.isIncluded === true);
+    const revision = past ? undefined : await store.readRevision(open.revision);
+    return { kind: 'found_trial', found: { open, newest, isPast: past, revision } };
   }
 
-  return {
-    plan,
-    start() {
-      bookkeeping.attach({ follow: following.follow, decide: decideNow });
-      bookkeeping.start();
-    },
-    state() {
-      const { running } = following;
-      if (running === undefined || view === undefined) return undefined;
-      const { record } = keeper;
-      const open = openRolloutOf(record);
-      const { revision, sinceMs, pools } = running;
-      const members = running.takenBack === undefined ? view.members : [];
-      const chosen = members.filter(({ isChosen }) => isChosen);
-      const isAlone = deps.askPeers === undefined && keeper.leads;
-      return {
-        revision,
-        sinceMs,
-        step: open && isGiven(open) ? open.step + 1 : 0,
-        steps: pools.stepCount + 1,
-        ...decision,
-        workers: {
-          having: chosen.filter(({ state }) => state === 'in_force').length,
-          chosen: chosen.length,
-          others: view.connected - chosen.length,
-        },
-        ledHereSinceMs: open !== undefined && keeper.leads ? keeper.state.ledSinceMs : undefined,
-        leader:
-          open === undefined || isAlone
-            ? undefined
-            : {
-                name: record.leader.name,
-                isThis: keeper.leads,
-                sinceMs: keeper.state.ledSinceMs,
-                after: record.after || undefined,
-              },
-      };
-    },
-    warning: foresee,
-    memory: () => bookkeeping.memory(),
-    act,
-    async approve(revision, reason, by) {
-      if (following.running?.revision === revision && decision.phase === 'indivisible') {
-        return act('promote', `approved by ${by}: ${reason}`, by);
-      }
-      // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
-      const open = openRolloutOf(keeper.record);
-      const isNew = open?.revision === revision && !isGiven(open);
-      return isNew && !keeper.leads
-        ? bookkeeping.approve({ revision, content: open.content, reason, by })
-        : bookkeeping.approveNewest(revision, reason, by);
-    },
-    wasInForce: (content) => keeper.wasInForce(content),
-    undo,
-    tellPeer(contentId) {
-      if (contentId !== undefined) {
-        keeper.noteNews(contentId);
-        ledAtMs = clock.monotonicMs();
-      }
-      const { running, serves = null, lacks } = following;
-      const facts = readOwnFacts(deps, running?.pools, clock.monotonicMs());
-      return { record: keeper.contentId, serves, lacks, ...facts };
-    },
-    stop: () => bookkeeping.stop(),
-  };
+  async #findInForce({
+    wanted,
+    before,
+  }: Extract<FollowEffect, { kind: 'find_in_force' }>): Promise<FleetEvent> {
+    const revision = await this.#deps.store.readRevision(wanted.revision);
+    return { kind: 'found_in_force', found: { wanted, before, revision } };
+  }
 }

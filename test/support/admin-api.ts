@@ -19,7 +19,7 @@ import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
 import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
-import { createRollout } from '../../control-plane/rollout/rollout.ts';
+import { Rollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import { createDirectoryStore } from '../../control-plane/store/directory-store.ts';
@@ -109,7 +109,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const history = createTrafficHistory(clock);
   const fleet = { ...createFleet({ method: loadFleetLink(), history, log, clock }), ...api.fleet };
   const marks = createMarks(clock);
-  const rollout = createRollout({
+  const rollout = new Rollout({
     isTold: false,
     plan: api.plan,
     snapshots,

@@ -10,7 +10,7 @@ import { directoryTiming, RecordKeeper } from '../../control-plane/record/record
 import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
 import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
-import { createRollout, type Rollout } from '../../control-plane/rollout/rollout.ts';
+import { Rollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
@@ -426,7 +426,7 @@ export async function startSimulatedFleet(
       clock: ownClock,
     });
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
-    const rollout = createRollout({
+    const rollout = new Rollout({
       isTold: false,
       plan,
       snapshots: cache,

@@ -1,0 +1,658 @@
+// All that a control plane knows of the revisions of its fleet beside the record and what it serves: one immutable
+// value, and a step for each event. A step names the effects, rollout.ts performs them, and their results are the next
+// events. A look is two steps: the first one serves what is on record, the second one puts on record what has happened,
+// and decides. Pure.
+import { isDeepStrictEqual } from 'node:util';
+import { isError } from '../../shared/rules/problem/problem.ts';
+import type { PeerAnswer } from '../peers/peers.ts';
+import {
+  heldBackOf,
+  openRolloutOf,
+  type RolloutOnRecord,
+  type RolloutRecord,
+  takenBackOf,
+  toReplaced,
+  withEnd,
+  withVerdict,
+} from '../record/record.ts';
+import { type ChangeRecord, isVacant, leads } from '../record/record-state.ts';
+import { type Memory, noMemory, remember } from '../record/remembering.ts';
+import type { SnapshotState } from '../snapshot/snapshot-state.ts';
+import { toShortId } from '../store/revision.ts';
+import { toWorkerName } from '../xds/worker-name.ts';
+import type { ConnectedWorker } from '../xds/workers.ts';
+import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
+import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
+import { noPeers, type RolloutFacts } from './facts.ts';
+import {
+  gatherAgain,
+  isGathered,
+  startWatch,
+  type WatchMemory,
+  watch,
+  watchCount,
+} from './fleet-watch.ts';
+import {
+  catchUp,
+  type FollowEffect,
+  type Facts as FollowFacts,
+  type Following,
+  type FoundInForce,
+  type FoundTrial,
+  followTrial,
+  noteFoundInForce,
+  noteFoundTrial,
+  nothingFollowed,
+  type Running,
+  withhold,
+} from './following.ts';
+import {
+  askNow,
+  forgetAnswers,
+  noAnswers,
+  noteAnswers,
+  type PeerWatch,
+  readAnswers,
+} from './peer-watch.ts';
+import type { RolloutPlan } from './plan.ts';
+import { isGiven } from './pools.ts';
+import type { View } from './view.ts';
+
+export interface FleetOptions {
+  /** Undefined where every worker gets a new revision at once: then nothing is followed or decided. */
+  readonly plan: RolloutPlan | undefined;
+  /** Whether people are told what becomes of revisions. */
+  readonly isTold: boolean;
+  readonly hasPeers: boolean;
+}
+
+/** Times are of the monotonic clock. */
+export interface FleetState {
+  readonly options: FleetOptions;
+  readonly memory: Memory;
+  readonly following: Following;
+  readonly watch: WatchMemory;
+  readonly peers: PeerWatch;
+  /** By which the last decision was made; undefined before the first. */
+  readonly view: View | undefined;
+  readonly decision: Omit<Decision, 'change'>;
+  /** The last sign of life of the leader: a record with another content, or a question. */
+  readonly led: { readonly contentId: string; readonly atMs: number };
+  /** How often peers were told of the record with this content. */
+  readonly told: { readonly contentId: string; readonly times: number };
+  /** When the store was last asked for something newer on behalf of a trial. */
+  readonly storeAtMs: number;
+  /** Whether people know whether shares can be made of these workers. */
+  readonly hasForeseen: boolean;
+  /** Between the two steps of a look, which changes what is served: that is no reason for another look. */
+  readonly isLooking: boolean;
+  /** Changes that are being written. */
+  readonly writing: number;
+  readonly isStopped: boolean;
+}
+
+/** What is so at the moment of an event. */
+export interface Facts extends FollowFacts {
+  readonly wallMs: number;
+  /** For a rollout that begins now. */
+  readonly freshId: string;
+}
+
+/** By which whoever asked for something knows the answer. */
+interface Asked {
+  readonly asked: number;
+  readonly reason: string;
+  readonly by: string;
+}
+
+interface ApproveEvent extends Asked {
+  readonly kind: 'approve';
+  readonly revision: string;
+  readonly contentOfStep: string | undefined;
+}
+
+export type FleetEvent =
+  /** About once a second, and after each change of the record or of what is served. `mayBeElse`: the record may say
+   * something else of the newest revision than when that was judged. */
+  | { readonly kind: 'look'; readonly mayBeElse: boolean }
+  /** What is on record is served. `own`: undefined while nothing is on trial. */
+  | {
+      readonly kind: 'followed';
+      readonly workers: readonly ConnectedWorker[];
+      readonly own: Pick<RolloutFacts, 'workers' | 'gone'> | undefined;
+    }
+  | { readonly kind: 'written'; readonly write: Write; readonly isWritten: boolean }
+  | { readonly kind: 'found_trial'; readonly found: FoundTrial }
+  | { readonly kind: 'found_in_force'; readonly found: FoundInForce }
+  | {
+      readonly kind: 'answered';
+      readonly question: number;
+      readonly askedAtMs: number;
+      readonly contentId: string;
+      readonly answers: readonly PeerAnswer<RolloutFacts>[];
+    }
+  /** By a peer that leads. */
+  | { readonly kind: 'asked' }
+  | ({ readonly kind: 'act'; readonly action: RolloutAction } & Asked)
+  /** `contentOfStep`: of a revision on the way to the newest one, which is refused with what its policy says of it. */
+  | ApproveEvent
+  /** Somebody undoes the revision on trial in the store, which may take long. */
+  | { readonly kind: 'undo'; readonly reason: string; readonly by: string }
+  | { readonly kind: 'stop' }
+  /** Another control plane may lead. */
+  | { readonly kind: 'handed_over' };
+
+/** Performed in the order in which a step names them: workers get what they are to have before anybody hears of it, and
+ * a change is written last. */
+export type FleetEffect =
+  | Exclude<FollowEffect, { readonly kind: 'give_way' }>
+  /** The newest revision is judged again. */
+  | { readonly kind: 'reconsider' }
+  /** The second step of a look. */
+  | { readonly kind: 'followed' }
+  | { readonly kind: 'look_at_store' }
+  | { readonly kind: 'tick_record'; readonly isWaiting: boolean }
+  | { readonly kind: 'hear'; readonly contentId: string }
+  | { readonly kind: 'ask_peers'; readonly question: number; readonly contentId: string }
+  | Said
+  | { readonly kind: 'answer'; readonly asked: number; readonly problem: string | undefined }
+  | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
+  | { readonly kind: 'keep_taken_back'; readonly change: ChangeRecord }
+  | { readonly kind: 'write'; readonly write: Write };
+
+type Said =
+  | { readonly kind: 'log'; readonly level: 'notice' | 'warning'; readonly text: string }
+  | { readonly kind: 'audit'; readonly revision: string; readonly what: string };
+
+/** A change of the record, and what follows. */
+export interface Write {
+  readonly change: ChangeRecord;
+  /** When it is on record. */
+  readonly says?: readonly Said[];
+  /** When it is not: `note_again` what is in force, or have it known to the next start. */
+  readonly otherwise?: 'note_again' | 'keep';
+  /** `problem`: the answer where it is not written and the record is not in trouble. `anyway`: what is so all the same. */
+  readonly asked?: { readonly asked: number; readonly problem: string; readonly anyway: string };
+}
+
+interface Turn {
+  readonly state: FleetState;
+  readonly effects: readonly FleetEffect[];
+}
+
+/** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
+const storeMs = 5_000;
+/** A leader that has neither asked nor written for so long may be gone. */
+const ledMs = 5_000;
+/** How often peers are told of a record that this control plane wrote while no rollout is under way. */
+const maxTold = 5;
+const noRollout = 'no rollout is under way';
+
+export function startFleet(
+  options: FleetOptions,
+  { record, monotonicMs }: Pick<Facts, 'record' | 'monotonicMs'>,
+): FleetState {
+  return {
+    options,
+    memory: noMemory,
+    following: nothingFollowed,
+    watch: startWatch(monotonicMs),
+    peers: noAnswers,
+    view: undefined,
+    decision: { phase: 'gathering', text: '' },
+    led: { contentId: record.known.contentId, atMs: monotonicMs },
+    told: { contentId: '', times: 0 },
+    storeAtMs: monotonicMs,
+    hasForeseen: false,
+    isLooking: false,
+    writing: 0,
+    isStopped: false,
+  };
+}
+
+export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
+  const turn: Turn = { state, effects: [] };
+  switch (event.kind) {
+    case 'look':
+      return look(turn, event.mayBeElse, facts);
+    case 'followed':
+      return noteFollowed(turn, event, facts);
+    case 'written':
+      return noteWritten(
+        become(turn, { writing: state.writing - 1 }),
+        event.write,
+        event.isWritten,
+        facts,
+      );
+    case 'found_trial':
+      return follow(turn, noteFoundTrial(state.following, event.found, facts), facts);
+    case 'found_in_force':
+      return follow(turn, noteFoundInForce(state.following, event.found, facts), facts);
+    case 'answered': {
+      const { peers, news } = noteAnswers(state.peers, event);
+      return become(
+        turn,
+        { peers },
+        ...news.map((contentId) => ({ kind: 'hear', contentId }) as const),
+      );
+    }
+    case 'asked':
+      return become(turn, { led: { ...state.led, atMs: facts.monotonicMs } });
+    case 'act':
+      return act(turn, event.action, event, facts);
+    case 'approve':
+      return approve(turn, event, facts);
+    case 'undo':
+      return undo(turn, event, facts);
+    case 'stop':
+      return become(turn, { isStopped: true });
+    case 'handed_over':
+      return askPeers(turn, facts);
+  }
+}
+
+function become(
+  { state, effects }: Turn,
+  change: Partial<FleetState>,
+  ...more: readonly FleetEffect[]
+): Turn {
+  return { state: { ...state, ...change }, effects: [...effects, ...more] };
+}
+
+function look(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
+  const { isLooking, isStopped, following, options } = turn.state;
+  if (isLooking || isStopped) return turn;
+  const looking = become(turn, { isLooking: true });
+  const followed =
+    options.plan === undefined
+      ? looking
+      : follow(looking, followTrial(following, facts, options.plan), facts);
+  const judged = mayBeElse ? become(followed, {}, { kind: 'reconsider' }) : followed;
+  return become(judged, {}, { kind: 'followed' });
+}
+
+/** The second step of a look. */
+function noteFollowed(
+  turn: Turn,
+  event: Extract<FleetEvent, { kind: 'followed' }>,
+  facts: Facts,
+): Turn {
+  const looked = become(turn, { isLooking: false });
+  if (looked.state.isStopped) return looked;
+  const { record, snapshots } = facts;
+  const { options, following, memory } = looked.state;
+  const inForce = snapshots.inForce?.content;
+  const caughtUp =
+    options.plan === undefined
+      ? looked
+      : follow(looked, catchUp(following, facts, inForce !== memory.noted), facts);
+  const remembered = rememberNow(caughtUp, facts);
+  const isOpen = openRolloutOf(record.known.record) !== undefined;
+  const isHeldBack = snapshots.newest?.isHeldBack === true;
+  const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
+  const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
+  const told = tellPeers(ticked, facts);
+  return options.plan === undefined ? told : decideNow(told, event, options.plan, facts);
+}
+
+function follow(
+  turn: Turn,
+  { following, effects }: ReturnType<typeof followTrial>,
+  facts: Facts,
+): Turn {
+  return effects.reduce(
+    (now, each) => (each.kind === 'give_way' ? giveWay(now, each, facts) : become(now, {}, each)),
+    become(turn, { following }),
+  );
+}
+
+function rememberNow(turn: Turn, facts: Facts): Turn {
+  const { options, writing } = turn.state;
+  const { record, snapshots, wallMs } = facts;
+  const { memory, effects } = remember(turn.state.memory, {
+    ...{ rollsOut: options.plan !== undefined, isTold: options.isTold, snapshots, wallMs },
+    ...{ record: record.known.record, leads: leads(record) },
+    mayWrite: writing === 0 && record.trouble === undefined,
+  });
+  return effects.reduce(
+    (now, each) => {
+      if (each.kind === 'give_way') return giveWay(now, each, facts);
+      if (each.kind === 'keep_here') return become(now, {}, each);
+      const { change, isInForce } = each;
+      return write(now, isInForce ? { change, otherwise: 'note_again' } : { change }, facts);
+    },
+    become(turn, { memory }),
+  );
+}
+
+/** Nobody wants the revision of this rollout any more. */
+function giveWay(
+  turn: Turn,
+  { open, newest }: { readonly open: RolloutOnRecord; readonly newest: string },
+  facts: Facts,
+): Turn {
+  return abort(turn, open, { reason: toReplaced(newest), by: '' }, facts);
+}
+
+function abort(
+  turn: Turn,
+  { id }: RolloutOnRecord,
+  { reason, by }: { readonly reason: string; readonly by: string },
+  facts: Facts,
+): Turn {
+  const end = { reason, by, atMs: facts.wallMs };
+  const change: ChangeRecord = (record) =>
+    openRolloutOf(record)?.id === id ? withEnd(record, 'taken_back', end) : undefined;
+  return write(turn, { change }, facts);
+}
+
+function write(turn: Turn, given: Write, facts: Facts): Turn {
+  const { isStopped, writing } = turn.state;
+  if (isStopped) return noteWritten(turn, given, false, facts);
+  return become(turn, { writing: writing + 1 }, { kind: 'write', write: given });
+}
+
+function noteWritten(
+  turn: Turn,
+  { says = [], otherwise, asked, change }: Write,
+  isWritten: boolean,
+  facts: Facts,
+): Turn {
+  const { trouble } = facts.record;
+  const problem = asked && (isWritten ? undefined : `${trouble ?? asked.problem}${asked.anyway}`);
+  const answered = asked ? become(turn, {}, { kind: 'answer', asked: asked.asked, problem }) : turn;
+  if (isWritten) return look(become(answered, {}, ...says), true, facts);
+  if (otherwise === 'note_again') {
+    return become(answered, { memory: { ...answered.state.memory, noted: undefined } });
+  }
+  const isKept = otherwise === 'keep' && trouble !== undefined;
+  return isKept ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
+}
+
+/** The leader asks all the time; others hear of what is new when they are asked. */
+function tellPeers(turn: Turn, facts: Facts): Turn {
+  const { contentId, record } = facts.record.known;
+  if (!asksPeers(turn.state, facts)) return turn;
+  const { told } = turn.state;
+  const times = told.contentId === contentId ? told.times : 0;
+  const noted = become(turn, { told: { contentId, times: times + 1 } });
+  const isTold = openRolloutOf(record) === undefined && times >= maxTold;
+  return isTold ? noted : askPeers(noted, facts);
+}
+
+/** Those that lead know the facts of all. */
+function asksPeers({ options }: FleetState, { record }: Facts): boolean {
+  return options.hasPeers && record.alone === undefined && leads(record);
+}
+
+function askPeers(turn: Turn, { record }: Facts): Turn {
+  const { peers, options } = turn.state;
+  if (!options.hasPeers || peers.asking !== undefined) return turn;
+  const { contentId } = record.known;
+  const asking = askNow(peers);
+  const question = asking.last;
+  return become(turn, { peers: asking }, { kind: 'ask_peers', question, contentId });
+}
+
+function decideNow(
+  turn: Turn,
+  { workers, own }: Extract<FleetEvent, { kind: 'followed' }>,
+  plan: RolloutPlan,
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  const decided =
+    running !== undefined && own !== undefined
+      ? decideOn(turn, running, own, facts)
+      : lookAhead(turn, workers, plan, facts);
+  const isDue = facts.monotonicMs - decided.state.storeAtMs >= storeMs;
+  if (facts.snapshots.trial === undefined || !isDue) return decided;
+  // An undo does not wait for the next look that is due.
+  return become(decided, { storeAtMs: facts.monotonicMs }, { kind: 'look_at_store' });
+}
+
+/** Nothing is rolled out. */
+function lookAhead(
+  turn: Turn,
+  workers: readonly ConnectedWorker[],
+  plan: RolloutPlan,
+  { monotonicMs }: Facts,
+): Turn {
+  const { state } = turn;
+  const counted = watchCount(state.watch, workers.length, monotonicMs);
+  const seen = become(turn, { watch: counted });
+  if (state.hasForeseen || !isGathered(counted, monotonicMs)) return seen;
+  const problem = foresee(seen.state, workers, plan);
+  const foreseen = become(seen, { hasForeseen: true });
+  if (problem === undefined) return foreseen;
+  return become(foreseen, {}, { kind: 'log', level: 'warning', text: `Rollout: ${problem}` });
+}
+
+/** Why the next revision could not reach these workers in steps, before there is one: peers may have more of them. */
+export function foresee(
+  { options, following }: FleetState,
+  workers: readonly ConnectedWorker[],
+  plan: RolloutPlan,
+): string | undefined {
+  if (options.hasPeers || following.running !== undefined) return undefined;
+  const named = workers.map((worker) => ({
+    name: `'${toWorkerName(worker, false)}'`,
+    place: worker.instance ?? `node ${worker.node.id}`,
+  }));
+  return foreseeIndivisible(named, plan);
+}
+
+function decideOn(
+  turn: Turn,
+  now: Running,
+  own: Pick<RolloutFacts, 'workers' | 'gone'>,
+  facts: Facts,
+): Turn {
+  const { state } = turn;
+  const { monotonicMs, snapshots } = facts;
+  const { record, contentId } = facts.record.known;
+  const open = openRolloutOf(record);
+  const { revision, content, supersedes, plan, pools } = now;
+  // A change of the record is a sign of life too.
+  const led = state.led.contentId === contentId ? state.led : { contentId, atMs: monotonicMs };
+  const asks = asksPeers(state, facts);
+  const watched = {
+    open: open?.revision === revision ? open : undefined,
+    pools,
+    overLimitPoints: plan.overLimitPoints,
+    own,
+    peers: asks ? readAnswers(state.peers, contentId) : noPeers,
+    hasOthers: state.options.hasPeers && !asks,
+  };
+  const { memory, seen } = watch(state.watch, watched, monotonicMs);
+  const { newest } = snapshots;
+  const isNewer = newest !== undefined && newest.revision.id !== revision;
+  const view: View = {
+    ...seen,
+    trial: { revision, content, supersedes },
+    newer: isNewer ? { revision: newest.revision.id, isWaiting: newest.isWaiting } : undefined,
+    leads: leads(facts.record),
+    isVacant: isVacant(facts.record),
+    isLed: monotonicMs - led.atMs < ledMs,
+  };
+  const { change, phase, text } = decide(view, record, { plan, pools });
+  const { trouble } = facts.record;
+  const { takenBack } = now;
+  const decision = takenBack
+    ? ({ phase: 'taking_back', text: [takenBack.reason, trouble ?? []].flat().join('; ') } as const)
+    : { phase, text: trouble ?? text };
+  const isNews = phase === 'indivisible' && state.decision.phase !== phase;
+  const said = isNews ? [toLog(now, 'warning', text)] : [];
+  const decided = become(turn, { led, watch: memory, view, decision }, ...said);
+  if (state.writing > 0) return decided;
+  if (takenBack !== undefined) return takeBack(decided, now, takenBack, facts);
+  return change === undefined ? decided : perform(decided, now, change, facts);
+}
+
+function perform(turn: Turn, now: Running, change: Change, facts: Facts): Turn {
+  const seen = facts.record.known.record;
+  const isSame = (record: RolloutRecord) => isDeepStrictEqual(record.rollout, seen.rollout);
+  switch (change.kind) {
+    case 'begin':
+      return begin(turn, now, isSame, facts);
+    case 'lead':
+      return lead(turn, now, facts);
+    case 'take_back':
+      return takeBack(turn, now, { reason: change.reason, by: '' }, facts);
+    default: {
+      const goOn = "'rollout resume', 'promote' or 'abort' goes on";
+      const said =
+        change.kind === 'pause'
+          ? toLog(now, 'warning', `paused (${change.reason}); ${goOn}`)
+          : toLog(now, 'notice', change.text);
+      const says = change.kind !== 'pause' && change.text === '' ? [] : [said];
+      const changed: ChangeRecord = (record) =>
+        isSame(record) ? withChange(record, change, facts.wallMs) : undefined;
+      return write(turn, { change: changed, says }, facts);
+    }
+  }
+}
+
+/** The rollout as its first step has it. */
+function toBegun({ revision, content }: Running, { freshId }: Facts) {
+  return { id: freshId, revision, content };
+}
+
+function begin(
+  turn: Turn,
+  now: Running,
+  isSame: (record: RolloutRecord) => boolean,
+  facts: Facts,
+): Turn {
+  const rollout = toBegun(now, facts);
+  const change: ChangeRecord = (record) => {
+    // Another control plane has brought it into force, taken it back or held it back meanwhile: following.ts ends the
+    // trial.
+    const isInForce = record.inForce[0]?.content === rollout.content;
+    const isHeldBack = !now.mayRemove && heldBackOf(record, now) !== undefined;
+    const isOver = isInForce || isHeldBack || takenBackOf(record, now) !== undefined;
+    return isSame(record) && !isOver ? withBegun(record, rollout, facts.wallMs) : undefined;
+  };
+  return write(turn, { change, says: [toLog(now, 'notice', 'begins')] }, facts);
+}
+
+/** Goes on with a rollout whose leader has stopped. */
+function lead(turn: Turn, now: Running, facts: Facts): Turn {
+  const { leader, rollout } = facts.record.known.record;
+  const { name } = facts.record.options;
+  const isSame = leader.name === name;
+  const change: ChangeRecord = (record) =>
+    record.leader.id === leader.id && openRolloutOf(record)?.id === rollout?.id
+      ? { ...record, after: isSame ? '' : leader.name }
+      : undefined;
+  const where = `at step ${(rollout?.step ?? 0) + 1}`;
+  const how = rollout?.outcome === 'paused' ? `is paused still ${where}` : `goes on ${where}`;
+  const after = isSame ? 'a restart' : leader.name;
+  const what = `lead the rollout of revision ${toShortId(now.revision)} after ${after}: it ${how}`;
+  const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
+  const gathering = become(turn, {
+    watch: gatherAgain(turn.state.watch, facts.monotonicMs),
+    peers: forgetAnswers(turn.state.peers),
+  });
+  const says = [log, { kind: 'audit', revision: now.revision, what } as const];
+  return write(gathering, { change, says }, facts);
+}
+
+/** Here at once, everywhere when it is on record. */
+function takeBack(
+  turn: Turn,
+  now: Running,
+  { reason, by }: { readonly reason: string; readonly by: string },
+  facts: Facts,
+  asked?: Write['asked'],
+): Turn {
+  const { endedBefore, revision } = now;
+  const { following } = turn.state;
+  const running = { ...now, takenBack: { reason, by } };
+  const withheld = follow(turn, withhold({ ...following, running }), facts);
+  const rollout = toBegun(now, facts);
+  const end = { reason, by, atMs: facts.wallMs, endedBefore };
+  const change: ChangeRecord = (record) => withTakenBack(record, rollout, end);
+  const what = `take back revision ${toShortId(revision)}: ${reason}`;
+  const says = by === '' ? [{ kind: 'audit', revision, what } as const] : [];
+  return write(withheld, { change, says, otherwise: 'keep', ...(asked && { asked }) }, facts);
+}
+
+function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, facts: Facts): Turn {
+  const { options, following } = turn.state;
+  const { running } = following;
+  const { known, trouble } = facts.record;
+  const open = openRolloutOf(known.record);
+  const refuse = (problem: string) => become(turn, {}, { kind: 'answer', asked, problem });
+  if (options.plan === undefined) return refuse(noRollout);
+  if (open === undefined) return refuse((running && trouble) ?? noRollout);
+  if (action === 'resume' && open.outcome !== 'paused') return refuse('the rollout is not paused');
+  if (action === 'pause' && open.outcome === 'paused') {
+    return refuse('the rollout is paused already');
+  }
+  const problem = 'the rollout has changed meanwhile: look at its state and try again';
+  if (action === 'abort' && running?.revision === open.revision) {
+    const anyway = '; the workers of this control plane go back all the same';
+    return takeBack(turn, running, { reason, by }, facts, { asked, problem, anyway });
+  }
+  const change: ChangeRecord = (record) =>
+    openRolloutOf(record)?.id === open.id
+      ? withAction(record, action, { reason, by, atMs: facts.wallMs })
+      : undefined;
+  return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
+}
+
+function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
+  const { asked, revision, reason, by } = event;
+  const { following, decision, options } = turn.state;
+  if (following.running?.revision === revision && decision.phase === 'indivisible') {
+    const said = { asked, by, reason: `approved by ${by}: ${reason}` };
+    return act(turn, 'promote', said, facts);
+  }
+  // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
+  const open = openRolloutOf(facts.record.known.record);
+  const isNew = open?.revision === revision && !isGiven(open) && !leads(facts.record);
+  const { content, problem } =
+    options.plan !== undefined && isNew
+      ? { content: open.content }
+      : findApproved(event, facts.snapshots);
+  if (content === undefined) return become(turn, {}, { kind: 'answer', asked, problem });
+  const verdict = { revision, content, reason, by, outcome: 'approved' } as const;
+  const change: ChangeRecord = (record) => withVerdict(record, { ...verdict, atMs: facts.wallMs });
+  const otherwise = 'it could not be put on record: try again';
+  return write(turn, { change, asked: { asked, problem: otherwise, anyway: '' } }, facts);
+}
+
+/** The content of the newest revision, which is held back, or of a step to it; or why it is not approved. */
+function findApproved(
+  { revision, contentOfStep }: Pick<ApproveEvent, 'revision' | 'contentOfStep'>,
+  { newest }: SnapshotState,
+): { readonly content?: string | undefined; readonly problem?: string } {
+  const id = toShortId(revision);
+  // The policy refuses what it has made, with all that came after it.
+  const isRefused = newest?.problems.some((each) => isError(each) && each.rule === 'policy');
+  const isOver = newest?.problems.some(({ rule }) => rule === 'taken-back');
+  if (contentOfStep !== undefined && isRefused && !isOver) return { content: contentOfStep };
+  if (newest?.revision.id !== revision) {
+    const known = toShortId(newest?.revision.id ?? 'not known');
+    return { problem: `revision ${id} is not the newest one, which is ${known}` };
+  }
+  const isHeldBack = newest.isHeldBack && newest.content !== undefined;
+  return isHeldBack ? { content: newest.content } : { problem: `revision ${id} is not held back` };
+}
+
+function undo(
+  turn: Turn,
+  word: { readonly reason: string; readonly by: string },
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  const open = openRolloutOf(facts.record.known.record);
+  const withdrawn = running === undefined ? turn : takeBack(turn, running, word, facts);
+  const isElse = open !== undefined && open.revision !== running?.revision;
+  return isElse ? abort(withdrawn, open, word, facts) : withdrawn;
+}
+
+function toLog({ revision }: Running, level: 'notice' | 'warning', what: string): Said {
+  return { kind: 'log', level, text: `Rollout of revision ${toShortId(revision)}: ${what}` };
+}
