@@ -26,6 +26,11 @@ descriptors:
   - {key: replacing, rate_limit: {unit: year, requests_per_unit: 5, replaces: [{name: base}]}}
   - {key: changing, rate_limit: {unit: year, requests_per_unit: ${changing}}}
   - {key: path, value: /x/*, share_threshold: true, rate_limit: ${limit}}
+  - {key: begins, value: v*, rate_limit: ${limit}}
+  - {key: detailed, detailed_metric: true, rate_limit: ${limit}}
+  - {key: several, rate_limit: ${limit}}
+  - {key: sliding, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window}}
+  - {key: bucket, rate_limit: {unit: year, requests_per_unit: 5, algorithm: token_bucket}}
   - key: a
     descriptors:
       - key: b
@@ -42,6 +47,8 @@ interface Expected {
   readonly entries: Entries;
   /** Another descriptor of the same requests. */
   readonly beside?: Entries;
+  /** Of each request. */
+  readonly addend?: number;
   /** How many requests are sent, and how many of them once the rules have changed. */
   readonly sent: number;
   readonly sentLater?: number;
@@ -75,6 +82,16 @@ const rules: readonly Expected[] = [
   oneKey('free', { hits: 0, over: 0 }),
   oneKey('replaced', { sent: 0, hits: 0, over: 0 }),
   oneKey('replacing', { beside: [['replaced', 'v']] }),
+  oneKey('begins', { metricKey: 'd.begins_v*', labels: 'key1="begins_v*"' }),
+  oneKey('detailed', {
+    metricKey: 'd.detailed_v',
+    labels: 'key1="detailed_v"',
+    rule: 'd.detailed',
+  }),
+  // One request with all hits, of which 5 are within the limit.
+  oneKey('several', { sent: 1, addend: hits }),
+  oneKey('sliding'),
+  oneKey('bucket'),
   // The sixth is over the limit of 5, and the last one over that of 7.
   oneKey('changing', { sent: 6, sentLater: 2, over: 2 }),
   {
@@ -119,11 +136,11 @@ test('the hits of a rule are the same number at every surface', async (t) => {
       PROMETHEUS_ADDR: `127.0.0.1:${pullPort}`,
     },
   });
-  const decide = async (...all: readonly Entries[]) => {
+  const decide = async (hitsAddend: number, ...all: readonly Entries[]) => {
     const descriptors = all.map((entries) => ({
       entries: entries.map(([key, value]) => ({ key, value })),
     }));
-    const body = JSON.stringify({ domain: 'd', descriptors });
+    const body = JSON.stringify({ domain: 'd', descriptors, hitsAddend });
     const url = `http://127.0.0.1:${worker.ports.http}/json`;
     const answer = await fetch(url, { method: 'POST', body });
     await answer.body?.cancel();
@@ -133,13 +150,13 @@ test('the hits of a rule are the same number at every surface', async (t) => {
     return body.rules as { rule: string; hits: number[]; overLimit: number[] }[];
   };
   await eventually('the rules', async () => (await worker.page('/rlconfig')).includes('d.gone'));
-  await decide([['start', 'v']]);
+  await decide(1, [['start', 'v']]);
   await eventually('three slots of the chart', async () =>
     (await readSeries()).some(({ hits }) => hits.length >= 3),
   );
-  const send = async ({ entries, beside }: Expected, count: number) => {
+  const send = async ({ entries, beside, addend = 1 }: Expected, count: number) => {
     for (let left = count; left > 0; left--) {
-      await decide(entries, ...(beside === undefined ? [] : [beside]));
+      await decide(addend, entries, ...(beside === undefined ? [] : [beside]));
     }
   };
   for (const rule of rules) await send(rule, rule.sent);
