@@ -7,6 +7,7 @@ import type { OpenApiDocument } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
+import { aroundProblem } from './folder.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { createLiveConnections } from './live/live-connections.ts';
@@ -16,6 +17,7 @@ import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
 import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
+import type { Around } from './request/request.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { choosePrefixes, type Environment } from './table/prefix.ts';
 import { listRoutes, type RouteEntry } from './table/route-list.ts';
@@ -32,6 +34,9 @@ export interface AppOptions {
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
   /** Guards that run before those of classes and methods. */
   readonly guard?: Guard | readonly Guard[];
+  /** Surrounds every request, also one that no method answers, outside of those of folders; of several the first is
+   * outermost. */
+  readonly around?: Around | readonly Around[];
   /** The app does not start while a method has no guard that authenticates and is not meant to be open (`open()`,
    * `public: true`), so that no guard is forgotten. Without it, such a class is a warning where another one has
    * a guard. */
@@ -94,6 +99,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     guard: options.guard,
     requireGuards: options.requireGuards ?? false,
     cors: options.cors,
+    around: options.around,
     warn: options.warn ?? writeWarning,
   });
   const kinds = options.bodyKinds ?? bodyKinds;
@@ -141,8 +147,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
 }
 
-function refuseWrongOptions({ limits = {}, cors }: AppOptions): void {
-  const wrong = corsProblem(cors);
+function refuseWrongOptions({ limits = {}, cors, around }: AppOptions): void {
+  const wrong = corsProblem(cors) ?? aroundProblem(around);
   if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
     refuseUnknownNames('limits of the application', limits, defaultLimits);

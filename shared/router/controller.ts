@@ -15,6 +15,9 @@ export interface Socket {
   close(code?: number, reason?: string): void;
 }
 
+/** A method as it is called, on an instance of its class. */
+export type Handler = (...args: readonly unknown[]) => unknown;
+
 export interface ControllerContext {
   readonly request: RoutedRequest;
   readonly response: ResponseDraft;

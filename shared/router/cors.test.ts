@@ -65,6 +65,72 @@ test('a preflight that is not well-formed is 400', async (t) => {
   t.is((await headersOf('OPTIONS', '/any', asked)).status, 400);
 });
 
+test('404, 405 and a refused origin are seen by the script that asked, as far as it is admitted', async (t) => {
+  const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });
+  for (const [method, target, status] of [
+    ['GET', '/none', 404],
+    ['POST', '/closed', 405],
+    ['GET', '/%ff', 400],
+  ] as const) {
+    const answer = await send(method, target, { headers: { origin } });
+    t.is(answer.status, status);
+    t.is(answer.headers.get('access-control-allow-origin'), origin);
+  }
+  const refused = await send('GET', '/none', { headers: { origin: 'https://b.example' } });
+  t.deepEqual([refused.status, refused.headers.get('vary')], [403, 'Origin']);
+  t.is(refused.headers.get('access-control-allow-origin'), null);
+});
+
+test('an expression describes a whole origin; headers are exposed, and preflights kept, as declared', async (t) => {
+  const cors = { origins: [/https:\/\/\w+\.shop/g], expose: ['etag', 'x-a'], maxAge: 60 };
+  const { send } = await createTestClient({ '': { Closed } }, { cors });
+  const of = (from: string, more = {}, method = 'GET') =>
+    send(method, '/closed', { headers: { origin: from, ...more } });
+  for (let times = 0; times < 2; times += 1) {
+    const { status, headers } = await of('https://a.shop');
+    t.deepEqual([status, headers.get('access-control-expose-headers')], [204, 'etag, x-a']);
+  }
+  for (const other of ['https://a.shop.evil', 'http://https://a.shop', 'https://a-b.shop']) {
+    t.is((await of(other)).status, 403, other);
+  }
+  const asked = { 'access-control-request-method': 'GET' };
+  const preflight = await of('https://a.shop', asked, 'OPTIONS');
+  t.is(preflight.headers.get('access-control-max-age'), '60');
+});
+
+test("the application's own pages pass, whatever is listed", async (t) => {
+  const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });
+  const headers = { origin: 'https://own.example', host: 'own.example' };
+  const { status, headers: answered } = await send('GET', '/closed', { headers });
+  t.deepEqual([status, answered.get('access-control-allow-origin')], [204, null]);
+});
+
+test('an origin that no browser sends keeps the application from starting', async (t) => {
+  const wrong = [
+    'https://a.example/',
+    'https://A.example',
+    'https://a.example:443',
+    'a.example',
+    '*',
+    7,
+  ];
+  for (const one of wrong) {
+    await t.throwsAsync(createTestClient({}, { cors: { origins: [one] } as never }), {
+      message: new RegExp(`cors: ${JSON.stringify(one).replace('*', '\\*')} is not an origin`),
+    });
+  }
+  for (const one of ['http://localhost:8080', 'capacitor://localhost', 'null']) {
+    await t.notThrowsAsync(createTestClient({}, { cors: { origins: [one] } }));
+  }
+  for (const [cors, message] of [
+    [{ origins: [], exposed: [] }, /cors: exposed means nothing/],
+    [{ origins: [], expose: ['a b'] }, /expose is a list of names/],
+    [{ origins: [], maxAge: '60' }, /maxAge is a number of seconds/],
+  ] as const) {
+    await t.throwsAsync(createTestClient({}, { cors: cors as never }), { message });
+  }
+});
+
 test('a class without the declaration answers other origins without a header', async (t) => {
   t.deepEqual(await headersOf('GET', '/closed', { origin }), { status: 204, vary: null });
 });

@@ -1,65 +1,121 @@
 // Cross-origin use by browsers, per class or application; off unless declared (behaviour: origins). Pages of the
 // application's own host are recognized by their origin too.
 import { BadRequest, HttpError } from './errors.ts';
-import type { HeaderList, RequestHeaders } from './request/request.ts';
+import { refuseUnknownNames } from './near-names.ts';
+import type { Around, RequestHeaders } from './request/request.ts';
 
-/** `true`: any origin, without credentials. A list: these origins, with credentials; it holds the
- * application's own origin too, since browsers send it with their POST requests. */
-export type Cors = true | { readonly origins: readonly string[] };
+/** `true`: any origin, without credentials. Else the origins that are listed, with credentials; an expression describes
+ * the whole of an origin. The application's own origin passes always. */
+export type Cors = true | CorsSpec;
 
-const preflightMaxAgeSeconds = 3600;
+export interface CorsSpec {
+  readonly origins: readonly (string | RegExp)[];
+  /** Headers of answers that scripts may read beside those that every script may. */
+  readonly expose?: readonly string[];
+  /** For how long a browser keeps the answer to a preflight, in seconds.
+   * @default 3600 */
+  readonly maxAge?: number;
+}
+
+const specNames: Readonly<Record<keyof CorsSpec, true>> = {
+  origins: true,
+  expose: true,
+  maxAge: true,
+};
+
+const defaultMaxAge = 3600;
 const headerList = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*$/;
 
-/** What is wrong with a declaration, which would otherwise fail at the first request with an origin. */
+/** What is wrong with a declaration, which would otherwise fail, or admit no page, at the first request with an origin. */
 export function corsProblem(cors: unknown): string | undefined {
   if (cors === undefined || cors === true) return undefined;
-  const isList =
-    typeof cors === 'object' &&
-    cors !== null &&
-    'origins' in cors &&
-    Array.isArray(cors.origins) &&
-    cors.origins.every((origin) => typeof origin === 'string');
-  return isList ? undefined : "cors is true, or a list: { origins: ['https://shop.example'] }";
-}
-
-/** The headers that every answer of such a class carries. Throws 403 for a refused origin. */
-export function corsHeaders(cors: Cors, request: RequestHeaders): HeaderList {
-  const vary = ['vary', 'Origin'];
-  const origin = request.get('origin');
-  if (origin === null) return vary;
-  if (cors === true) return ['access-control-allow-origin', origin, ...vary];
-  if (!cors.origins.includes(origin)) {
-    throw new HttpError(403, { detail: 'this origin is refused' });
+  if (
+    typeof cors !== 'object' ||
+    cors === null ||
+    !('origins' in cors) ||
+    !Array.isArray(cors.origins)
+  ) {
+    return "cors is true, or a list: { origins: ['https://shop.example'] }";
   }
-  return [
-    'access-control-allow-origin',
-    origin,
-    'access-control-allow-credentials',
-    'true',
-    ...vary,
-  ];
+  try {
+    refuseUnknownNames('cors', cors, specNames);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  const wrong = cors.origins.find((origin) => !isOrigin(origin));
+  if (wrong !== undefined) {
+    const hint = wrong === '*' ? '; cors: true admits every origin' : '';
+    return `cors: ${JSON.stringify(wrong)} is not an origin, such as https://shop.example${hint}`;
+  }
+  const { expose = [], maxAge = 0 } = cors as CorsSpec;
+  if (!Array.isArray(expose) || !expose.every((name) => headerList.test(name))) {
+    return 'cors: expose is a list of names of headers';
+  }
+  return Number.isInteger(maxAge) && maxAge >= 0
+    ? undefined
+    : 'cors: maxAge is a number of seconds';
 }
 
-export function isPreflight(method: string, request: RequestHeaders): boolean {
-  return (
-    method === 'OPTIONS' && request.has('origin') && request.has('access-control-request-method')
-  );
+/** As browsers send it: without a path, and without the port that its scheme has anyway. */
+function isOrigin(origin: unknown): boolean {
+  if (origin instanceof RegExp || origin === 'null') return true;
+  if (typeof origin !== 'string') return false;
+  const url = URL.parse(origin);
+  if (url === null || /[A-Z\s]/.test(origin)) return false;
+  return url.origin === 'null' ? /^[^/?#]+\/\/[^/?#]+$/.test(origin) : url.origin === origin;
 }
 
-/** The headers of the answer to a preflight beyond `corsHeaders`. Throws 400 if it is not well-formed. */
-export function preflightHeaders(request: RequestHeaders): HeaderList {
+/** The arounds of what declares it: the outer one for the headers, which every answer has, refusals and 404 too, so that
+ * a script may read them; the inner one refuses other origins, 403, and answers preflights. */
+export function toCorsArounds(cors: Cors): { readonly outer: Around; readonly inner: Around } {
+  const { expose = [], maxAge = defaultMaxAge }: Partial<CorsSpec> = cors === true ? {} : cors;
+  const admits = toAdmission(cors);
+  return {
+    async outer(next, { headers: asked }) {
+      const answer = await next();
+      const { headers } = answer;
+      headers.append('vary', 'Origin');
+      const origin = asked.get('origin');
+      if (origin === null || !admits(origin)) return answer;
+      headers.set('access-control-allow-origin', origin);
+      if (cors !== true) headers.set('access-control-allow-credentials', 'true');
+      if (expose.length > 0) headers.set('access-control-expose-headers', expose.join(', '));
+      return answer;
+    },
+    inner(next, { method, headers }) {
+      const origin = headers.get('origin');
+      if (origin !== null && !admits(origin) && !isOwnPage(origin, headers)) {
+        throw new HttpError(403, { detail: 'this origin is refused' });
+      }
+      const asks = method === 'OPTIONS' && origin !== null;
+      if (!asks || !headers.has('access-control-request-method')) return next();
+      return new Response(null, { status: 204, headers: preflightHeaders(headers, maxAge) });
+    },
+  };
+}
+
+export function toAdmission(cors: Cors | undefined): (origin: string) => boolean {
+  if (cors === true) return () => true;
+  const admitted = (cors?.origins ?? []).map((origin) => {
+    if (typeof origin === 'string') return (given: string) => given === origin;
+    const whole = new RegExp(`^(?:${origin.source})$`, origin.flags.replace(/[gy]/g, ''));
+    return (given: string) => whole.test(given);
+  });
+  return (given) => admitted.some((admits) => admits(given));
+}
+
+/** Throws 400 if the preflight is not well-formed. */
+function preflightHeaders(request: RequestHeaders, maxAge: number): Record<string, string> {
   const method = request.get('access-control-request-method') ?? '';
   const headers = request.get('access-control-request-headers');
   for (const list of [method, headers ?? 'none']) {
     if (!headerList.test(list)) throw new BadRequest('the preflight is not well-formed');
   }
-  return [
-    'access-control-allow-methods',
-    method,
-    ...(headers === null ? [] : ['access-control-allow-headers', headers]),
-    'access-control-max-age',
-    String(preflightMaxAgeSeconds),
-  ];
+  return {
+    'access-control-allow-methods': method,
+    ...(headers !== null && { 'access-control-allow-headers': headers }),
+    'access-control-max-age': String(maxAge),
+  };
 }
 
 /** Whether a page is the application's own, by the host that the browser has sent its request to. Behind a proxy that
@@ -68,17 +124,4 @@ export function isOwnPage(origin: string, headers: RequestHeaders): boolean {
   const page = URL.parse(origin);
   const own = URL.parse(`${page?.protocol}//${headers.get('host')}`);
   return page !== null && own !== null && page.host === own.host;
-}
-
-/**
- * Before a WebSocket is opened: lets through the application's own pages, origins that `cors` lists, and programs, which
- * send no origin. Throws 403. Browsers send cookies with a handshake of any site, and no preflight before it, so another
- * site could use a socket in its visitors' names (behaviour: sockets). `cors: true` does not help: it admits all without
- * credentials, which a handshake cannot be made without.
- */
-export function refuseForeignOrigin(headers: RequestHeaders, cors: Cors | undefined): void {
-  const origin = headers.get('origin');
-  if (origin === null || isOwnPage(origin, headers)) return;
-  if (typeof cors === 'object' && cors.origins.includes(origin)) return;
-  throw new HttpError(403, { detail: 'sockets from this origin are refused' });
 }

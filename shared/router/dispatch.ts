@@ -1,45 +1,27 @@
 // One request from its target to its response: route, guards, body, arguments, call, encode. Every
-// outcome is a response; nothing is thrown to the mount.
-import { isConditional, refuseUnmet, toConditional } from './answer/conditions.ts';
-import { encodeResult, type Writing } from './answer/encode.ts';
+// outcome is a response; nothing is thrown to the mount. What surrounds a method is not known here.
+
+import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
-import { chooseFormat, type Format } from './answer/format.ts';
-import { toBodilessHeaders, toHeaderList, withHeaders } from './answer/header-list.ts';
+import { chooseFormat } from './answer/format.ts';
 import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
+import { surround } from './around/around.ts';
+import { isConditional, refuseUnmet } from './around/conditions.ts';
 import type { OpenApiDocument } from './controller.ts';
-import {
-  type Cors,
-  corsHeaders,
-  isPreflight,
-  preflightHeaders,
-  refuseForeignOrigin,
-} from './cors.ts';
-import {
-  HttpError,
-  NotImplemented,
-  notFound,
-  Redirect,
-  Stop,
-  TooManyConnections,
-} from './errors.ts';
-import { runAfter, runBefore, runOnError } from './folder.ts';
+import { HttpError, NotImplemented, notFound, TooManyConnections } from './errors.ts';
+import { runBefore } from './folder.ts';
 import { askGuards } from './guard.ts';
 import type { Limits } from './limits.ts';
-import {
-  eventStream,
-  isEventGenerator,
-  openEventStream,
-  refuseNoEvents,
-} from './live/event-stream.ts';
+import { answerEvents, eventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
-import { openSocket, type SocketClass } from './live/open-socket.ts';
+import { answerSocket } from './live/open-socket.ts';
 import { type BodyArguments, type BodyReader, noBody } from './request/body.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
-import { isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
+import { type Around, isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
-import { answerServer, answerWithoutRoute, toNoContent } from './table/no-route.ts';
+import { answerServer, answerWithoutRoute } from './table/no-route.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { resolvePath } from './table/resolve.ts';
 import { isKnownMethod } from './table/verb.ts';
@@ -64,8 +46,19 @@ export interface DispatchDeps {
   readonly live: LiveConnections;
 }
 
-/** Not thrown: the most frequent answer to those who try paths. */
-const nothingHere = prepareErrorResponse(notFound());
+/** The most frequent answer to those who try paths. */
+const answerMissing = prepareErrorResponse(notFound());
+
+/** What a path names, and what surrounds that. */
+interface Place {
+  readonly arounds: readonly Around[];
+  readonly node: ClassNode | undefined;
+  readonly route: Route | undefined;
+  readonly query: string;
+  readonly positionals: readonly string[];
+  /** The target is `*`. */
+  readonly isServer: boolean;
+}
 
 /** A method that is about to be called. */
 interface Call {
@@ -76,9 +69,6 @@ interface Call {
   readonly response: LazyDraft;
   readonly query: string;
   readonly positionals: readonly string[];
-  readonly cors: Cors | undefined;
-  /** The format of the answer; undefined where the client takes neither. */
-  readonly format: Format | undefined;
 }
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
@@ -88,100 +78,85 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   const jsonAlone: Writing = { stringReturn, xml: undefined };
 
   function answer(given: RequestLike, request: LazyRequest): MaybePromise<ResponseLike> {
-    const { method, headers } = given;
+    let place: Place;
+    try {
+      place = findPlace(given, request);
+    } catch (error) {
+      if (table.arounds.length === 0) throw error;
+      return answerInside(table.arounds, request, () => {
+        throw error;
+      });
+    }
+    const { arounds } = place;
+    if (arounds.length === 0) return answerPlace(given, request, place);
+    return answerInside(arounds, request, () => answerPlace(given, request, place));
+  }
+
+  /** Throws for a target that is not well-formed. */
+  function findPlace(given: RequestLike, request: LazyRequest): Place {
     const { parts, query, isServer } = parseTarget(given.target, limits);
     request.setParts(parts);
+    const { module, node, positionals } = resolvePath(table, parts, { strict: strictNames });
+    const route =
+      given.isUpgrade === true ? node?.verbs.get('CONNECT') : node?.answers.get(given.method);
+    const { arounds } = route ?? node ?? module;
+    return { arounds, node, route, query, positionals, isServer };
+  }
+
+  function answerPlace(
+    given: RequestLike,
+    request: LazyRequest,
+    { arounds, node, route, query, positionals, isServer }: Place,
+  ): MaybePromise<ResponseLike> {
+    const { method } = given;
     if (isServer) return answerServer(method, request.id);
-    const match = resolvePath(table, parts, { strict: strictNames });
-    if (match === undefined) {
-      if (isKnownMethod(method)) return nothingHere(request.id);
-      throw new NotImplemented();
+    if (node === undefined) {
+      if (!isKnownMethod(method)) throw new NotImplemented();
+      // Arounds get the error; without them, to throw it would cost more than the answer.
+      if (arounds.length > 0) throw notFound();
+      return answerMissing(request.id);
     }
-    const { node, positionals } = match;
-    const { cors } = node;
-    if (cors !== undefined && node.verbs.size > 0) {
-      request.answerHeaders = corsHeaders(cors, headers);
-      if (isPreflight(method, headers)) return toNoContent(preflightHeaders(headers), request.id);
-    }
-    const route = given.isUpgrade === true ? node.verbs.get('CONNECT') : node.answers.get(method);
     if (route === undefined) {
       const partCount = positionals.length;
       return answerWithoutRoute(node, { method, partCount, missingVerb, requestId: request.id });
     }
-    let format: Format | undefined = 'json';
-    if (route.negotiated) {
-      request.answerHeaders = [...request.answerHeaders, 'vary', 'Accept'];
-      format = chooseFormat(headers.get('accept'));
-    }
     const response = new LazyDraft(route.mediaType);
-    const call: Call = { node, route, given, request, response, query, positionals, cors, format };
-    if (route.folders.length > 0) return callInFolders(call);
-    return route.waits || given.body !== undefined ? callInTurn(call) : callAtOnce(call);
+    return answerMethod({ node, route, given, request, response, query, positionals });
   }
 
-  /** A method without anything to wait for before it. */
-  function callAtOnce(call: Call): MaybePromise<ResponseLike> {
+  /** What has nothing to wait for before its method, or for the method itself, is answered without a promise. */
+  function answerMethod(call: Call): MaybePromise<ResponseLike> {
     try {
-      refuseMisfit(call);
-      const value = callMethod(call, noBody);
-      return isThenable(value) ? answerLater(call, value) : encode(call, value);
+      const body = call.route.waits ? prepare(call) : readBody(call);
+      if (!(body instanceof Promise)) return callAndStop(call, body);
+      return body.then(
+        (read) => callAndStop(call, read),
+        (error: unknown) => stop(call, error),
+      );
     } catch (error) {
-      return answerEarly(call, error);
+      return stop(call, error);
     }
   }
 
-  async function answerLater(call: Call, value: PromiseLike<unknown>): Promise<ResponseLike> {
-    try {
-      return await encode(call, await value);
-    } catch (error) {
-      return answerEarly(call, error);
-    }
-  }
-
-  async function callInTurn(call: Call): Promise<ResponseLike> {
+  async function prepare(call: Call): Promise<BodyArguments> {
     const { route, given, request } = call;
-    const { folders, socket } = route;
-    try {
-      if (socket !== undefined) refuseForeignOrigin(given.headers, call.cors);
-      if (route.guards.length > 0) await askGuards(route.guards, request);
-      refuseMisfit(call);
-      if (folders.length > 0) await runBefore(folders, request);
-      if (route.isConditional && isConditional(given.headers)) {
-        refuseUnmet(given.headers, await readCurrent(call));
-      }
-      const body = await readBody(call);
-      if (socket !== undefined) return await openSession(socket, call, body);
-      const value = callMethod(call, body);
-      return await encode(call, isThenable(value) ? await value : value);
-    } catch (error) {
-      return answerEarly(call, error);
+    if (route.guards.length > 0) await askGuards(route.guards, request);
+    refuseMisfit(call);
+    await runBefore(route.folders, request);
+    if (route.isConditional && isConditional(given.headers)) {
+      await refuseUnmet(given.headers, () => answerCurrent(call));
     }
-  }
-
-  async function callInFolders(call: Call): Promise<ResponseLike> {
-    const { request } = call;
-    const { folders } = call.route;
-    let answered: ResponseLike;
-    try {
-      answered = checkStatus(await callInTurn(call));
-    } catch (error) {
-      answered = fail(await runOnError(folders, error, request), request);
-    }
-    return answered.session === undefined ? runAfter(folders, answered, request) : answered;
+    return readBody(call);
   }
 
   /** What GET is answered on the path of an unsafe method; undefined where nothing is there. */
-  async function readCurrent(call: Call): Promise<ResponseLike | undefined> {
+  async function answerCurrent(call: Call): Promise<ResponseLike | undefined> {
     const route = call.node.verbs.get('GET');
     if (route === undefined) return undefined;
-    const response = new LazyDraft(route.mediaType);
-    const reading: Call = { ...call, route, response, query: '' };
+    const current: Call = { ...call, route, response: new LazyDraft(route.mediaType), query: '' };
     try {
-      refuseMisfit(reading);
-      const value = await callMethod(reading, noBody);
-      const current = await encodeResult(value, response, call.request, writingOf(reading));
-      await cancelStream(current.body);
-      return current.status < 300 ? current : undefined;
+      refuseMisfit(current);
+      return await callMethod(current, noBody);
     } catch (error) {
       if (error instanceof HttpError && (error.status === 404 || error.status === 410)) {
         return undefined;
@@ -191,12 +166,16 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   /** Refuses what is wrong before anything of the body is known. */
-  function refuseMisfit({ route, positionals, format }: Call): void {
+  function refuseMisfit({ route, positionals, given }: Call): void {
     route.binder.refuseSurplus(positionals.length);
-    if (format === undefined) throw new HttpError(406, { detail: 'an answer is JSON or XML' });
+    if (route.negotiated && chooseFormat(given.headers.get('accept')) === undefined) {
+      throw new HttpError(406, { detail: 'an answer is JSON or XML' });
+    }
   }
 
-  function readBody({ route, given }: Call): MaybePromise<BodyArguments> {
+  function readBody(call: Call): MaybePromise<BodyArguments> {
+    refuseMisfit(call);
+    const { route, given } = call;
     const { unparsed } = route;
     if (given.body === undefined && unparsed === undefined) return noBody;
     return bodies.readBody(given, {
@@ -216,108 +195,97 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return binder.bind(positionals, keywords, body);
   }
 
-  function callMethod(call: Call, body: BodyArguments): unknown {
-    const { route, request, response } = call;
-    const { methodTimeoutMs } = route.limits;
-    const args = bind(call, body);
-    const controller = new route.controller({ request, response, describe });
-    const value = route.handler.apply(controller, args);
-    if (methodTimeoutMs === Number.POSITIVE_INFINITY || !isThenable(value)) return value;
-    return withinTime(value, methodTimeoutMs, () => request.end());
+  function callAndStop(call: Call, body: BodyArguments): MaybePromise<ResponseLike> {
+    try {
+      const answered = callMethod(call, body);
+      if (!(answered instanceof Promise)) return answered;
+      return answered.catch((error: unknown) => stop(call, error));
+    } catch (error) {
+      return stop(call, error);
+    }
   }
 
-  async function openSession(
-    socket: SocketClass,
-    call: Call,
-    body: BodyArguments,
-  ): Promise<ResponseLike> {
-    const { request, response } = call;
-    const report = (status: number, error: unknown) => reportError({ request, status, error });
+  function callMethod(call: Call, body: BodyArguments): MaybePromise<ResponseLike> {
+    const { route, request, response } = call;
+    const args = bind(call, body);
     const context = { request, response, describe };
-    const session = await openSocket(socket, context, bind(call, body), { live, limits, report });
-    const headers = toHeaderList([], response.setHeaders, request.id);
-    return { status: 101, headers, body: undefined, session };
+    if (route.socket !== undefined) {
+      const report = (status: number, error: unknown) => reportError({ request, status, error });
+      return answerSocket(route.socket, context, args, { live, limits, report });
+    }
+    const value = route.handler.apply(new route.controller(context), args);
+    return isThenable(value)
+      ? Promise.resolve(value).then((known) => encode(call, known))
+      : encode(call, value);
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
-    const { route, given, request, response } = call;
-    const spec = route.op?.spec;
-    if (spec?.produces === eventStream) {
-      if (isEventGenerator(value)) return sendEvents(value, request, response);
-      refuseNoEvents(value);
+    const { route, request, response } = call;
+    if (route.op?.spec.produces === eventStream) {
+      const events = answerEvents(value, request, response, { live, limits });
+      if (events !== undefined) return events;
     }
-    const writing = writingOf(call);
-    if (spec?.etag !== true || route.isConditional) {
-      return encodeResult(value, response, request, writing);
-    }
-    // No caller asks with the tag of what must not be kept.
-    if (response.setHeaders?.has('cache-control') !== true) {
-      response.headers.set('cache-control', 'private, no-cache');
-    }
-    return tagEntity(encodeResult(value, response, request, writing), given.headers);
+    return encodeResult(value, response, request, writingOf(call));
   }
 
-  async function sendEvents(
-    values: AsyncGenerator,
-    request: LazyRequest,
-    draft: LazyDraft,
-  ): Promise<ResponseLike> {
-    let stop = () => {};
-    const leave = live.enter(() => stop());
-    const stream = await openEventStream(values, {
-      heartbeatMs: limits.heartbeatMs,
-      onEnd() {
-        leave();
-        request.end();
-      },
-    });
-    stop = stream.end;
-    // What the generator has set before its first event counts too.
-    const { status = 200, setHeaders, mediaType } = draft;
-    const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
-    if (!chosen.startsWith(eventStream)) {
-      stream.end();
-      throw new TypeError(`the content type of events is ${eventStream}, not ${chosen}`);
-    }
-    // A proxy that buffers would keep the events from their reader.
-    const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
-    const headers = toHeaderList(own, setHeaders, request.id);
-    return { status, headers, body: stream };
-  }
-
-  function writingOf({ route, format }: Call): Writing {
+  function writingOf({ route, given }: Call): Writing {
     if (!route.xml || deps.xml === undefined) return jsonAlone;
-    return { stringReturn, xml: { ...deps.xml, asked: format === 'xml' } };
+    const asked = route.negotiated && chooseFormat(given.headers.get('accept')) === 'xml';
+    return { stringReturn, xml: { ...deps.xml, asked } };
   }
 
   /** Answers a method that was ended by `Stop` or `Redirect`; any other error is thrown on. */
-  function answerEarly(call: Call, error: unknown): MaybePromise<ResponseLike> {
-    const { request, response } = call;
-    if (error instanceof Redirect) return toRedirect(error, response, request);
-    if (!(error instanceof Stop)) throw error;
-    response.status = error.status;
-    return encodeResult(error.value, response, request, writingOf(call));
+  function stop(call: Call, error: unknown): MaybePromise<ResponseLike> {
+    return encodeEarly(error, call.response, call.request, writingOf(call));
   }
 
-  /** The answer to what was thrown, which is reported where the failure is ours. */
+  async function answerInside(
+    arounds: readonly Around[],
+    request: LazyRequest,
+    call: () => MaybePromise<ResponseLike>,
+  ): Promise<ResponseLike> {
+    const answered = await surround(arounds, {
+      request,
+      call: async () => checkStatus(await call()),
+      async toResponse(thrown) {
+        try {
+          const draft = new LazyDraft(undefined);
+          return {
+            response: await encodeEarly(thrown, draft, request, jsonAlone),
+            error: undefined,
+          };
+        } catch (error) {
+          const known = error ?? new TypeError(`${error} was thrown`);
+          return { response: toErrorResponse(error, request.id), error: known };
+        }
+      },
+    });
+    if (answered.error !== undefined) report(answered.error, answered.status, request);
+    return answered.toResponse();
+  }
+
   function fail(error: unknown, request: LazyRequest): ResponseLike {
     const response = toErrorResponse(error, request.id);
-    const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
-    const isOurs = response.status >= 500 || (error instanceof Error && error.cause !== undefined);
-    if (isOurs && !isExpected) reportError({ request, status: response.status, error });
+    report(error, response.status, request);
     return response;
   }
 
-  /** Adds the headers of every answer, and leaves the body out for HEAD. */
+  /** To the log, where the failure is ours. */
+  function report(error: unknown, status: number, request: LazyRequest): void {
+    const isExpected = error instanceof NotImplemented || error instanceof TooManyConnections;
+    const isOurs = status >= 500 || (error instanceof Error && error.cause !== undefined);
+    if (isOurs && !isExpected) reportError({ request, status, error });
+  }
+
+  /** Leaves the body out for HEAD, and reports a stream that fails. */
   function finish(
-    given: RequestLike,
+    { method }: RequestLike,
     request: LazyRequest,
     response: ResponseLike,
   ): MaybePromise<ResponseLike> {
-    const { status, body } = response;
-    const headers = withHeaders(response.headers, request.answerHeaders);
-    if (given.method === 'HEAD') return withoutBody({ status, headers, body });
-    if (isWhole(body)) return headers === response.headers ? response : { ...response, headers };
+    const { status, headers, body } = checkStatus(response);
+    if (method === 'HEAD') return withoutBody(response);
+    if (isWhole(body)) return response;
     const onError = (error: unknown) => reportError({ request, status, error });
     return { status, headers, body: watchStream(body, onError) };
   }
@@ -327,26 +295,22 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     request: LazyRequest,
     answered: Promise<ResponseLike>,
   ): Promise<ResponseLike> {
-    let response: ResponseLike;
     try {
-      response = checkStatus(await answered);
+      return await finish(given, request, await answered);
     } catch (error) {
-      response = fail(error, request);
+      return finish(given, request, fail(error, request));
     }
-    return finish(given, request, response);
   }
 
   return function dispatch(given) {
     const request = new LazyRequest(given, createId);
-    let response: ResponseLike;
     try {
       const answered = answer(given, request);
       if (answered instanceof Promise) return finishLater(given, request, answered);
-      response = checkStatus(answered);
+      return finish(given, request, answered);
     } catch (error) {
-      response = fail(error, request);
+      return finish(given, request, fail(error, request));
     }
-    return finish(given, request, response);
   };
 }
 
@@ -355,54 +319,16 @@ async function withoutBody({ status, headers, body }: ResponseLike): Promise<Res
   return { status, headers, body: undefined };
 }
 
-async function tagEntity(
-  encoded: MaybePromise<ResponseLike>,
-  headers: RequestLike['headers'],
-): Promise<ResponseLike> {
-  return toConditional(await encoded, headers);
-}
-
-/** With the headers that the method has set: a login sets its cookie, and then leads on. */
-function toRedirect(
-  { status, location }: Redirect,
-  response: LazyDraft,
-  request: LazyRequest,
-): ResponseLike {
-  if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
-  response.headers.set('location', location);
-  const headers = toBodilessHeaders(response.headers, request, status);
-  return { status, headers, body: undefined };
-}
-
 /** A status that cannot be sent is a defect of the method. */
 function checkStatus(response: ResponseLike): ResponseLike {
-  const { status } = response;
-  if (response.session !== undefined) return response;
+  const { status, session, body } = response;
+  if (session !== undefined && status === 101) return response;
   if (Number.isInteger(status) && status >= 200 && status <= 599) return response;
+  session?.abandon();
+  void cancelStream(body);
   throw new RangeError(`${status} is no status of an answer`);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value;
-}
-
-/**
- * The same value; rejects with 503 when the time is over, after calling `onOver`. What comes later is dropped (behaviour:
- * time-of-a-method).
- */
-function withinTime<Value>(
-  value: PromiseLike<Value>,
-  timeMs: number,
-  onOver: () => void,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(new HttpError(503, { cause: new Error(`no answer within ${timeMs} ms`) }));
-      onOver();
-    }, timeMs);
-    value.then(resolve, reject).then(
-      () => clearTimeout(timer),
-      () => clearTimeout(timer),
-    );
-  });
 }

@@ -1,9 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
 import test from 'ava';
 import Type from 'typebox';
 import { createApp } from './app.ts';
@@ -105,48 +103,6 @@ test('a folder replaces a body, and its length with it', async (t) => {
   const { text, headers } = await client.send('GET', '/');
   t.is(text, '"tea"!');
   t.is(headers.get('content-length'), '6');
-});
-
-test('a folder compresses what is below it, as a whole or as a stream, for those who take that', async (t) => {
-  const folder = defineFolder({
-    after(answer, { headers }) {
-      answer.headers.append('vary', 'Accept-Encoding');
-      if (answer.body === undefined || !/\bgzip\b/.test(headers.get('accept-encoding') ?? ''))
-        return;
-      answer.headers.set('content-encoding', 'gzip');
-      answer.body =
-        typeof answer.body === 'string' || answer.body instanceof Uint8Array
-          ? gzipSync(answer.body)
-          : Readable.from(answer.body).pipe(createGzip());
-    },
-  });
-  const text = 'tea '.repeat(1000);
-  class Default extends Controller {
-    GET() {
-      return text;
-    }
-    POST() {
-      return new Blob([text]).stream();
-    }
-  }
-  const { app } = await createTestClient({ _folder: { folder }, '': { Default } });
-  const ask = (method: string, headers: Record<string, string> = {}) =>
-    app.fetch(new Request('http://localhost/', { method, headers }));
-  const plain = await ask('GET');
-  t.is(plain.headers.get('content-encoding'), null);
-  t.is(plain.headers.get('vary'), 'Accept-Encoding');
-  t.is(await plain.json(), text);
-  for (const [method, expected] of [
-    ['GET', JSON.stringify(text)],
-    ['POST', text],
-  ] as const) {
-    const answer = await ask(method, { 'accept-encoding': 'br, gzip' });
-    const bytes = Buffer.from(await answer.arrayBuffer());
-    t.is(answer.headers.get('content-encoding'), 'gzip');
-    t.is(answer.headers.get('content-length'), method === 'GET' ? String(bytes.length) : null);
-    t.true(bytes.length < 200);
-    t.is(gunzipSync(bytes).toString(), expected);
-  }
 });
 
 test('limits of a method go before those of its folder, and those before the application', async (t) => {

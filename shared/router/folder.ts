@@ -1,28 +1,13 @@
 // The module `_folder` speaks for every controller in its folder and below: who may call, which limits hold, and
 // what is done before and after a method (behaviour: folders).
 
-import { cancelStream, ReplaceableStream, toBody } from './answer/stream.ts';
-import type { Cors } from './cors.ts';
-import { describeValue, type Guard } from './guard.ts';
+import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
+import { areGuards, describeValue, type Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import { DraftHeaders } from './request/draft-headers.ts';
-import {
-  type HeaderList,
-  isWhole,
-  type ResponseLike,
-  type RoutedRequest,
-  withoutBody,
-} from './request/request.ts';
+import type { Around, RoutedAnswer, RoutedRequest } from './request/request.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
-
-/** An answer before it is sent; `after` may change all of it. */
-export interface Answer {
-  status: number;
-  readonly headers: Headers;
-  body: ResponseLike['body'];
-}
 
 export interface FolderSpec<State extends object> {
   /** Asked after those of the application and of the folders above, before those of classes. */
@@ -37,11 +22,13 @@ export interface FolderSpec<State extends object> {
   /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
    * returns is in `this.state`; what it throws is the answer. */
   before?(request: RoutedRequest): MaybePromise<State | undefined>;
-  /** Runs for every answer of a method below, also for refusals and errors, the innermost folder's first. */
-  after?(answer: Answer, request: RoutedRequest): MaybePromise<void>;
+  /** Surrounds every request below, also one that no method answers; of several the first is outermost. */
+  readonly around?: Around | readonly Around[];
+  /** Gets every answer below, also refusals and errors: an `around` that changes what `next` has answered. */
+  after?(answer: RoutedAnswer, request: RoutedRequest): MaybePromise<void>;
   /** Gets what a guard, a hook or a method has thrown, and refusals of the router itself, such as the 400 for wrong
    * arguments (`BadRequest`), but no `Stop` and `Redirect`; what it returns is taken for
-   * thrown instead, if it returns something. */
+   * thrown instead, if it returns something. It is called before `after`. */
   onError?(error: unknown, request: RoutedRequest): MaybePromise<unknown>;
 }
 
@@ -58,6 +45,7 @@ const specNames: Readonly<Record<keyof FolderSpec<object>, true>> = {
   limits: true,
   unknownQuery: true,
   before: true,
+  around: true,
   after: true,
   onError: true,
 };
@@ -97,66 +85,46 @@ export async function runBefore(folders: readonly Folder[], request: RoutedReque
   }
 }
 
-/** The error that is left when each folder has seen it, the innermost first. */
-export async function runOnError(
+/** What is wrong with a folder, which would otherwise fail, or not hold, at a request. */
+export function folderProblem({ guard, cors, around }: Folder): string | undefined {
+  if (!areGuards(guard)) return 'its guard is not made by bearer(), basic() or the like';
+  return corsProblem(cors) ?? aroundProblem(around);
+}
+
+export function aroundProblem(around: unknown): string | undefined {
+  const isRight = [around ?? []].flat().every((one) => typeof one === 'function');
+  return isRight ? undefined : 'around is a function (next, request), or a list of them';
+}
+
+/** What surrounds the classes below these folders, the outermost first. */
+export function toArounds(
+  common: Around | readonly Around[] | undefined,
   folders: readonly Folder[],
-  error: unknown,
-  request: RoutedRequest,
-): Promise<unknown> {
-  let thrown = error;
-  for (const folder of folders.toReversed()) {
-    thrown = (await folder.onError?.(thrown, request)) ?? thrown;
-  }
-  return thrown;
+  cors: Cors | undefined,
+): readonly Around[] {
+  const arounds = [...[common ?? []].flat(), ...folders.flatMap(aroundsOf)];
+  if (cors === undefined) return arounds;
+  const { outer, inner } = toCorsArounds(cors);
+  return [outer, ...arounds, inner];
 }
 
-export async function runAfter(
-  folders: readonly Folder[],
-  answer: ResponseLike,
-  request: RoutedRequest,
-): Promise<ResponseLike> {
-  const pairs: [string, string][] = [];
-  for (let at = 0; at < answer.headers.length; at += 2) {
-    pairs.push([answer.headers[at] ?? '', answer.headers[at + 1] ?? '']);
+function aroundsOf({ around, after, onError }: Folder): readonly Around[] {
+  const arounds = [...[around ?? []].flat()];
+  if (after !== undefined) {
+    arounds.push(async (next, request) => {
+      const answer = await next();
+      await after(answer, request);
+      return answer;
+    });
   }
-  const headers = new DraftHeaders(pairs);
-  const length = headers.get('content-length');
-  const stream = isWhole(answer.body) ? undefined : new ReplaceableStream(answer.body);
-  const given = stream ?? answer.body;
-  const changing: Answer = { status: answer.status, headers, body: given };
-  try {
-    for (const folder of folders.toReversed()) await folder.after?.(changing, request);
-  } catch (error) {
-    await stream?.end();
-    throw error;
+  if (onError !== undefined) {
+    arounds.push(async (next, request) => {
+      const answer = await next();
+      const { error } = answer;
+      const thrown = error === undefined ? error : ((await onError(error, request)) ?? error);
+      if (thrown !== error) throw thrown;
+      return answer;
+    });
   }
-  const { status } = changing;
-  const body = await toAnswered(changing, stream);
-  const isChanged = body !== given || status !== answer.status;
-  if (isChanged || headers.get('content-length') !== length) setLength(headers, body, given);
-  const list: HeaderList = [...headers].flat();
-  return { ...answer, status, headers: list, body: body === stream ? answer.body : body };
-}
-
-/** Ends the streams that are not sent. */
-async function toAnswered(
-  { status, body }: Answer,
-  stream: ReplaceableStream | undefined,
-): Promise<ResponseLike['body']> {
-  if (body === stream && !withoutBody.has(status)) return body;
-  if (isWhole(body) || withoutBody.has(status)) {
-    await stream?.end();
-    if (body !== stream && !isWhole(body)) await cancelStream(toBody(body));
-    return withoutBody.has(status) ? undefined : body;
-  }
-  return stream === undefined ? toBody(body) : stream.replacedBy(body);
-}
-
-/** A tag of the bytes before the change is a weak one of those behind it. */
-function setLength(headers: Headers, body: ResponseLike['body'], given: unknown): void {
-  if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
-  else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
-  else headers.delete('content-length');
-  const tag = headers.get('etag');
-  if (body !== given && tag?.startsWith('"')) headers.set('etag', `W/${tag}`);
+  return arounds;
 }

@@ -1,7 +1,7 @@
 // Guards decide whether a request reaches its method; they run after routing and before the body is read
 // (behaviour: guards-before-bodies). The application's functions decide who may do what.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { isOwnPage } from './cors.ts';
+import { type Cors, isOwnPage, toAdmission } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
 import type { RoutedRequest } from './request/request.ts';
 
@@ -122,6 +122,24 @@ export function fromOrigins(origins: readonly string[]): Guard {
   };
 }
 
+/**
+ * Asked before a WebSocket is opened: lets through the application's own pages, origins that `cors` lists, and programs,
+ * which send no origin; else 403. Browsers send cookies with a handshake of any site, and no preflight before it, so
+ * another site could use a socket in its visitors' names (behaviour: sockets). `cors: true` does not help: it admits all
+ * without credentials, which a handshake cannot be made without.
+ */
+export function ownSockets(cors: Cors | undefined): Guard {
+  const admits = toAdmission(cors === true ? undefined : cors);
+  return {
+    authenticates: false,
+    check({ headers }) {
+      const origin = headers.get('origin');
+      if (origin === null || admits(origin) || isOwnPage(origin, headers)) return;
+      throw new HttpError(403, { detail: 'sockets from this origin are refused' });
+    },
+  };
+}
+
 /** Compares secrets in constant time. */
 export function isSameSecret(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
@@ -150,6 +168,11 @@ export function isGuard(value: unknown): value is Guard {
     'check' in value &&
     typeof value.check === 'function'
   );
+}
+
+/** Whether it is one guard, a list of them, or none. */
+export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | undefined {
+  return guard === undefined || [guard].flat().every(isGuard);
 }
 
 /**

@@ -5,12 +5,15 @@ export { acceptVersion } from './accept-version.ts';
 export { type ErrorReport, type ReportError, toErrorText } from './answer/error-report.ts';
 export { statusTitle, toErrorResponse } from './answer/problem.ts';
 export { type App, type AppOptions, createApp } from './app.ts';
+
+export { compress } from './around/compress.ts';
+export { type RequestLogEntry, requestLog } from './around/request-log.ts';
 export { type ClientOptions, client } from './client/client.ts';
 export type { Answer, Client, Failure, Problem, Success } from './client/client-type.ts';
 export { type Serving, startServing } from './command/serve.ts';
 export { Controller, type ControllerContext, type Socket } from './controller.ts';
 export { type CookieOptions, readCookie, setCookie } from './cookies.ts';
-export type { Cors } from './cors.ts';
+export type { Cors, CorsSpec } from './cors.ts';
 export {
   AccessDenied,
   BadRequest,
@@ -43,10 +46,12 @@ export { type Args, type Fields, type Op, type OpSpec, op } from './op.ts';
 export { named, optional, part } from './path-part.ts';
 export type { BodyPart, BodyStream } from './request/body-stream.ts';
 export {
+  type Around,
   type RequestHeaders,
   type RequestLike,
   type ResponseDraft,
   type ResponseLike,
+  type RoutedAnswer,
   type RoutedRequest,
   toHeaders,
 } from './request/request.ts';

@@ -29,8 +29,12 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
       'folders run from the outside in before a method, and from the inside out after it',
     ],
     [
-      'folder.test.ts',
-      'a folder compresses what is below it, as a whole or as a stream, for those who take that',
+      'around/around.test.ts',
+      'every request below a folder is surrounded, also one that no method answers',
+    ],
+    [
+      'around/compress.test.ts',
+      'texts and streams are compressed for who accepts it, by what is preferred',
     ],
   ],
   'A method and its declaration are one': [

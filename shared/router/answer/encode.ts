@@ -1,7 +1,7 @@
 // A method's return value as a response: JSON unless the value is bytes, a file or a stream, or the
 // method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
-import { HttpError } from '../errors.ts';
+import { HttpError, Redirect, Stop } from '../errors.ts';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
 import { type ResponseLike, withoutBody } from '../request/request.ts';
 import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
@@ -37,6 +37,25 @@ export function encodeResult(
   return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, request.id), body };
 }
 
+/** Answers a method that was ended by `Stop` or `Redirect`, with the headers that it has set: a login sets its cookie, and
+ * then leads on. Throws any other error. */
+export function encodeEarly(
+  error: unknown,
+  draft: LazyDraft,
+  request: LazyRequest,
+  writing: Writing,
+): ResponseLike | Promise<ResponseLike> {
+  if (error instanceof Redirect) {
+    const { status, location } = error;
+    if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
+    draft.headers.set('location', location);
+    return toBodiless(status, draft, request);
+  }
+  if (!(error instanceof Stop)) throw error;
+  draft.status = error.status;
+  return encodeResult(error.value, draft, request, writing);
+}
+
 /** Whether it is a list or an object of which nothing else is to be found out. */
 function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -53,7 +72,7 @@ async function encodeOther(
   request: LazyRequest,
   writing: Writing,
 ): Promise<ResponseLike> {
-  if (value instanceof Response) return fromResponse(value, draft, request.id);
+  if (value instanceof Response) return fromResponse(value, draft.setHeaders, request.id);
   const bytes = await toBytes(value);
   if (withoutBody.has(status)) {
     await cancelStream(bytes?.body);
@@ -186,9 +205,10 @@ function withCharset(type: string): string {
 const hopByHop = ['connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade'];
 const ofCompressed = ['content-encoding', 'content-length'];
 
-function fromResponse(
+/** `setHeaders` go before its own of their names. */
+export function fromResponse(
   response: Response,
-  { setHeaders }: LazyDraft,
+  setHeaders: Headers | undefined,
   requestId: string,
 ): ResponseLike {
   const { status } = response;

@@ -1,6 +1,15 @@
 // Which format an answer has where its controller allows XML: what the client's Accept header allows
 // (behaviour: accept).
+
 import { isJson, isXml, parseMediaType, splitOutsideQuotes } from '../request/media-type.ts';
+import type { Around } from '../request/request.ts';
+
+/** For answers that depend on the header, refusals too: a cache must not send them to others. */
+export const varyAccept: Around = async (next) => {
+  const answer = await next();
+  answer.headers.append('vary', 'Accept');
+  return answer;
+};
 
 export type Format = 'json' | 'xml';
 

@@ -1,5 +1,4 @@
 // The headers of an answer: what the router adds for its body, what the method has set, and what every answer has.
-import type { HeaderList } from '../request/request.ts';
 
 /** Of a body that is there as a whole. */
 export function toWholeHeaders(
@@ -60,14 +59,4 @@ export function toBodilessHeaders(
   const length = set?.get('content-length') ?? '0';
   if (method !== 'HEAD' && status !== 304) refuseOtherLength(length, '0');
   return toHeaderList([], set, id);
-}
-
-/** With headers that replace those of the same name; `vary` is added to. */
-export function withHeaders(list: HeaderList, more: HeaderList): HeaderList {
-  if (more.length === 0) return list;
-  const replaced = more.filter((name, at) => at % 2 === 0 && name !== 'vary');
-  const kept = list.flatMap((name, at) =>
-    at % 2 === 0 && !replaced.includes(name) ? [name, list[at + 1] ?? ''] : [],
-  );
-  return [...kept, ...more];
 }

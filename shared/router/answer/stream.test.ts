@@ -8,8 +8,8 @@ import test from 'ava';
 import { eventually } from '../../../test/support/eventually.ts';
 import { createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
-import { type Answer, defineFolder } from '../folder.ts';
-import type { ErrorReport } from '../index.ts';
+import { defineFolder } from '../folder.ts';
+import type { RoutedAnswer as Answer, ErrorReport } from '../index.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 
 /** A server with one method and one hook, for as long as `run` runs. */

@@ -109,6 +109,15 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
     }
   }
 
+  get isRead(): boolean {
+    return this.#iterator !== undefined;
+  }
+
+  /** Throws what its reader was not shown. */
+  throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
   /** The replacement as the answer's body. */
   replacedBy(replacement: AsyncIterable<Uint8Array>): Chunks {
     return toIterable(() => {
@@ -120,7 +129,7 @@ export class ReplaceableStream implements AsyncIterable<Uint8Array> {
         next: async () => {
           try {
             const result = await iterator.next();
-            if (this.#failure !== undefined) throw this.#failure.error;
+            this.throwFailure();
             if (result.done === true) await this.end();
             return result;
           } catch (error) {

@@ -1,6 +1,11 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is taken when its reader has room
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
+import { toHeaderList } from '../answer/header-list.ts';
 import { isNodeStream } from '../answer/stream.ts';
+import type { Limits } from '../limits.ts';
+import type { ResponseLike } from '../request/request.ts';
+import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
+import type { LiveConnections } from './live-connections.ts';
 import { ServerEvent } from './server-event.ts';
 
 export interface EventStreamOptions {
@@ -17,15 +22,15 @@ export interface EventStream extends AsyncIterable<Uint8Array> {
 
 export const eventStream = 'text/event-stream';
 
-/** A stream is none: its chunks are events already. */
-export function isEventGenerator(value: unknown): value is AsyncGenerator {
-  return (
-    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
-  );
-}
-
-/** Throws for what would be JSON to a reader of events. Nothing ends them, and a stream is of events already. */
-export function refuseNoEvents(value: unknown): void {
+/** Undefined for what is sent as it is: a stream, whose chunks are events already, or nothing, which ends them. Throws for
+ * what would be JSON to a reader of events, and 503 where too many connections are open. */
+export function answerEvents(
+  value: unknown,
+  request: LazyRequest,
+  draft: LazyDraft,
+  { live, limits }: { readonly live: LiveConnections; readonly limits: Limits },
+): Promise<ResponseLike> | undefined {
+  if (isEventGenerator(value)) return sendEvents(value, request, draft, { live, limits });
   const isSent =
     value === undefined ||
     value === null ||
@@ -34,6 +39,41 @@ export function refuseNoEvents(value: unknown): void {
     ArrayBuffer.isView(value) ||
     isNodeStream(value);
   if (!isSent) throw new TypeError(`a method that produces ${eventStream} is an async generator`);
+  return undefined;
+}
+
+function isEventGenerator(value: unknown): value is AsyncGenerator {
+  return (
+    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
+  );
+}
+
+async function sendEvents(
+  values: AsyncGenerator,
+  request: LazyRequest,
+  draft: LazyDraft,
+  { live, limits }: { readonly live: LiveConnections; readonly limits: Limits },
+): Promise<ResponseLike> {
+  let stop = () => {};
+  const leave = live.enter(() => stop());
+  const stream = await openEventStream(values, {
+    heartbeatMs: limits.heartbeatMs,
+    onEnd() {
+      leave();
+      request.end();
+    },
+  });
+  stop = stream.end;
+  // What the generator has set before its first event counts too.
+  const { status = 200, setHeaders, mediaType } = draft;
+  const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
+  if (!chosen.startsWith(eventStream)) {
+    stream.end();
+    throw new TypeError(`the content type of events is ${eventStream}, not ${chosen}`);
+  }
+  // A proxy that buffers would keep the events from their reader.
+  const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
+  return { status, headers: toHeaderList(own, setHeaders, request.id), body: stream };
 }
 
 type Outcome =

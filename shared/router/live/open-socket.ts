@@ -1,5 +1,6 @@
 // From a handshake to a session: CONNECT may still refuse it, with what it throws; after that MESSAGE gets each message
 // and DISCONNECT the end.
+import { toHeaderList } from '../answer/header-list.ts';
 import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext } from '../controller.ts';
 import { HttpError } from '../errors.ts';
@@ -7,7 +8,8 @@ import type { Limits } from '../limits.ts';
 import { fromValue } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
 import { noKeywords } from '../request/keywords.ts';
-import type { LazyRequest } from '../request/routed-request.ts';
+import type { ResponseLike } from '../request/request.ts';
+import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { Session } from './socket.ts';
 
@@ -25,16 +27,33 @@ interface SocketInstance {
   DISCONNECT?(how: { readonly code: number; readonly reason: string }): unknown;
 }
 
-export interface SocketDeps {
+interface SocketContext {
+  readonly request: LazyRequest;
+  readonly response: LazyDraft;
+  readonly describe: ControllerContext['describe'];
+}
+
+interface SocketDeps {
   readonly live: LiveConnections;
   readonly limits: Limits;
   readonly report: (status: number, error: unknown) => void;
 }
 
 /** Rejects with what CONNECT throws, or with 503 where too many connections are open. */
-export async function openSocket(
+export async function answerSocket(
+  socket: SocketClass,
+  context: SocketContext,
+  args: readonly unknown[],
+  deps: SocketDeps,
+): Promise<ResponseLike> {
+  const session = await openSession(socket, context, args, deps);
+  const headers = toHeaderList([], context.response.setHeaders, context.request.id);
+  return { status: 101, headers, body: undefined, session };
+}
+
+async function openSession(
   { message, create }: SocketClass,
-  context: Omit<ControllerContext, 'socket' | 'request'> & { readonly request: LazyRequest },
+  context: SocketContext,
   args: readonly unknown[],
   { live, limits, report }: SocketDeps,
 ): Promise<Session> {

@@ -103,3 +103,22 @@ export interface ResponseDraft {
   /** A type without `json` in it sends the value as plain text. Unset: by the kind of value. */
   mediaType: string | undefined;
 }
+
+/** An answer before it is sent; all of it can be changed. */
+export interface RoutedAnswer {
+  status: number;
+  readonly headers: Headers;
+  /** A new one sets `content-length`, and makes a strong `etag` a weak one. A stream may read from the one that it
+   * replaces: both end together. */
+  body: ResponseLike['body'];
+  /** What was thrown, where this is the answer to an error. */
+  readonly error: unknown;
+}
+
+/** `next` can be called once, and never rejects: what is thrown below is an answer with an `error`. Returned is its
+ * answer, or a `Response` in its place; what is thrown is answered instead. An answer that is not returned is ended, and
+ * the request's signal is aborted where it was not waited for. */
+export type Around = (
+  next: () => Promise<RoutedAnswer>,
+  request: RoutedRequest,
+) => Promise<RoutedAnswer | Response> | RoutedAnswer | Response;

@@ -2,16 +2,14 @@
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
 import { DraftHeaders } from './draft-headers.ts';
-import type { HeaderList, RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
-import { toPath } from './target.ts';
+import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
+import { toPath, toUnparsedPath } from './target.ts';
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** An id has 16 random bytes, as that of a trace. */
 const idDigits = 32;
 const idsAtOnce = 256;
-
-const noHeaders: HeaderList = [];
 
 /** Ids for requests that bring none. Random bytes for many at once cost a tenth of what they cost one by one. */
 export function createIds(): () => string {
@@ -30,10 +28,8 @@ export function createIds(): () => string {
 export class LazyRequest implements RoutedRequest {
   readonly id: string;
   readonly method: string;
-  /** Headers of CORS and Vary, which every answer to the request has, errors too. */
-  answerHeaders: HeaderList = noHeaders;
   readonly #given: RequestLike;
-  #parts: readonly string[] = [];
+  #parts: readonly string[] | undefined;
   #headers: Headers | undefined;
   #state: Record<string, unknown> | undefined;
   #abort: AbortController | undefined;
@@ -56,7 +52,7 @@ export class LazyRequest implements RoutedRequest {
   }
 
   get path(): string {
-    return toPath(this.#parts);
+    return this.#parts === undefined ? toUnparsedPath(this.#given.target) : toPath(this.#parts);
   }
 
   get headers(): Headers {

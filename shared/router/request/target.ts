@@ -20,6 +20,8 @@ const doubleDot = /^(?:\.|%2e){2}$/i;
 const isPlain = Array.from({ length: 128 }, (_, code) => /[\w-]/.test(String.fromCharCode(code)));
 const plainQuery = /^[!"$-~]*$/;
 
+const maxUnparsed = 256;
+
 /** Throws 414 for a target that is too long and 400 for one that is not well-formed. */
 export function parseTarget(raw: string, limits: Limits): Target {
   return (
@@ -77,6 +79,12 @@ export function toOriginForm(target: string): string {
 /** The parts with each encoded again: one line without control characters. */
 export function toPath(parts: readonly string[]): string {
   return `/${parts.map(encodeURIComponent).join('/')}`;
+}
+
+/** Of a target that is not well-formed, as far as a log needs it: as it came, without its query. */
+export function toUnparsedPath(raw: string): string {
+  const [path = ''] = raw.slice(0, maxUnparsed).toWellFormed().split('?', 1);
+  return encodeURI(path);
 }
 
 /** Throws 400 for broken percent encoding, for what is not UTF-8, and for NUL. */

@@ -2,20 +2,24 @@
 // (behaviour: private-parts). Mistakes are collected, so that a start names all of them. table.ts puts the classes in
 // their places.
 import Type from 'typebox';
+import { varyAccept } from '../answer/format.ts';
 import { type BinderOptions, compileBinder } from '../arguments/bind.ts';
 import type { SchemaCompiler } from '../arguments/schema.ts';
+import { tagged, withRevalidation } from '../around/conditions.ts';
+import type { Handler } from '../controller.ts';
 import { type Cors, corsProblem } from '../cors.ts';
-import type { Folder } from '../folder.ts';
-import type { Guard } from '../guard.ts';
+import { type Folder, toArounds } from '../folder.ts';
+import { type Guard, ownSockets } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
 import { isOp, type Op, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
+import type { Around } from '../request/request.ts';
 import { isStandard } from '../standard-schema.ts';
+import { withTimeLimit } from '../time-limit.ts';
 import {
   type ControllerClass,
   declaredMethods,
-  type Handler,
   isController,
   isRouted,
   methodsOf,
@@ -37,6 +41,7 @@ export interface ClassOptions {
   readonly limits: Limits;
   readonly guard: Guard | readonly Guard[] | undefined;
   readonly cors: Cors | undefined;
+  readonly around: Around | readonly Around[] | undefined;
 }
 
 /** The module that classes are taken from. */
@@ -84,7 +89,8 @@ function buildClass(
   const wrong = corsProblem(controller.cors);
   if (wrong !== undefined) report.mistake(`${fullName}: ${wrong}`);
   const cors = controller.cors ?? folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
-  const node = createClassNode(fullName, file, cors);
+  const arounds = wrong === undefined ? toArounds(options.around, folders, cors) : [];
+  const node = createClassNode(fullName, { file, cors, arounds });
   addNested(node, name, controller, building);
   if (isController(controller)) addMethods(node, controller, pathName.extension, building);
   return { part: pathName.part, node };
@@ -138,7 +144,7 @@ function addMethods(
     }
     const part = toPathName(suffix);
     const name = `${node.name} (${suffix})`;
-    const child = node.children.get(part) ?? createClassNode(name, node.file, node.cors);
+    const child = node.children.get(part) ?? createClassNode(name, node);
     if (child.name !== name) {
       report.mistake(`${node.name}.${method} and ${child.name} have one path`);
       continue;
@@ -198,7 +204,12 @@ function buildRoute(
   const xml = controller.xml === true;
   const limits = limitsOf(declared, building);
   try {
-    const found = guardsOf(controller, method, building);
+    const { guards, isForgotten } = guardsOf(controller, method, building);
+    const asked = verb === 'CONNECT' ? [ownSockets(owner.cors), ...guards] : guards;
+    const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');
+    const isConditional = spec?.etag === true && !isTagged;
+    const negotiated = xml && mediaType === undefined && spec?.produces === undefined;
+    const timed = withTimeLimit(handler, limits.methodTimeoutMs);
     const binder = compileBinder(declared ?? (verb === 'POST' ? anyFields : undefined), {
       ...options,
       limits,
@@ -210,22 +221,28 @@ function buildRoute(
       owner,
       module,
       op: declared,
+      arounds: [
+        ...owner.arounds,
+        ...(negotiated ? [varyAccept] : []),
+        ...(isTagged ? [tagged] : []),
+      ],
       binder,
-      ...found,
+      guards: asked,
+      isForgotten,
       folders,
       limits,
       unparsed,
       xml,
       mediaType,
       controller,
-      handler,
+      handler: isTagged ? withRevalidation(timed) : timed,
       waits:
-        found.guards.length > 0 ||
-        verb === 'CONNECT' ||
+        asked.length > 0 ||
+        isConditional ||
         unparsed !== undefined ||
-        spec?.etag === true,
-      isConditional: spec?.etag === true && verb !== 'GET' && verb !== 'HEAD',
-      negotiated: xml && mediaType === undefined && spec?.produces === undefined,
+        folders.some(({ before }) => before !== undefined),
+      isConditional,
+      negotiated,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, options) }),
     };
   } catch (error) {
@@ -309,8 +326,7 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
 
 function createClassNode(
   name: string,
-  file: string | undefined,
-  cors: Cors | undefined,
+  { file, cors, arounds }: Pick<ClassNode, 'file' | 'cors' | 'arounds'>,
 ): ClassNode {
-  return { name, file, cors, children: new Map(), verbs: new Map(), answers: new Map() };
+  return { name, file, cors, arounds, children: new Map(), verbs: new Map(), answers: new Map() };
 }

@@ -1,6 +1,6 @@
 // Which values of a module are controllers, and what such a class has (behaviour: private-parts). Read
 // through property descriptors, which runs no getters.
-import { Controller } from '../controller.ts';
+import { Controller, type Handler } from '../controller.ts';
 import { isOp } from '../op.ts';
 import { isPrivateName } from './names.ts';
 
@@ -40,8 +40,6 @@ export function nestedClasses(value: object): (readonly [string, ControllerClass
     isRouted(key, inner) ? [[key, inner] as const] : [],
   );
 }
-
-export type Handler = (...args: readonly unknown[]) => unknown;
 
 /** Along the class chain below Controller, the nearest of a name. One that was given to `op()` is called on the
  * instance, as the others are. */

@@ -1,15 +1,21 @@
 // What the routing table is made of: modules, their classes, and the route of each method. table.ts builds it.
 import type { Binder } from '../arguments/bind.ts';
+import type { Handler } from '../controller.ts';
 import type { Cors } from '../cors.ts';
 import type { Folder } from '../folder.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
 import type { Op } from '../op.ts';
-import type { ControllerClass, Handler } from './controller-class.ts';
+import type { Around } from '../request/request.ts';
+import type { ControllerClass } from './controller-class.ts';
 import type { RouteGuards } from './route-guards.ts';
 import type { Verb } from './verb.ts';
 
 export interface ModuleNode {
+  /** Those that hold for its path, the outermost first. */
+  folders: readonly Folder[];
+  /** What surrounds the requests below its path that name no class. */
+  arounds: readonly Around[];
   readonly modules: Map<string, ModuleNode>;
   readonly classes: Map<string, ClassNode>;
   /** The class Default. */
@@ -24,6 +30,8 @@ export interface ClassNode {
   /** Where its module was read from, if it was. */
   readonly file: string | undefined;
   readonly cors: Cors | undefined;
+  /** What surrounds the requests that name it and none of its methods. */
+  readonly arounds: readonly Around[];
   /** Nested classes, and verbs with a suffix. */
   readonly children: Map<string, ClassNode>;
   readonly verbs: Map<string, Route>;
@@ -40,6 +48,8 @@ export interface Route extends RouteGuards {
   /** The module's path; empty for the root. */
   readonly module: string;
   readonly op: Op | undefined;
+  /** What surrounds it, the outermost first. */
+  readonly arounds: readonly Around[];
   readonly binder: Binder;
   /** Its class allows it. */
   readonly xml: boolean;

@@ -3,7 +3,9 @@
 import type { ClassNode, ModuleNode } from './nodes.ts';
 
 export interface Match {
-  readonly node: ClassNode;
+  readonly module: ModuleNode;
+  /** Undefined where nothing is served. */
+  readonly node: ClassNode | undefined;
   readonly positionals: readonly string[];
 }
 
@@ -14,12 +16,12 @@ const upper = /^[A-Z0-9._-]+$/;
 const noParts: readonly string[] = [];
 const noIds: readonly number[] = [];
 
-/** Undefined where nothing is served. `strict`: only the canonical spelling matches. */
+/** `strict`: only the canonical spelling matches. */
 export function resolvePath(
   root: ModuleNode,
   parts: readonly string[],
   { strict }: { readonly strict: boolean },
-): Match | undefined {
+): Match {
   let at = 0;
   let module = root;
   let idsAt: readonly number[] = noIds;
@@ -42,11 +44,13 @@ export function resolvePath(
     node = next;
     at += 1;
   }
-  if (node === undefined) return undefined;
-  if (strict && !areCanonical(parts.slice(0, at), idsAt)) return undefined;
+  if (node === undefined || (strict && !areCanonical(parts.slice(0, at), idsAt))) {
+    return { module, node: undefined, positionals: noParts };
+  }
   const rest = at === parts.length ? noParts : parts.slice(at);
-  if (idsAt.length === 0) return { node, positionals: rest };
-  return { node, positionals: [...parts.filter((_, index) => idsAt.includes(index)), ...rest] };
+  if (idsAt.length === 0) return { module, node, positionals: rest };
+  const ids = parts.filter((_, index) => idsAt.includes(index));
+  return { module, node, positionals: [...ids, ...rest] };
 }
 
 function areCanonical(parts: readonly string[], idsAt: readonly number[]): boolean {

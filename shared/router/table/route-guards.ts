@@ -1,7 +1,7 @@
 // Who may call a method, found once at start: the guards of the application, of the enclosing classes, of the
 // base classes and of the method, all of which must agree (behaviour: guards-add-up).
 import { Controller } from '../controller.ts';
-import { type Guard, isGuard, isOpen } from '../guard.ts';
+import { areGuards, type Guard, isOpen } from '../guard.ts';
 import { isOp, type Op } from '../op.ts';
 import type { ControllerClass } from './controller-class.ts';
 
@@ -66,11 +66,6 @@ export function findGuards({ controller, method, within, common }: Guarded): Rou
 
 export function authenticates(guard: Guard): boolean {
   return guard.authenticates;
-}
-
-/** Whether it is one guard, a list of them, or none. */
-export function areGuards(guard: unknown): guard is Guard | readonly Guard[] | undefined {
-  return guard === undefined || [guard].flat().every(isGuard);
 }
 
 export function toGuards(guard: unknown, owner: string): readonly Guard[] {

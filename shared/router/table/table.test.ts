@@ -433,7 +433,7 @@ export class Default extends Controller {
     'notes/index.ts': notes,
   });
   t.deepEqual(await whyNotStartFrom(place('')), [
-    `${place('notes/_folder.ts')}: the guard of notes._folder is not made by bearer(), basic() or the like`,
+    `${place('notes/_folder.ts')}: notes._folder: its guard is not made by bearer(), basic() or the like`,
   ]);
 });
 

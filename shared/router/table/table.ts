@@ -2,16 +2,15 @@
 // are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
 // the routes of their classes, and route-guards.ts finds who may call them; for a request resolve.ts finds the entry of
 // its path.
-import { corsProblem } from '../cors.ts';
 import { StartError } from '../errors.ts';
-import { type Folder, isFolder } from '../folder.ts';
+import { type Folder, folderProblem, isFolder, toArounds } from '../folder.ts';
 import { addClass, type ClassOptions } from './class-routes.ts';
 import { classNameOf } from './controller-class.ts';
 import { isNearlyFolder, type Report } from './misspelt.ts';
 import { fileOf, type ModuleTree, withPlace } from './module-tree.ts';
 import { isParameter, toPathName } from './names.ts';
 import type { ModuleNode } from './nodes.ts';
-import { areGuards, authenticates } from './route-guards.ts';
+import { authenticates } from './route-guards.ts';
 import { listRoutes } from './route-list.ts';
 
 export interface TableOptions extends ClassOptions {
@@ -30,21 +29,22 @@ export function buildTable(trees: readonly ModuleTree[], options: TableOptions):
     mistake: (text) => problems.push(withPlace(text, file)),
     warning: (text) => options.warn(withPlace(text, file)),
   });
-  const root = createModuleNode();
+  const root = createModuleNode([]);
   for (const tree of trees) {
     const modules = buildModules(tree, options, reportOf);
     findClashes(modules, '', reportOf);
     merge(root, modules);
   }
+  surroundModules(root, options);
   findForgottenGuards(root, options.requireGuards, reportOf);
   if (problems.length > 0) throw new StartError(problems);
   return root;
 }
 
 function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportOf): ModuleNode {
-  const root = createModuleNode();
   const names = new Map<string, string>();
   const folders = findFolders(tree, reportOf);
+  const root = createModuleNode(foldersOf([], folders));
   for (const [name, exports] of [...tree].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parts = name === '' ? [] : name.split('.');
     if (parts.some((part) => part.startsWith('_'))) continue;
@@ -57,7 +57,7 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
       report.mistake(withPlace(text, fileOf(tree, other)));
     }
     names.set(path.join('/'), name);
-    const node = moduleAt(root, path, name, report);
+    const node = moduleAt(root, path, { name, parts, folders, report });
     if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
       report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
@@ -74,24 +74,43 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
 function moduleAt(
   root: ModuleNode,
   path: readonly string[],
-  name: string,
-  report: Report,
+  {
+    name,
+    parts,
+    folders,
+    report,
+  }: {
+    readonly name: string;
+    /** The path as the names of its folders. */
+    readonly parts: readonly string[];
+    readonly folders: ReadonlyMap<string, Folder>;
+    readonly report: Report;
+  },
 ): ModuleNode {
   let node = root;
-  for (const part of path) {
+  for (const [at, part] of path.entries()) {
+    const create = () => createModuleNode(foldersOf(parts.slice(0, at + 1), folders));
     if (!isParameter(part)) {
-      const next = node.modules.get(part) ?? createModuleNode();
+      const next = node.modules.get(part) ?? create();
       node.modules.set(part, next);
       node = next;
       continue;
     }
-    node.parameter ??= { name: part, node: createModuleNode() };
+    node.parameter ??= { name: part, node: create() };
     if (node.parameter.name !== part) {
       report.mistake(`${name}: the folders ${part} and ${node.parameter.name} are one place`);
     }
     node = node.parameter.node;
   }
   return node;
+}
+
+/** What surrounds the paths of modules that name no class of theirs. */
+function surroundModules(node: ModuleNode, options: ClassOptions): void {
+  const cors = node.folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
+  node.arounds = toArounds(options.around, node.folders, cors);
+  for (const module of node.modules.values()) surroundModules(module, options);
+  if (node.parameter !== undefined) surroundModules(node.parameter.node, options);
 }
 
 /** The folders by the module path of their own folder. */
@@ -108,13 +127,11 @@ function findFolders(tree: ModuleTree, reportOf: ReportOf): ReadonlyMap<string, 
     const [folder, ...others] = Object.values(exports).filter(isFolder);
     if (folder === undefined || others.length > 0) {
       mistake(`${name} must export one folder, made by defineFolder()`);
-    } else if (!areGuards(folder.guard)) {
-      mistake(`the guard of ${name} is not made by bearer(), basic() or the like`);
-    } else if (corsProblem(folder.cors) !== undefined) {
-      mistake(`${name}: ${corsProblem(folder.cors)}`);
-    } else {
-      folders.set(parts.join('.'), folder);
+      continue;
     }
+    const wrong = folderProblem(folder);
+    if (wrong !== undefined) mistake(`${name}: ${wrong}`);
+    else folders.set(parts.join('.'), folder);
   }
   return folders;
 }
@@ -145,8 +162,9 @@ function findForgottenGuards(root: ModuleNode, areRequired: boolean, reportOf: R
   }
 }
 
-function createModuleNode(): ModuleNode {
-  return { modules: new Map(), classes: new Map(), fallback: undefined, parameter: undefined };
+function createModuleNode(folders: readonly Folder[]): ModuleNode {
+  const children = { modules: new Map(), classes: new Map() };
+  return { folders, arounds: [], ...children, fallback: undefined, parameter: undefined };
 }
 
 /** Classes and modules of the later tree replace those of the earlier one with the same path. Two modules
@@ -162,6 +180,7 @@ function merge(into: ModuleNode, from: ModuleNode): void {
   }
   for (const [part, node] of from.classes) into.classes.set(part, node);
   into.fallback = from.fallback ?? into.fallback;
+  into.folders = [...new Set([...into.folders, ...from.folders])];
   if (into.parameter === undefined) into.parameter = from.parameter;
   else if (from.parameter !== undefined) merge(into.parameter.node, from.parameter.node);
 }

@@ -1,14 +1,15 @@
 // Conditional requests (RFC 9110, section 13): a tag of what is sent, and what a client reports of the tag that it has.
 import { createHash } from 'node:crypto';
+import type { Controller, Handler } from '../controller.ts';
 import { HttpError } from '../errors.ts';
-import { isWhole, type RequestHeaders, type ResponseLike } from '../request/request.ts';
-import { cancelStream } from './stream.ts';
-
-/** Of the current representation; null where it has none. */
-interface Validators {
-  readonly etag: string | null;
-  readonly lastModified: string | null;
-}
+import {
+  type Around,
+  isWhole,
+  type RequestHeaders,
+  type ResponseLike,
+  type RoutedAnswer,
+} from '../request/request.ts';
+import { SurroundedAnswer } from './surrounded-answer.ts';
 
 const conditions = ['if-match', 'if-none-match', 'if-unmodified-since', 'if-modified-since'];
 
@@ -18,60 +19,59 @@ export function isConditional(headers: RequestHeaders): boolean {
 
 /** The answer to a GET or HEAD with its tag: one that the method has set, else a hash of a whole body. 304 or 412 where
  * the client's conditions ask for that. Statuses other than 200 are returned as they are. */
-export async function toConditional(
-  answer: ResponseLike,
-  request: RequestHeaders,
-): Promise<ResponseLike> {
+export const tagged: Around = async (next, { headers: asked }) => {
+  const answer = await next();
   if (answer.status !== 200) return answer;
-  const tagged = withEntityTag(answer);
-  const outcome = evaluate('read', request, validatorsOf(tagged));
-  if (outcome === 'proceed') return tagged;
-  await cancelStream(tagged.body);
+  setEntityTag(answer);
+  const outcome = evaluate('read', asked, answer.headers);
   if (outcome === 'failed') throw preconditionFailed();
-  const headers = tagged.headers.flatMap((name, at) =>
-    at % 2 === 0 && name !== 'content-type' && name !== 'content-length'
-      ? [name, tagged.headers[at + 1] ?? '']
-      : [],
-  );
-  return { ...tagged, status: 304, headers, body: undefined };
+  if (outcome === 'proceed') return answer;
+  answer.status = 304;
+  answer.body = undefined;
+  answer.headers.delete('content-type');
+  return answer;
+};
+
+/** The same method, whose answer a browser may keep if it asks each time whether it has changed. */
+export function withRevalidation(handler: Handler): Handler {
+  return function (this: Controller, ...args: unknown[]) {
+    this.response.headers.set('cache-control', 'private, no-cache');
+    return handler.apply(this, args);
+  };
 }
 
-/** Before an unsafe method is called. Throws 412. `current`: what a GET would be answered now; undefined where there is
+/** Before an unsafe method is called. Rejects with 412. `read`: what a GET would be answered now; undefined where there is
  * nothing. */
-export function refuseUnmet(request: RequestHeaders, current: ResponseLike | undefined): void {
-  const validators = current && validatorsOf(withEntityTag(current));
-  if (evaluate('change', request, validators) === 'failed') throw preconditionFailed();
+export async function refuseUnmet(
+  request: RequestHeaders,
+  read: () => Promise<ResponseLike | undefined>,
+): Promise<void> {
+  const response = await read();
+  const current = response && response.status < 300 ? new SurroundedAnswer(response) : undefined;
+  if (current !== undefined) setEntityTag(current);
+  await current?.end();
+  if (evaluate('change', request, current?.headers) === 'failed') throw preconditionFailed();
 }
 
 function preconditionFailed(): HttpError {
   return new HttpError(412, { detail: 'the resource is not as the request requires' });
 }
 
-function withEntityTag(answer: ResponseLike): ResponseLike {
-  const { headers, body } = answer;
-  if (headerOf(headers, 'etag') !== null || body === undefined || !isWhole(body)) return answer;
-  const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
-  return { ...answer, headers: [...headers, 'etag', tag] };
+function setEntityTag({ headers, body }: RoutedAnswer): void {
+  if (headers.has('etag') || body === undefined || !isWhole(body)) return;
+  const hash = createHash('sha256').update(body).digest('base64url').slice(0, 27);
+  headers.set('etag', `"${hash}"`);
 }
 
-function validatorsOf({ headers }: ResponseLike): Validators {
-  return { etag: headerOf(headers, 'etag'), lastModified: headerOf(headers, 'last-modified') };
-}
-
-function headerOf(headers: ResponseLike['headers'], name: string): string | null {
-  const at = headers.findIndex((given, index) => index % 2 === 0 && given === name);
-  return at < 0 ? null : (headers[at + 1] ?? null);
-}
-
-/** In the order of section 13.2.2. */
+/** In the order of section 13.2.2. `current`: the headers of the representation that there is. */
 function evaluate(
   kind: 'read' | 'change',
   request: RequestHeaders,
-  current: Validators | undefined,
+  current: RequestHeaders | undefined,
 ): 'proceed' | 'unchanged' | 'failed' {
   const match = request.get('if-match');
   const unmodifiedSince = toTime(request.get('if-unmodified-since'));
-  const modifiedAt = toTime(current?.lastModified ?? null);
+  const modifiedAt = toTime(current?.get('last-modified') ?? null);
   if (match !== null) {
     if (!names(match, current, isSameStrongly)) return 'failed';
   } else if (modifiedAt > unmodifiedSince) return 'failed';
@@ -86,12 +86,12 @@ function evaluate(
 
 function names(
   list: string,
-  current: Validators | undefined,
+  current: RequestHeaders | undefined,
   isSame: (given: string, current: string) => boolean,
 ): boolean {
   if (current === undefined) return false;
   if (list.trim() === '*') return true;
-  const { etag } = current;
+  const etag = current.get('etag');
   return etag !== null && (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some((tag) => isSame(tag, etag));
 }
 

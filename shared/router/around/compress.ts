@@ -1,0 +1,84 @@
+// Compression of answers, for applications without a proxy that does it.
+import { pipeline, Readable, type Transform } from 'node:stream';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
+import { splitOutsideQuotes } from '../request/media-type.ts';
+import { type Around, isWhole, type RoutedAnswer } from '../request/request.ts';
+
+interface Coding {
+  whole(body: string | Uint8Array): Promise<Uint8Array>;
+  /** Each chunk is sent when it comes: a reader may wait for it. */
+  stream(): Transform;
+}
+
+const brotliOptions = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
+
+/** The best of those that a client accepts equally is the first. */
+const codings: Readonly<Record<string, Coding>> = {
+  br: {
+    whole: (body) => promisify(brotliCompress)(body, brotliOptions),
+    stream: () =>
+      createBrotliCompress({ ...brotliOptions, flush: constants.BROTLI_OPERATION_FLUSH }),
+  },
+  gzip: {
+    whole: (body) => promisify(gzip)(body),
+    stream: () => createGzip({ flush: constants.Z_SYNC_FLUSH }),
+  },
+};
+
+/** What is compressed already, such as pictures, gets longer. */
+const compressible =
+  /^(?:text\/(?!event-stream)|image\/svg|application\/(?:[^;]*\+)?(?:json|xml|javascript|wasm|x-ndjson|yaml)\b)/i;
+
+/**
+ * `around: compress()`: text, JSON and the like of at least `fromBytes`, 1,024 by default, for who accepts it; streams too.
+ * Never events, parts of files, and what has a `Content-Encoding` or `Cache-Control: no-transform`. Not for answers that
+ * have a secret beside what a caller has sent: their lengths show it.
+ */
+export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } = {}): Around {
+  return async (next, request) => {
+    const answer = await next();
+    if (!isCompressible(answer, fromBytes)) return answer;
+    const { headers, body } = answer;
+    headers.append('vary', 'Accept-Encoding');
+    const name = chooseCoding(request.headers.get('accept-encoding') ?? '');
+    const coding = codings[name ?? ''];
+    if (name === undefined || coding === undefined || body === undefined) return answer;
+    if (isWhole(body)) {
+      answer.body = await coding.whole(body);
+    } else {
+      const stream = coding.stream();
+      // The error reaches the reader of the stream.
+      pipeline(Readable.from(body), stream, () => {});
+      answer.body = stream;
+    }
+    headers.set('content-encoding', name);
+    // A range of it would be one of the bytes before.
+    headers.delete('accept-ranges');
+    return answer;
+  };
+}
+
+function isCompressible({ status, headers, body }: RoutedAnswer, fromBytes: number): boolean {
+  if (status === 206 || headers.has('content-encoding')) return false;
+
+  if (/\bno-transform\b/i.test(headers.get('cache-control') ?? '')) return false;
+  if (!compressible.test(headers.get('content-type') ?? '')) return false;
+  const length = headers.get('content-length');
+  return body !== undefined && (length === null || Number(length) >= fromBytes);
+}
+
+/** Undefined where none is accepted. */
+function chooseCoding(accept: string): string | undefined {
+  const weights = new Map<string, number>();
+  for (const entry of splitOutsideQuotes(accept, ',')) {
+    const [name = '', ...parameters] = entry.split(';').map((text) => text.trim().toLowerCase());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    weights.set(name === 'x-gzip' ? 'gzip' : name, weight === undefined ? 1 : Number(weight));
+  }
+  const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
+  const [best] = Object.keys(codings)
+    .filter((name) => weightOf(name) > 0)
+    .sort((a, b) => weightOf(b) - weightOf(a));
+  return best;
+}

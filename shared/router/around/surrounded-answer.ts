@@ -1,0 +1,92 @@
+// The answer that arounds see: changes of its body keep its headers right, and end the streams that are not sent.
+import { fromResponse } from '../answer/encode.ts';
+import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
+import { DraftHeaders } from '../request/draft-headers.ts';
+import {
+  isWhole,
+  type ResponseLike,
+  type RoutedAnswer,
+  type SessionLike,
+  withoutBody,
+} from '../request/request.ts';
+
+export class SurroundedAnswer implements RoutedAnswer {
+  status: number;
+  readonly headers: DraftHeaders;
+  readonly error: unknown;
+  readonly #session: SessionLike | undefined;
+  #body: ResponseLike['body'];
+  /** The body as arounds may read it, where it is a stream. */
+  #shown: ReplaceableStream | undefined;
+  /** The header of a stream. */
+  #length: string | null;
+
+  constructor({ status, headers, body, session }: ResponseLike, error?: unknown) {
+    this.status = status;
+    this.headers = new DraftHeaders();
+    for (let at = 0; at < headers.length; at += 2) {
+      this.headers.append(headers[at] ?? '', headers[at + 1] ?? '');
+    }
+    this.error = error;
+    this.#session = session;
+    this.#body = body;
+    this.#shown = isWhole(body) ? undefined : new ReplaceableStream(body);
+    this.#length = this.headers.get('content-length');
+  }
+
+  static from(response: Response, requestId: string, error: unknown): SurroundedAnswer {
+    return new SurroundedAnswer(fromResponse(response, undefined, requestId), error);
+  }
+
+  get body(): ResponseLike['body'] {
+    return this.#shown ?? (this.#body as string | Uint8Array | undefined);
+  }
+
+  /** Throws for what cannot be sent, and the error of a stream that was read in vain. */
+  set body(body: unknown) {
+    if (body === this.body) return;
+    const replaced = this.#shown;
+    if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
+      replaced?.throwFailure();
+      void replaced?.end();
+      this.#body = body;
+      this.#shown = undefined;
+    } else if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
+      const stream = body as AsyncIterable<Uint8Array>;
+      this.#body = replaced?.replacedBy(stream) ?? toBody(stream);
+      this.#shown = new ReplaceableStream(this.#body);
+    } else {
+      throw new TypeError('the body of an answer is a text, bytes, a stream or undefined');
+    }
+    this.headers.delete('content-length');
+    this.#length = null;
+    const tag = this.headers.get('etag');
+    if (body !== undefined && tag?.startsWith('"')) this.headers.set('etag', `W/${tag}`);
+  }
+
+  /** Throws where its stream was read, and so is not there to be sent. */
+  toResponse(): ResponseLike {
+    const { status, headers } = this;
+    const session = this.#session;
+    if (this.#shown?.isRead) {
+      void this.end();
+      throw new TypeError(
+        'an around has read the stream of an answer, and put nothing in its place',
+      );
+    }
+    if (withoutBody.has(status)) this.body = undefined;
+    const body = this.#body;
+    if (typeof body === 'string' || body instanceof Uint8Array) {
+      headers.set('content-length', String(Buffer.byteLength(body)));
+    } else if (headers.get('content-length') !== this.#length) {
+      headers.delete('content-length');
+    }
+    return { status, headers: [...headers].flat(), body, ...(session && { session }) };
+  }
+
+  /** It is not sent. */
+  async end(): Promise<void> {
+    this.#session?.abandon();
+    await cancelStream(this.#body);
+  }
+}
