@@ -394,6 +394,7 @@ test.serial(
   },
 );
 
+// Proof of migrating.md: The debug port opens first and shows what is awaited
 test.serial('a store that does not answer is said once, and a signal ends the wait', async (t) => {
   const worker = await spawnWorkerProcess(t, {
     env: {
@@ -405,10 +406,9 @@ test.serial('a store that does not answer is said once, and a signal ends the wa
     rules,
   });
   await eventually('it is said', () => /127\.0\.0\.1:\d+.*ECONNREFUSED/.test(worker.output()));
-  t.regex(
-    await worker.page('/status'),
-    /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /,
-  );
+  const status = await worker.page('/status');
+  t.regex(status, /^waiting for: the counter store/m);
+  t.regex(status, /processes: 0 of 3 serve\n {2}process 1: pid \d+, starts, /);
   worker.signal('SIGTERM');
   t.is(await worker.waitForEnd(60_000), 0, worker.output());
   t.is(worker.output().match(/ECONNREFUSED/g)?.length, 1, worker.output());
