@@ -143,7 +143,7 @@ test('--wait gives up at once on what is refused for ever, and on a defect', asy
     const { url, asked } = await serve(t, answer(refused, { detail: 'no' }));
     const { code, err } = await status(url, '--wait');
     t.is(code, 2);
-    t.regex(err, new RegExp(`^error: no.* \\(HTTP ${refused}\\)\\n$`));
+    t.regex(err, new RegExp(`^error: no.* \\(HTTP ${refused}\\)$`, 'm'));
     t.is(asked(), 1);
   }
 });
