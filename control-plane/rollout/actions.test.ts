@@ -47,21 +47,6 @@ test('a revision that is undone before its rollout has begun reaches nobody', as
   t.is(fleet.plane.rollout.state(), undefined);
 });
 
-test('a revision that is undone while the record cannot be written leaves the workers at once, and that is on record later', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  t.is(fleet.having(2).length, 2);
-  fleet.text.mode = 'away';
-  fleet.plane.rollout.undo('undone by ops: a typo', 'ops');
-  await fleet.pass(1);
-  t.is(fleet.having(2).length, 0);
-  fleet.text.mode = 'fine';
-  await fleet.pass(5);
-  t.is(outcomeOf(fleet), 'taken_back');
-  t.is(fleet.plane.rollout.state(), undefined);
-});
-
 test('a rollout that is aborted while the record cannot be written stays so over a restart, and that is on record then', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));

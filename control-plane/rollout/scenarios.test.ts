@@ -1,0 +1,166 @@
+// What a fleet does, as texts that people review: each file of scenarios/ has a sentence, then commands and, below a
+// line `---`, what came of them second by second. `REWRITE=1` writes what comes of them now.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import test, { type ExecutionContext } from 'ava';
+import { revisionOf } from '../../test/support/revision-store.ts';
+import {
+  type SimulatedFleet,
+  type SimulatedWorker,
+  startSimulatedFleet,
+} from '../../test/support/simulated-fleet.ts';
+import type { RolloutAction } from './changes.ts';
+
+const { REWRITE } = process.env;
+const folder = new URL('scenarios/', import.meta.url);
+const idOf = (number: string) => number.padEnd(40, 'f');
+/** Revisions by their numbers; the first one comes from the fleet. */
+const shorten = (text: string) =>
+  text
+    .replaceAll(/(\d+)f{8,}/g, '$1')
+    .replaceAll('revision 000000000000', 'revision 1')
+    .replaceAll('Revision 000000000000', 'Revision 1');
+
+/** One scenario under way. */
+interface Scene {
+  readonly fleet: SimulatedFleet;
+  /** Revisions that kill whoever loads them. */
+  readonly deadly: Set<string>;
+  seconds: number;
+  /** What was shown last. */
+  shown: string;
+  logged: number;
+}
+
+type Command = (scene: Scene, ...words: string[]) => unknown;
+
+const commands: Readonly<Record<string, Command>> = {
+  /** `publish NUMBER [like NUMBER] [supersede]` */
+  publish({ fleet }, number = '', ...how) {
+    const like = how[0] === 'like' ? Number(how[1]) : Number(number);
+    const message = how.includes('supersede') ? 'better\n\nRollout: supersede' : undefined;
+    fleet.store.publish({ ...revisionOf(like, message), id: idOf(number) });
+  },
+  /** What a revision does to those that have it: `revision NUMBER errors|over-limit SHARE`, `refused` or `deadly`. */
+  revision({ fleet, deadly }, number = '', what = '', share = '') {
+    if (what === 'deadly') deadly.add(number);
+    const [errors, overLimit] = ['errors', 'over-limit'].map((each) =>
+      each === what ? Number(share) : 0,
+    );
+    const isRefused = what === 'refused';
+    fleet.effects.set(Number(number), {
+      errors: errors ?? 0,
+      overLimit: overLimit ?? 0,
+      isRefused,
+    });
+  },
+  /** `workers all|NUMBER ignore|idle|broken|goodbye`: all, or those that have a revision. */
+  workers({ fleet }, which = '', what = '') {
+    for (const each of which === 'all' ? [...fleet.workers] : fleet.having(Number(which))) {
+      if (what === 'ignore') each.answer = 'ignore';
+      else if (what === 'idle') each.decisionsPerSecond = 0;
+      else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
+    }
+  },
+  /** `record fine|away|denied` */
+  record({ fleet }, mode) {
+    fleet.text.mode = mode as 'fine';
+  },
+  /** `ACTION PLANE REASON` */
+  async act({ fleet }, action, plane = '', ...reason) {
+    const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
+    return rollout.act(action as RolloutAction, reason.join(' '), 'ada');
+  },
+  undo: ({ fleet }) => fleet.plane.rollout.undo('undone by ada', 'ada'),
+  /** `kill PLANE`, which is started again; `stop PLANE NEXT`, which gets its workers. */
+  async kill({ fleet }, plane = '') {
+    fleet.killPlane(plane);
+    await fleet.startPlane(plane);
+    for (const worker of fleet.workers) fleet.connect(worker, plane);
+  },
+  start: ({ fleet }, plane = '') => fleet.startPlane(plane),
+  stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
+  stall: ({ fleet }, plane = '') => fleet.standStill(plane),
+  resume: ({ fleet }, plane = '') => fleet.goOn(plane),
+};
+
+function killLoaders({ fleet, deadly }: Scene): void {
+  for (const worker of [...fleet.workers]) {
+    const { plane, told, id } = worker;
+    const isDeadly = [...deadly].some((number) => told?.resources.has(`revision-${number}`));
+    if (plane === undefined || !isDeadly) continue;
+    fleet.disconnect(worker, 'broken');
+    fleet.addWorker({ id, plane, answer: worker.answer });
+  }
+}
+
+/** What every worker has, what each control plane says, and what has been logged since. */
+function show(scene: Scene): string[] {
+  const { fleet } = scene;
+  const connected = fleet.workers.filter(({ plane }) => plane !== undefined);
+  const domainOf = ({ has }: SimulatedWorker) => [...(has?.resources.keys() ?? [])].join();
+  const having = [...Map.groupBy(connected, domainOf)]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(
+      ([domain, { length }]) => `${length} have ${domain.replace('revision-', '') || 'nothing'}`,
+    );
+  const states = [...fleet.planes.values()].map(({ name, rollout }) => {
+    const { phase, step, text = '' } = rollout.state() ?? {};
+    return { brief: `${name} ${phase} ${step}`, text: phase ? `${name}: ${phase} ${text}` : '' };
+  });
+  const shown = [...having, ...states.map(({ brief }) => brief)].join();
+  const lines = fleet.log.lines.slice(scene.logged).filter((line) => !line.startsWith('debug'));
+  scene.logged = fleet.log.lines.length;
+  const logged = lines.map((line) => `    ${shorten(line)}`);
+  if (shown === scene.shown) return logged;
+  scene.shown = shown;
+  const texts = states.flatMap(({ text }) => (text === '' ? [] : shorten(text).trim()));
+  return [...logged, `${scene.seconds} s: ${[having.join(', '), ...texts].join('; ')}`];
+}
+
+async function run(scene: Scene, line: string): Promise<string[]> {
+  const [name = '', ...words] = line.split(' ');
+  const out: string[] = [];
+  if (name !== 'pass') {
+    const command = commands[name];
+    if (command === undefined) throw new Error(`there is no command '${name}'`);
+    const answer = await command(scene, ...words);
+    return typeof answer === 'string' ? [`${name}: ${answer}`] : [];
+  }
+  for (let left = Number(words[0]); left > 0; left--) {
+    killLoaders(scene);
+    await scene.fleet.pass(1);
+    scene.seconds++;
+    out.push(...show(scene));
+  }
+  return out;
+}
+
+/** The text with what comes of it now. */
+async function play(t: ExecutionContext, text: string): Promise<string> {
+  const [head = '', ...blocks] = text.trimEnd().split('\n\n');
+  const [plan, count = '20', ...planes] = /^fleet (.*)$/m.exec(head)?.[1]?.split(' ') ?? [];
+  let drawn = 0;
+  const fleet = await startSimulatedFleet(t, {
+    ...{ plan, workers: Number(count), drawId: () => `id-${++drawn}` },
+    ...(planes.length > 0 && { planes }),
+  });
+  const scene: Scene = { fleet, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
+  const played = [head];
+  for (const block of blocks) {
+    const [given = ''] = block.split('\n---');
+    const out: string[] = [];
+    for (const line of given.split('\n')) out.push(...(await run(scene, line)));
+    played.push([given, '---', ...out].join('\n'));
+  }
+  return `${played.join('\n\n')}\n`;
+}
+
+for (const name of readdirSync(folder)) {
+  const path = new URL(name, folder);
+  const text = readFileSync(path, 'utf8');
+  test(/^# (.*)\.$/m.exec(text)?.[1] ?? name, async (t) => {
+    const played = await play(t, text);
+    if (REWRITE === '1') writeFileSync(path, played);
+    t.is(played, readFileSync(path, 'utf8'), `${name}: REWRITE=1 writes what has changed`);
+  });
+}
