@@ -7,6 +7,7 @@ import {
   type SimulatedFleet,
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
+import { emptyRecord, toRecordText, withEnd } from '../record/record.ts';
 import { gitTiming } from '../record/record-keeper.ts';
 import type { Revision } from '../store/revision.ts';
 
@@ -504,6 +505,28 @@ test('a clock that jumps changes nothing', async (t) => {
   t.is(count(fleet, 2), 4);
   await fleet.pass(15);
   t.is(count(fleet, 2), 20);
+});
+
+test('a rollout whose beginning was written although the answer was lost shares its id with no later one', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  const { swap } = fleet.text;
+  fleet.text.swap = async (before, text) => {
+    fleet.text.swap = swap;
+    await swap(before, text);
+    throw new Error('the answer is lost');
+  };
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(1);
+  const { id = '' } = fleet.readRecord()?.rollout ?? {};
+  const end = { reason: 'ended by another one', by: '', atMs: 1 };
+  fleet.text.content = toRecordText(withEnd(fleet.readRecord() ?? emptyRecord, 'taken_back', end));
+  fleet.text.writes++;
+  await fleet.pass(5);
+  t.regex(newestProblem(fleet), /ended by another one/);
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(5);
+  t.is(count(fleet, 3), 2);
+  t.not(fleet.readRecord()?.rollout?.id, id);
 });
 
 // Proof of operating.md: the record cannot be read or written

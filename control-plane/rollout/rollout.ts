@@ -280,8 +280,9 @@ export class Rollout {
   }
 
   async #write({ write }: Extract<FleetEffect, { kind: 'write' }>): Promise<FleetEvent> {
+    // It may be on record also where that fails.
+    this.#freshId = this.#deps.drawId();
     const isWritten = await this.#deps.keeper.write(write.change);
-    if (isWritten) this.#freshId = this.#deps.drawId();
     return { kind: 'written', write, isWritten };
   }
 

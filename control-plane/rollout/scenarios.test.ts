@@ -13,12 +13,12 @@ import type { RolloutAction } from './changes.ts';
 const { REWRITE } = process.env;
 const folder = new URL('scenarios/', import.meta.url);
 const idOf = (number: string) => number.padEnd(40, 'f');
-/** Revisions by their numbers; the first one comes from the fleet. */
+/** Revisions by their numbers. Which workers come first follows from ids that other changes draw, too. */
 const shorten = (text: string) =>
   text
     .replaceAll(/(\d+)f{8,}/g, '$1')
-    .replaceAll('revision 000000000000', 'revision 1')
-    .replaceAll('Revision 000000000000', 'Revision 1');
+    .replaceAll('evision 000000000000', 'evision 1')
+    .replaceAll(/'worker-\d+'/g, "'worker-…'");
 
 /** One scenario under way. */
 interface Scene {
