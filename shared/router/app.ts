@@ -67,6 +67,28 @@ export interface AppOptions {
   readonly reportError?: ReportError;
 }
 
+/** By name: one that is misspelt would be lost. */
+const optionNames: Readonly<Record<keyof AppOptions, true>> = {
+  controllerPrefix: true,
+  env: true,
+  loadModules: true,
+  guard: true,
+  around: true,
+  requireGuards: true,
+  cors: true,
+  limits: true,
+  bodyKinds: true,
+  strictNames: true,
+  missingVerb: true,
+  stringReturn: true,
+  formats: true,
+  info: true,
+  servers: true,
+  otherPaths: true,
+  warn: true,
+  reportError: true,
+};
+
 export interface App {
   readonly dispatch: Dispatch;
   /** For `node:http` and compatible servers. */
@@ -147,11 +169,12 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
 }
 
-function refuseWrongOptions({ limits = {}, cors, around }: AppOptions): void {
-  const wrong = corsProblem(cors) ?? aroundProblem(around);
+function refuseWrongOptions(options: AppOptions): void {
+  const wrong = corsProblem(options.cors) ?? aroundProblem(options.around);
   if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
-    refuseUnknownNames('limits of the application', limits, defaultLimits);
+    refuseUnknownNames('createApp', options, optionNames);
+    refuseUnknownNames('limits of the application', options.limits ?? {}, defaultLimits);
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }

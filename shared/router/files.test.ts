@@ -120,6 +120,12 @@ test('a caller that has a file already gets 304, and a condition that does not h
   t.is((await get('/assets/docs/a%20b.txt', { 'if-match': '"other"' })).status, 412);
 });
 
+test('a range is for GET alone: HEAD has the headers of the whole file', async (t) => {
+  const { status, headers } = await get('/assets/docs/a%20b.txt', { range: 'bytes=2-4' }, 'HEAD');
+  t.deepEqual([status, headers['content-length']], [200, '10']);
+  t.is(headers['content-range'], undefined);
+});
+
 test('HEAD has the headers of GET and no body', async (t) => {
   const { status, headers, text } = await get('/assets/docs/a%20b.txt', {}, 'HEAD');
   t.deepEqual([status, headers['content-length'], text], [200, '10', '']);

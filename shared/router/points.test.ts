@@ -81,7 +81,7 @@ const points: Readonly<Record<string, readonly (readonly [file: string, title: s
   ],
   'HTTP that a browser expects': [
     [
-      'answer/conditions.test.ts',
+      'around/conditions.test.ts',
       'a caller that has an answer already gets 304 without it, until it changes',
     ],
     ['files.test.ts', 'a range is answered with these bytes alone, one that is not there with 416'],

@@ -72,8 +72,8 @@ export function createNodeServer(app: ServedApp): Server {
     {
       headersTimeout: headersTimeoutMs,
       requestTimeout: longestBodyMs(app.routes ?? []),
-      // A request for another protocol than we speak is answered as if it had not asked for it.
-      shouldUpgradeCallback: isWebSocket,
+      // A request for a protocol that we do not speak is answered as if it had not asked for it.
+      shouldUpgradeCallback: (request) => app.upgrade !== undefined && isWebSocket(request),
       // No one listens to the stream of a request without a body; its events are a tenth of a small answer's cost.
       // Node before 24.12 ignores it.
       optimizeEmptyRequests: true,

@@ -18,6 +18,23 @@ test('the names of fields and files are UTF-8', async (t) => {
   t.is((a as File).name, 'é');
 });
 
+test('an input for a file that was not touched is no file, an empty file is one', async (t) => {
+  const send = async (name: string, content: string) => {
+    const type = { essence: 'multipart/form-data', parameters: new Map([['boundary', 'b']]) };
+    const head = `Content-Disposition: form-data; name="a"; filename="${name}"`;
+    const body = `--b\r\n${head}\r\nContent-Type: application/octet-stream\r\n\r\n${content}\r\n--b--\r\n`;
+    return { ...(await parseMultipart(type, Buffer.from(body), defaultLimits)) };
+  };
+  t.deepEqual(await send('', ''), {});
+  for (const [name, content] of [
+    ['empty.txt', ''],
+    ['', 'x'],
+  ] as const) {
+    const { a } = await send(name, content);
+    t.deepEqual([(a as File).name, (a as File).size], [name, content.length]);
+  }
+});
+
 test('a name that is not UTF-8 or holds a NUL is refused as such a value is', async (t) => {
   for (const [disposition, message] of [
     ['name="a\xff"', 'the body is not UTF-8'],

@@ -10,6 +10,7 @@ import type { MediaType } from './media-type.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
 const headerPairsPerPart = 16;
+const fileType = 'application/octet-stream';
 
 /** The most that a part read as a text may have: more belongs into a file. */
 const maxTextBytes = 64 * 1024;
@@ -41,6 +42,8 @@ export function parseMultipart(
       stream.on('end', () => {
         try {
           const { name, filename, type: partType } = checkNames(part);
+          // An input for a file that its user has not touched.
+          if (!filename && chunks.length === 0 && partType === fileType) return;
           const value = toValue(Buffer.concat(chunks), filename, partType);
           addKeyword(keywords, name, value, { where: 'body', limits });
         } catch (error) {
@@ -184,7 +187,7 @@ function toRefusal(error: unknown): HttpError {
 }
 
 function toValue(bytes: Buffer, filename: string | undefined, contentType: string): string | File {
-  if (filename !== undefined || contentType === 'application/octet-stream') {
+  if (filename !== undefined || contentType === fileType) {
     return new File([new Uint8Array(bytes)], filename ?? '', { type: contentType });
   }
   return decodeUtf8(bytes);

@@ -26,8 +26,8 @@ import {
   nestedClasses,
   staticNames,
 } from './controller-class.ts';
-import { type Report, reportMisspelt } from './misspelt.ts';
-import { isParameter, toClassPathName, toPathName } from './names.ts';
+import { type Report, reportMisspelt, reportNoController, reportWrongStatics } from './misspelt.ts';
+import { isParameter, isPrivateName, toClassPathName, toPathName } from './names.ts';
 import type { ClassNode, ModuleNode, Route } from './nodes.ts';
 import { findGuards, type RouteGuards, toGuards } from './route-guards.ts';
 import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
@@ -57,6 +57,10 @@ interface Building {
 }
 
 export function addClass(node: ModuleNode, name: string, value: unknown, building: Building): void {
+  const owner = `${building.module}:${name}`;
+  if (typeof value === 'function') reportWrongStatics(owner, value, building.report);
+  const isOne = typeof value === 'function' && isController(value);
+  if (!isOne && !isPrivateName(name)) reportNoController(owner, value, building.report);
   if (!isRouted(name, value)) return;
   const built = buildClass(name, value, building);
   if (built === undefined) return;

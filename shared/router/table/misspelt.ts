@@ -4,6 +4,19 @@ import { isNear, nearestName } from '../near-names.ts';
 
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml'];
+/** What has a meaning in another place. */
+const elsewhere: Readonly<Record<string, string>> = {
+  limits: 'op({ limits }) or in _folder',
+  etag: 'op({ etag })',
+  produces: 'op({ produces })',
+  returns: 'op({ returns })',
+  around: '_folder',
+  before: '_folder',
+  after: '_folder',
+  onError: '_folder',
+  unknownQuery: '_folder',
+  requireGuards: 'createApp({ requireGuards })',
+};
 /** Of a method, not of a class. */
 const ofMethods: Readonly<Record<string, string>> = { public: 'guard = open()' };
 
@@ -28,9 +41,10 @@ export function reportMisspelt(
     else report.mistake(text);
   }
   for (const name of statics) {
-    if (name === 'limits') {
-      const text = 'the static limits means nothing; they stand in op({ limits }) or in _folder';
-      report.mistake(`${owner}: ${text}`);
+    const place = elsewhere[name];
+    if (place !== undefined) {
+      report.mistake(`${owner}: the static ${name} means nothing; it stands in ${place}`);
+      continue;
     }
     const meant = meantStatic(name);
     if (meant === undefined) continue;
@@ -53,6 +67,28 @@ function meantStatic(name: string): string | undefined {
   if (meaning.includes(name) || name.length < 4) return undefined;
   const meant = nearestName(name, [...meaning, ...Object.keys(ofMethods)]);
   return meant === undefined ? undefined : (ofMethods[meant] ?? meant);
+}
+
+/** A class that is not private, or takes no XML, because of a text. */
+export function reportWrongStatics(owner: string, controller: object, report: Report): void {
+  for (const name of ['private', 'xml']) {
+    const value: unknown = Reflect.get(controller, name);
+    if (value === undefined || typeof value === 'boolean') continue;
+    report.mistake(`${owner}: the static ${name} is true or false`);
+  }
+}
+
+/** A class, or an object, with methods named after verbs that no request reaches: the application would seem to have them. */
+export function reportNoController(owner: string, value: unknown, report: Report): void {
+  const methods: unknown = typeof value === 'function' ? value.prototype : value;
+  if (typeof methods !== 'object' || methods === null) return;
+  const verb = Object.keys(Object.getOwnPropertyDescriptors(methods)).find((name) =>
+    verbs.includes(name.split('_', 1)[0] ?? ''),
+  );
+  if (verb === undefined) return;
+  report.warning(
+    `${owner} has ${verb} and is not a controller, so that no path reaches it: it does not extend Controller of this package`,
+  );
 }
 
 /** Whether a private module was to be `_folder`: its guard would be missing. */

@@ -302,6 +302,75 @@ test('a verb with a wrong letter, and a static that is nearly one, keep the appl
   ]);
 });
 
+test('a static that means something elsewhere, or is not true or false, keeps the application from starting', async (t) => {
+  class Notes extends Controller {
+    static readonly around = () => {};
+    static readonly etag = true;
+    static override readonly private = 'true' as never;
+    static override readonly xml = 'yes' as never;
+    static readonly seen = 0;
+    GET() {}
+  }
+  const error = await t.throwsAsync(createTestClient({ '': { Notes } }), {
+    instanceOf: StartError,
+  });
+  t.deepEqual(error.message.split('\n').sort(), [
+    ':Notes: the static around means nothing; it stands in _folder',
+    ':Notes: the static etag means nothing; it stands in op({ etag })',
+    ':Notes: the static private is true or false',
+    ':Notes: the static xml is true or false',
+  ]);
+});
+
+test('an option of createApp that means nothing keeps it from starting', async (t) => {
+  for (const [options, message] of [
+    [{ guards: [] }, 'createApp: guards means nothing; did you mean guard?'],
+    [{ onError() {} }, 'createApp: onError means nothing'],
+  ] as const) {
+    await t.throwsAsync(createTestClient({}, options as object), {
+      instanceOf: StartError,
+      message,
+    });
+  }
+});
+
+test('an export with verbs that is not a controller is named at the start, a helper is not', async (t) => {
+  const warnings: string[] = [];
+  class Plain {
+    GET() {}
+  }
+  class Outer {
+    static Inner = class extends Controller {};
+    POST_reset() {}
+  }
+  class Helper {
+    get() {}
+  }
+  const loaded = { GET() {} };
+  const _hidden = Plain;
+  class BaseController extends Controller {
+    GET() {}
+  }
+  const modules = {
+    Plain,
+    Outer,
+    Helper,
+    loaded,
+    _hidden,
+    BaseController,
+    number: 7,
+    nothing: null,
+  };
+  await createTestClient({ notes: modules }, { warn: (text) => warnings.push(text) });
+  const why =
+    'and is not a controller, so that no path reaches it: it does not extend Controller of this package';
+  t.deepEqual(warnings, [
+    `notes:Plain has GET ${why}`,
+    `notes:Outer has POST_reset ${why}`,
+    `notes:loaded has GET ${why}`,
+  ]);
+});
+
 test('limits and wrong origins on a class keep the application from starting, as do its own', async (t) => {
   class Notes extends Controller {
     static override readonly cors = { origin: ['https://a.example'] } as never;
@@ -311,7 +380,7 @@ test('limits and wrong origins on a class keep the application from starting, as
   const error = await t.throwsAsync(createTestClient({ '': { Notes } }));
   t.deepEqual(error.message.split('\n'), [
     ":Notes: cors is true, or a list: { origins: ['https://shop.example'] }",
-    ':Notes: the static limits means nothing; they stand in op({ limits }) or in _folder',
+    ':Notes: the static limits means nothing; it stands in op({ limits }) or in _folder',
   ]);
   const cors = { origins: 'https://a.example' } as never;
   const folder = { folder: defineFolder({ cors }) };
