@@ -167,9 +167,11 @@ test('a server that sends again what was refused does not flood the log, nor is 
   stream.send('1', 'a', bad);
   await stream.request(1);
   const said = log.lines.length;
+  const idle = clock.pending;
   for (let round = 1; round <= 5; round++) {
     stream.send(`uuid-${round}`, `n${round}`, round % 2 === 0 ? bad : [...bad].reverse());
-    await eventually('the response', () => metric('ratelimit.xds.responses') === round + 1);
+    await eventually('the answer waits', () => clock.pending > idle);
+    t.is(metric('ratelimit.xds.responses'), round + 1);
     t.is(metric('ratelimit.xds.nacks'), round);
     clock.advance(1_000);
     const nack = await stream.request(round + 1);
