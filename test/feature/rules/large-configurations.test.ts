@@ -264,16 +264,18 @@ test.serial('a look at rules of any kind is taken while others are served', asyn
   for (const [what, make] of Object.entries(refused)) {
     await measure(what, () => untilRefused(() => write('shop.yaml', make())));
   }
+  const groupsOf = (count: number) => {
+    const toGroup = (at: number) =>
+      `  - {name: g${at}, match: {id: [${`a${at}*, `.repeat(1_000)}b]}, domains: [small]}\n`;
+    const groups = Array.from({ length: count }, (_, at) => toGroup(at)).join('');
+    return `groups:\n${groups}  - {name: rest, domains: ['*']}\n`;
+  };
+  await untilServed(() => write('shop.yaml', rulesOf(5, 'shop', 1_000)));
   await measure('groups of nodes', () =>
-    untilServed(() => {
-      write('shop.yaml', rulesOf(5, 'shop', 1_000));
-      const toGroup = (at: number) =>
-        `  - {name: g${at}, match: {id: a${at}*}, domains: [small]}\n`;
-      write(
-        'node-groups.yaml',
-        `${fill('groups:\n', toGroup, most / 4)}  - {name: rest, domains: ['*']}\n`,
-      );
-    }),
+    untilServed(() => write('node-groups.yaml', groupsOf(199))),
+  );
+  await measure('more groups than there may be', () =>
+    untilRefused(() => write('node-groups.yaml', groupsOf(500))),
   );
   await end();
 });
