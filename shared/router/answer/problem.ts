@@ -1,42 +1,18 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
+import { STATUS_CODES } from 'node:http';
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
 import { toDraftHeaders } from '../request/draft-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
 import { toWholeHeaders } from './header-list.ts';
 
-const titles: ReadonlyMap<number, string> = new Map([
-  [200, 'OK'],
-  [201, 'Created'],
-  [202, 'Accepted'],
-  [204, 'No Content'],
-  [400, 'Bad Request'],
-  [401, 'Unauthorized'],
-  [403, 'Forbidden'],
-  [404, 'Not Found'],
-  [405, 'Method Not Allowed'],
-  [406, 'Not Acceptable'],
-  [408, 'Request Timeout'],
-  [409, 'Conflict'],
-  [410, 'Gone'],
-  [412, 'Precondition Failed'],
-  [413, 'Content Too Large'],
-  [414, 'URI Too Long'],
-  [415, 'Unsupported Media Type'],
-  [416, 'Range Not Satisfiable'],
-  [422, 'Unprocessable Content'],
-  [426, 'Upgrade Required'],
-  [428, 'Precondition Required'],
-  [429, 'Too Many Requests'],
-  [431, 'Request Header Fields Too Large'],
-  [500, 'Internal Server Error'],
-  [501, 'Not Implemented'],
-  [502, 'Bad Gateway'],
-  [503, 'Service Unavailable'],
-  [504, 'Gateway Timeout'],
-]);
+/** Those that RFC 9110 has renamed since. */
+const renamed: Readonly<Record<number, string>> = {
+  413: 'Content Too Large',
+  422: 'Unprocessable Content',
+};
 
 export function statusTitle(status: number): string {
-  return titles.get(status) ?? `Status ${status}`;
+  return renamed[status] ?? STATUS_CODES[status] ?? `Status ${status}`;
 }
 
 /** The shape of the problem document, as a JSON Schema. */

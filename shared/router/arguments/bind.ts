@@ -220,7 +220,9 @@ export function compileBinder(
     },
     bind(parts, query, body) {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
-      if (rest === undefined && body.positionals.length > 0) throw notFound();
+      if (rest === undefined && body.positionals.length > 0) {
+        throw new BadRequest('the body is not an object of fields');
+      }
       const problems: FieldProblem[] = [];
       const ofBody = optionsOf(body);
       const sent: Given = { query, body: body.keywords, ofBody };

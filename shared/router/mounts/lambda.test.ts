@@ -56,6 +56,24 @@ test('an event reaches its method with path, query, cookies and the address of t
   t.false('set-cookie' in answer.headers);
 });
 
+test('a path that an HTTP API has decoded is one again, without the name of its stage', async (t) => {
+  class Texts extends Controller {
+    static readonly GET = op({ path: [Type.String()] }, (_fields, text) => text);
+  }
+  const app = await createApp({ loadModules: () => new Map([['', { Texts }]]) });
+  const read = async (rawPath: string, stage: string) => {
+    const requestContext = { stage, http: { method: 'GET', sourceIp: '192.0.2.1' } };
+    const answer = await createLambda(app)(event('GET', '', { rawPath, requestContext }));
+    return answer.statusCode === 200 ? JSON.parse(answer.body) : answer.statusCode;
+  };
+  t.is(await read('/texts/grün und 100%', '$default'), 'grün und 100%');
+  t.is(await read('/texts/why?#', '$default'), 'why?#');
+  t.is(await read('/texts/gr%C3%BCn', '$default'), 'grün');
+  t.is(await read('/prod/texts/a', 'prod'), 'a');
+  t.is(await read('/texts/a', 'prod'), 'a');
+  t.is(await read('/product/a', 'prod'), 404);
+});
+
 test('a body is read as a text or as base64, and a wrong one refused as elsewhere', async (t) => {
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ text: 'grüß' });

@@ -13,6 +13,8 @@ export interface LambdaEvent {
   readonly body?: string;
   readonly isBase64Encoded?: boolean;
   readonly requestContext: {
+    /** An HTTP API has its name before the path, unless it is `$default`. */
+    readonly stage?: string;
     readonly http: { readonly method: string; readonly sourceIp: string };
   };
 }
@@ -32,17 +34,26 @@ export function createLambda({
   readonly dispatch: Dispatch;
 }): (event: LambdaEvent) => Promise<LambdaResult> {
   return async (event) => {
-    const { rawPath, rawQueryString, body, isBase64Encoded } = event;
+    const { rawQueryString, body, isBase64Encoded } = event;
     const { method, sourceIp } = event.requestContext.http;
     const answer = await dispatch({
       method,
-      target: rawQueryString === '' ? rawPath : `${rawPath}?${rawQueryString}`,
+      target: rawQueryString === '' ? toPath(event) : `${toPath(event)}?${rawQueryString}`,
       headers: readHeaders(event),
       body: body === undefined ? undefined : oneChunk(body, isBase64Encoded === true),
       remoteAddress: sourceIp,
     });
     return toResult(answer);
   };
+}
+
+/** A function URL has the path as it was sent, an HTTP API has decoded it: what no path has is encoded again. */
+function toPath({ rawPath, requestContext: { stage = '' } }: LambdaEvent): string {
+  const prefix = `/${stage}`;
+  const isBelow = stage !== '' && (rawPath === prefix || rawPath.startsWith(`${prefix}/`));
+  return (isBelow ? rawPath.slice(prefix.length) || '/' : rawPath)
+    .toWellFormed()
+    .replace(/%(?![0-9A-Fa-f]{2})|[^!-~]+|["#<>?\\^`{|}]/g, encodeURIComponent);
 }
 
 /** Cookies stand apart from the other headers. */

