@@ -145,6 +145,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
     note('a good revision is not taken back');
     const { reason } = rollout;
     if (/has taken its place|^as somebody says|^too little traffic/.test(reason)) return undefined;
+    // Workers of the share may have few callers, or report nothing for a while.
+    if (rollout.outcome === 'paused' && / stand still, or nobody/.test(reason)) return undefined;
     if (/ cannot follow/.test(reason)) {
       const areFollowing = planeNames.every((name) => fleet.canRead(name, rollout.revision));
       return areFollowing ? `content ${content} is good, and paused: ${reason}` : undefined;
