@@ -5,7 +5,7 @@ import type { FormatCheck } from './arguments/declared-schema.ts';
 import { createSchemaCompiler } from './arguments/schema.ts';
 import type { OpenApiDocument } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
-import { createDispatch, type Dispatch } from './dispatch.ts';
+import { createDispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
 import { aroundProblem } from './folder.ts';
 import type { Guard } from './guard.ts';
@@ -15,12 +15,14 @@ import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
 import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
+import type { OpenApiFrame } from './openapi/frame.ts';
+import { toOpenApi } from './openapi/openapi.ts';
 import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
-import type { Around } from './request/request.ts';
+import type { Around, Dispatch } from './request/request.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { choosePrefixes, type Environment } from './table/prefix.ts';
-import { listRoutes, type RouteEntry } from './table/route-list.ts';
+import { listRoutes } from './table/route-list.ts';
+import type { ServedMethod } from './table/served-method.ts';
 import { buildTable } from './table/table.ts';
 import { loadXml } from './xml/xml.ts';
 
@@ -98,7 +100,7 @@ export interface App {
   /** The OpenAPI 3.1 document: the same for the same controllers. */
   readonly describe: () => OpenApiDocument;
   /** Every method that is served. */
-  readonly routes: readonly RouteEntry[];
+  readonly routes: readonly ServedMethod[];
   readonly limits: Limits;
   /** Opens WebSockets; undefined where no class has CONNECT. */
   readonly upgrade: Upgrade | undefined;

@@ -18,7 +18,13 @@ import type { LiveConnections } from './live/live-connections.ts';
 import { answerSocket } from './live/open-socket.ts';
 import { type BodyArguments, type BodyReader, noBody } from './request/body.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
-import { type Around, isWhole, type RequestLike, type ResponseLike } from './request/request.ts';
+import {
+  type Around,
+  type Dispatch,
+  isWhole,
+  type RequestLike,
+  type ResponseLike,
+} from './request/request.ts';
 import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { answerServer, answerWithoutRoute } from './table/no-route.ts';
@@ -28,9 +34,6 @@ import { isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
 
 type MaybePromise<Value> = Value | Promise<Value>;
-
-/** Never fails. An answer that waits for nothing is there at once: each promise on the way costs more than a step. */
-export type Dispatch = (request: RequestLike) => MaybePromise<ResponseLike>;
 
 export interface DispatchDeps {
   readonly table: ModuleNode;

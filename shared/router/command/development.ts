@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../loopback.ts';
 import { type ErrorReport, toErrorText } from '../answer/error-report.ts';
-import type { Dispatch } from '../dispatch.ts';
+import type { Dispatch } from '../request/request.ts';
 import { toHeaders } from '../request/request.ts';
 
 export interface Development {

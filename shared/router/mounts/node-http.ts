@@ -9,7 +9,7 @@ import {
 } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Dispatch } from '../dispatch.ts';
+import type { Dispatch } from '../request/request.ts';
 import {
   type HeaderList,
   isWhole,
@@ -17,7 +17,7 @@ import {
   type RequestLike,
   type ResponseLike,
 } from '../request/request.ts';
-import type { RouteEntry } from '../table/route-list.ts';
+import type { ServedMethod } from '../table/served-method.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
@@ -35,7 +35,7 @@ export type Upgrade = (
 export interface ServedApp {
   readonly dispatch: Dispatch;
   readonly upgrade: Upgrade | undefined;
-  readonly routes?: readonly RouteEntry[];
+  readonly routes?: readonly ServedMethod[];
 }
 
 const headersTimeoutMs = 10_000;
@@ -91,7 +91,7 @@ export function createNodeServer(app: ServedApp): Server {
 }
 
 /** A method that lets its body take longer than the server would has that time; 0 is none at all. */
-function longestBodyMs(routes: readonly RouteEntry[]): number {
+function longestBodyMs(routes: readonly ServedMethod[]): number {
   const longest = Math.max(
     requestTimeoutMs,
     ...routes.map(({ route }) => route.limits.bodyTimeoutMs),

@@ -3,9 +3,8 @@
 // application has a class with CONNECT.
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Dispatch } from '../dispatch.ts';
 import type { Limits } from '../limits.ts';
-import type { HeaderList } from '../request/request.ts';
+import type { Dispatch, HeaderList } from '../request/request.ts';
 import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
 import { writeRaw } from './unreadable-request.ts';
 

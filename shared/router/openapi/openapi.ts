@@ -7,20 +7,9 @@ import type { BodyKind } from '../request/body.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
 import { isUpload, uploadKeyword } from '../upload.ts';
+import type { OpenApiFrame } from './frame.ts';
 
 type Json = { [name: string]: unknown };
-
-/** The parts of the document that controllers do not have. */
-export interface OpenApiFrame {
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly license?: { readonly name: string; readonly identifier?: string };
-  };
-  readonly servers?: readonly { readonly url: string; readonly description?: string }[];
-  /** Paths that are served beside the application, as OpenAPI's path items. */
-  readonly paths?: Readonly<Json>;
-}
 
 export interface OpenApiOptions extends OpenApiFrame {
   readonly bodyKinds: readonly BodyKind[];

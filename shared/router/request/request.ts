@@ -122,3 +122,6 @@ export type Around = (
   next: () => Promise<RoutedAnswer>,
   request: RoutedRequest,
 ) => Promise<RoutedAnswer | Response> | RoutedAnswer | Response;
+
+/** Never fails. An answer that waits for nothing is there at once: each promise on the way costs more than a step. */
+export type Dispatch = (request: RequestLike) => ResponseLike | Promise<ResponseLike>;

@@ -1,11 +1,8 @@
 // All routes of a table as a list, for operators and for descriptions.
 import type { ClassNode, ModuleNode, Route } from './nodes.ts';
+import type { ServedMethod } from './served-method.ts';
 
-export interface RouteEntry {
-  /** Without positional parameters, but with folders that stand for one: `/`, `/ops/drain`, `/notes/[id]/comments`. */
-  readonly path: string;
-  /** Names of the positional parameters, agreed among the methods of one class. */
-  readonly parameters: readonly string[];
+export interface RouteEntry extends ServedMethod {
   readonly route: Route;
 }
 
@@ -30,7 +27,7 @@ export function fillPath(
 }
 
 /** As authors write it: `/widgets[/:id]`, `/many[/:rest...]`. */
-export function toPathText({ path, parameters, route }: RouteEntry): string {
+export function toPathText({ path, parameters, route }: ServedMethod): string {
   const declared = route.op?.path ?? [];
   const taken = path.split('/').filter((part) => part.startsWith('[')).length;
   const whole = fillPath(path, parameters.slice(0, taken), (name) => `:${name}`);
