@@ -27,6 +27,9 @@ export const defaultBounds: Bounds = {
   depth: 16,
 };
 
+/** Of a control plane, which examines all files in a thread of a bounded memory. */
+export const controlPlaneBounds: Bounds = { ...defaultBounds, totalBytes: 16 * 1024 * 1024 };
+
 export function isRulesPath(path: string): boolean {
   return path.endsWith('.yaml') || path.endsWith('.yml');
 }

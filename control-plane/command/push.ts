@@ -3,7 +3,7 @@ import { relative, sep } from 'node:path';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
 import { listRulesFiles, readRulesFiles } from '../../shared/rules-directory.ts';
-import { defaultBounds } from '../../shared/rules-file.ts';
+import { controlPlaneBounds } from '../../shared/rules-file.ts';
 import { addChangeOptions, type ChangeOptions, pushFiles } from './admin/change-command.ts';
 import { type AddCommand, exitCodes } from './command-frame.ts';
 
@@ -40,7 +40,7 @@ type DirectoryResult =
   | { readonly ok: false; readonly message: string };
 
 async function readDirectory(directory: string): Promise<DirectoryResult> {
-  const bounds = defaultBounds;
+  const bounds = controlPlaneBounds;
   const inside = { ignoreDotFiles: true, staysInside: true };
   const options = { directory, beside: undefined, ...inside, bounds };
   const listing = await listRulesFiles(options);

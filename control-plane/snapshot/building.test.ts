@@ -151,6 +151,31 @@ test('what takes too long, or too much memory, is refused with its largest file,
   t.true((await building.build(large)).outcome.ok);
 });
 
+test('more than a control plane examines is refused before it is', async (t) => {
+  let starts = 0;
+  const thread = createWorkThread({
+    clock: systemClock,
+    startWorker() {
+      starts++;
+      throw new Error('no thread is wanted');
+    },
+  });
+  const building = createBuilding(t, { thread });
+  const text = `#${' '.repeat(1024 * 1024)}`;
+  const most = Array.from({ length: 16 }, (_, at) => ({ path: `${at}.yaml`, text }));
+  const message = `${16 * text.length} characters in all, more than the ${16 * 1024 * 1024} that a control plane examines`;
+  const { outcome } = await building.build({ files: most, problems: [] });
+  const { ok, problems } = await building.findProblems({ files: most, problems: [] });
+  t.false(ok || outcome.ok);
+  for (const found of [outcome.ok ? [] : outcome.problems, problems]) {
+    t.deepEqual(
+      found.map((each) => each.message),
+      [message],
+    );
+  }
+  t.is(starts, 0);
+});
+
 test('beyond the characters that may wait a revision is not taken', async (t) => {
   const building = createBuilding(t, {
     thread: createWorkThread({ clock: systemClock, mostWaiting: 100_000 }),

@@ -13,7 +13,7 @@ import {
 import type { Log } from '../../shared/log.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
-import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
+import { type Bounds, controlPlaneBounds } from '../../shared/rules-file.ts';
 import { createDirectoryAttribution } from './directory-attribution.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
 import { applyChange, checkChange, existingPaths } from './file-change.ts';
@@ -79,7 +79,7 @@ const maxHistoryBytes = 256 * 1024 * 1024;
  * plane that finds the files finds these too (directory-attribution.ts).
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
-  const { log, clock, bounds = defaultBounds } = deps;
+  const { log, clock, bounds = controlPlaneBounds } = deps;
   const timing: Timing = { ...defaultTiming, ...deps.timing };
   const directory = resolve(deps.options.directory);
   const inForceFile = join(directory, inForceName);

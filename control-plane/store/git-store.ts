@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { problemOf } from '../../shared/rules/problem/problem.ts';
-import { type Bounds, defaultBounds } from '../../shared/rules-file.ts';
+import { type Bounds, controlPlaneBounds } from '../../shared/rules-file.ts';
 import { checkChange, existingPaths } from './file-change.ts';
 import {
   type GitAddress,
@@ -81,7 +81,7 @@ const maxHistory = 1_000;
  * Throws an AppError `cannot_start` for impossible options.
  */
 export function createGitStore(deps: GitStoreDeps): ConfigStore {
-  const { options, log, clock, environment, bounds = defaultBounds } = deps;
+  const { options, log, clock, environment, bounds = controlPlaneBounds } = deps;
   const { folder, ref } = options;
   const address = readGitAddress(options);
   const description = describe(options, address);

@@ -37,7 +37,7 @@ import * as large from '../../shared/grpc/large-requests.ts';
 import { mostDaysAhead } from '../../shared/rules/rule-end.ts';
 import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
 import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
-import { defaultBounds } from '../../shared/rules-file.ts';
+import { controlPlaneBounds, defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
 import { quietMs, sayIntervalMs } from '../../worker/counters/failure/failure-policy.ts';
 import * as memcached from '../../worker/counters/memcached/memcached-nodes.ts';
@@ -117,7 +117,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| decisions awaiting the store | ${count(maxWaiting)}, as many hits |`,
     `| counters in process | ${count(maxCounters)}; ${Math.round(maxCharacters / 1e6)} million characters |`,
     `| unmatched samples | ${maxSamplesPerSecond} a second |`,
-    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases |`,
+    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases; a control plane reads ${mib(controlPlaneBounds.totalBytes)} |`,
     `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,

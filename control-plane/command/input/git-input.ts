@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { AppError, errorText } from '../../../shared/errors.ts';
 import { isError, problemOf } from '../../../shared/rules/problem/problem.ts';
-import { defaultBounds } from '../../../shared/rules-file.ts';
+import { controlPlaneBounds } from '../../../shared/rules-file.ts';
 import { stopSignals } from '../../../shared/stop-signals.ts';
 import { trimEnd } from '../../../shared/trim-end.ts';
 import { policyFile } from '../../policy/policy-file.ts';
@@ -92,7 +92,7 @@ async function readInput(
   const below = trimEnd(folder.replace(/^(?:\.?\/)+|^\.$/, ''), '/');
   const read = await readRevisionOf(git, commit, {
     folder: below,
-    bounds: defaultBounds,
+    bounds: controlPlaneBounds,
     isLeftOut: () => false,
     signal: undefined,
   });
