@@ -117,7 +117,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `| decisions awaiting the store | ${count(maxWaiting)}, as many hits |`,
     `| counters in process | ${count(maxCounters)}; ${Math.round(maxCharacters / 1e6)} million characters |`,
     `| unmatched samples | ${maxSamplesPerSecond} a second |`,
-    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases; a control plane reads ${mib(controlPlaneBounds.totalBytes)} |`,
+    `| rules | ${count(defaultBounds.files)} files, ${maxTextLength / 1024 ** 2} Mi characters each, ${maxDepth} levels, ${count(maxAliasedNodes)} values through aliases; ${mib(controlPlaneBounds.totalBytes)} served |`,
     `| a worker's stop | ${time(stopGraceMs + closeGraceMs)} |`,
     `| xDS connections | ${count(xds.maxConnections)}, with TLS ${count(xds.maxTlsConnections)}; ${count(xds.maxOpening)} opening |`,
     `| xDS streams | ${count(xds.maxStreams)}, ${count(xds.maxStreamsPerConnection)} a connection; ${mib(xds.maxRequestBytes)} a request, ${xds.requestsPerSecond} a second; ${mib(xds.maxUnfinishedBytes)} unfinished; cut when unread for ${time(xds.drainTimeoutMs)} |`,
