@@ -194,7 +194,15 @@ for (const { name, start } of cases) {
         },
         90_000,
       );
+    const allServe = async () => {
+      if (processes === undefined) return;
+      await eventually('all processes serve', async () =>
+        (await worker.page('/status')).includes(`processes: ${processes} of ${processes} serve`),
+      );
+    };
     await becomes(100_000);
+    // While the worker itself starts, a process that cannot start ends it on purpose.
+    await allServe();
 
     errorsOfPlane.begin();
     errorsOfWorker.begin();
@@ -255,11 +263,7 @@ for (const { name, start } of cases) {
       const said = [/Statistics do not reach/, /Statistics reach .* again/, /recorded .* again/];
       return said.every((each) => each.test(worker.output()));
     });
-    if (processes !== undefined) {
-      await eventually('all processes serve', async () =>
-        (await worker.page('/status')).includes(`processes: ${processes} of ${processes} serve`),
-      );
-    }
+    await allServe();
     worker.signal('SIGTERM');
     t.is(await worker.waitForEnd(30_000), 0);
     t.is(await plane.end('SIGTERM'), 0);
