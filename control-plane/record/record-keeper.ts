@@ -214,15 +214,25 @@ export class RecordKeeper implements RevisionMemory {
     return done.promise;
   }
 
-  /** What happens while effects are performed has its own after them. */
+  /** What happens while effects are performed has its own after them. Where one throws, the next event goes on with those
+   * after it. */
   #happen(event: RecordEvent): void {
     const { state, effects } = step(this.#state, event, toNow(this.#deps.clock));
     this.#state = state;
     this.#effects.push(...effects);
     if (this.#isPerforming) return;
     this.#isPerforming = true;
-    for (let each = this.#effects.shift(); each; each = this.#effects.shift()) this.#perform(each);
-    this.#isPerforming = false;
+    try {
+      for (let each = this.#effects.shift(); each; each = this.#effects.shift()) {
+        this.#perform(each);
+      }
+    } finally {
+      this.#isPerforming = false;
+      this.#noteBusy();
+    }
+  }
+
+  #noteBusy(): void {
     if (this.#state.job !== undefined) this.#busy ??= Promise.withResolvers();
     else {
       this.#busy?.resolve();

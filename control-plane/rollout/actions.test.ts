@@ -226,3 +226,23 @@ test('an open rollout is given up by a control plane that was started without --
   await without.pass(3);
   t.is(outcomeOf(without), 'taken_back');
 });
+
+test('where something fails while a rollout is ended, it is ended all the same', async (t) => {
+  const fleet = await startSimulatedFleet(t);
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 2);
+  let failures = 0;
+  const end = fleet.plane.cache.onChange(() => {
+    failures++;
+    throw new Error('a listener has a defect');
+  });
+  const asked = async () => fleet.plane.rollout.act('abort', 'a typo', 'ada');
+  await t.throwsAsync(asked, { message: 'a listener has a defect' });
+  t.is(failures, 1);
+  end();
+  await fleet.pass(5);
+  t.is(fleet.having(2).length, 0);
+  t.is(fleet.plane.rollout.state(), undefined);
+  t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
+});

@@ -66,6 +66,8 @@ export class Rollout {
   #state: FleetState;
   /** What has happened, while effects of what was before are performed. */
   readonly #events: FleetEvent[] = [];
+  /** Named by a step, and not performed yet. */
+  readonly #effects: FleetEffect[] = [];
   #isPerforming = false;
   /** By number: who waits for an answer. */
   readonly #asked = new Map<number, (problem: string | undefined) => void>();
@@ -175,17 +177,31 @@ export class Rollout {
     return answer.promise;
   }
 
-  /** One event after the other, each with its effects. */
+  /** One event after the other, each with its effects. Where one of these throws, the next event goes on with those after
+   * it. */
   #happen(event: FleetEvent): void {
     this.#events.push(event);
     if (this.#isPerforming) return;
     this.#isPerforming = true;
-    for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
-      const { state, effects } = step(this.#state, next, this.#facts());
-      this.#state = state;
-      for (const each of effects) this.#perform(each);
+    try {
+      this.#performAll();
+    } finally {
+      this.#isPerforming = false;
     }
-    this.#isPerforming = false;
+  }
+
+  #performAll(): void {
+    for (;;) {
+      const effect = this.#effects.shift();
+      const event = effect === undefined ? this.#events.shift() : undefined;
+      if (effect !== undefined) this.#perform(effect);
+      else if (event === undefined) return;
+      else {
+        const { state, effects } = step(this.#state, event, this.#facts());
+        this.#state = state;
+        this.#effects.push(...effects);
+      }
+    }
   }
 
   #facts(): Facts {
