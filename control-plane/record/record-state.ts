@@ -2,6 +2,7 @@
 // step names the effects; record-keeper.ts performs them, and their results are the next events. Pure.
 import { toDigest } from '../snapshot/snapshot.ts';
 import type { SwapResult, VersionedText } from '../store/shared-text.ts';
+import { become, type Turn as StepTurn } from '../turn.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { KeptText } from './own-text.ts';
 import {
@@ -175,10 +176,7 @@ export interface Now {
   readonly wallMs: number;
 }
 
-interface Turn {
-  readonly state: RecordState;
-  readonly effects: readonly RecordEffect[];
-}
+type Turn = StepTurn<RecordState, RecordEffect>;
 
 const retryMs = 2_000;
 const maxAttempts = 3;
@@ -269,14 +267,6 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
     case 'swapped':
       return noteSwapped(turn, event.result, now);
   }
-}
-
-function become(
-  { state, effects }: Turn,
-  change: Partial<RecordState>,
-  ...more: readonly RecordEffect[]
-): Turn {
-  return { state: { ...state, ...change }, effects: [...effects, ...more] };
 }
 
 function want(turn: Turn, job: Job, { monotonicMs, wallMs }: Now): Turn {

@@ -19,6 +19,7 @@ import { type ChangeRecord, isVacant, leads } from '../record/record-state.ts';
 import { type Memory, noMemory, remember } from '../record/remembering.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
+import { become, type Turn as StepTurn } from '../turn.ts';
 import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
@@ -175,10 +176,7 @@ export interface Write {
   readonly asked?: { readonly asked: number; readonly problem: string; readonly anyway: string };
 }
 
-interface Turn {
-  readonly state: FleetState;
-  readonly effects: readonly FleetEffect[];
-}
+type Turn = StepTurn<FleetState, FleetEffect>;
 
 /** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
 const storeMs = 5_000;
@@ -249,14 +247,6 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
     case 'handed_over':
       return askPeers(turn, facts);
   }
-}
-
-function become(
-  { state, effects }: Turn,
-  change: Partial<FleetState>,
-  ...more: readonly FleetEffect[]
-): Turn {
-  return { state: { ...state, ...change }, effects: [...effects, ...more] };
 }
 
 function look(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
