@@ -83,6 +83,18 @@ export function findExcess(
   });
 }
 
+/** More than a control plane serves. */
+export function findTooMuchText(
+  files: readonly Pick<RulesFile, 'text'>[],
+  severity: Problem['severity'],
+): Problem | undefined {
+  const characters = files.reduce((sum, { text }) => sum + text.length, 0);
+  const { totalBytes } = controlPlaneBounds;
+  if (characters <= totalBytes) return undefined;
+  const message = `${characters} characters in all, more than the ${totalBytes} that a control plane examines`;
+  return problemOf(severity, 'too-large', '(all files)', message);
+}
+
 /** The text of a file's bytes, or what is wrong with them. */
 export function decodeRulesText(path: string, bytes: Buffer): string | Problem {
   const stand = standIns.find(([start]) => bytes.subarray(0, start.length).equals(start));

@@ -7,7 +7,7 @@ import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/docum
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
-import { controlPlaneBounds } from '../../shared/rules-file.ts';
+import { findTooMuchText } from '../../shared/rules-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type JobThread, TooBusy, TooMuch } from '../../shared/thread/job-thread.ts';
 import type { Revision } from '../store/revision.ts';
@@ -102,7 +102,7 @@ export class Building {
 
   /** At once where the files are few. What cannot be built has a problem that says so; rejects with a TooBusy. */
   build(revision: Files): Built | Promise<Built> {
-    const problem = findTooMany(revision);
+    const problem = findTooMuchText(revision.files, 'error');
     if (problem !== undefined)
       return { outcome: { ok: false, problems: [problem] }, documents: [] };
     return isLarge(revision) ? this.#buildLarge(revision) : this.#buildNow(revision);
@@ -110,7 +110,7 @@ export class Building {
 
   /** The same, without what is made of the files. */
   async findProblems(revision: Files): Promise<Pick<Received, 'ok' | 'problems'>> {
-    const problem = findTooMany(revision);
+    const problem = findTooMuchText(revision.files, 'error');
     if (problem !== undefined) return { ok: false, problems: [problem] };
     if (isLarge(revision)) return this.#inThread(revision, new Map(), 'problems');
     const { outcome } = this.#buildNow(revision);
@@ -190,15 +190,6 @@ export class Building {
 }
 
 const subject = 'the configuration';
-
-/** More than a thread of a bounded memory examines: what has it all is not begun. */
-function findTooMany({ files }: Files): Problem | undefined {
-  const characters = files.reduce((sum, { text }) => sum + text.length, 0);
-  const { totalBytes } = controlPlaneBounds;
-  if (characters <= totalBytes) return undefined;
-  const message = `${characters} characters in all, more than the ${totalBytes} that a control plane examines`;
-  return problemOf('error', 'too-large', '(all files)', message);
-}
 
 /** At the largest file, which is likely to be the reason. */
 function tooMuch({ files }: Files, reason: string): Problem {

@@ -9,7 +9,7 @@ import {
   readRulesFiles,
   unreadable,
 } from '../../../shared/rules-directory.ts';
-import { defaultBounds } from '../../../shared/rules-file.ts';
+import { defaultBounds, findTooMuchText } from '../../../shared/rules-file.ts';
 import { policyFile } from '../../policy/policy-file.ts';
 import { nodeGroupsFile } from '../../snapshot/node-groups.ts';
 import type { RuleInputResult } from './rule-texts.ts';
@@ -46,7 +46,9 @@ export async function readPathInput(paths: readonly string[]): Promise<RuleInput
   }
 
   const { files, problems } = await readRulesFiles([...listed.values()], defaultBounds);
-  const all = [...noticed.values(), ...problems];
+  // A worker that reads files itself takes more.
+  const tooMuch = findTooMuchText(files, 'warning');
+  const all = [...noticed.values(), ...problems, ...(tooMuch ? [tooMuch] : [])];
   return {
     ok: true,
     input: { files, problems: all, nodeGroupsPath, policyPath, commit: undefined },
