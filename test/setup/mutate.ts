@@ -75,6 +75,10 @@ const sources = files.filter(
 const all = sources.flatMap((path) =>
   findMutants(readFileSync(join(root, path), 'utf8')).map((mutant) => ({ path, mutant })),
 );
+if (all.length === 0) {
+  process.stderr.write(`there is nothing to change in ${places.join(', ')}\n`);
+  process.exit(2);
+}
 const copy = copyTree();
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
@@ -120,7 +124,8 @@ async function findSurvivors(some: readonly Chosen[], nearness: Nearness): Promi
   return surviving;
 }
 
-/** Says which tests run which lines, and how long they take. Files with tests that fail anyway are left out. */
+/** Says which tests run which lines, and how long they take. Files with tests that fail anyway are left out. Throws where
+ * what fails is no test of a file: then every mutant would seem to be noticed. */
 async function runUnchanged(candidates: readonly string[]): Promise<void> {
   if (candidates.length === 0) return;
   const coverage = mkdtempSync(join(copy, 'coverage-'));
@@ -128,6 +133,8 @@ async function runUnchanged(candidates: readonly string[]): Promise<void> {
   const failing: string[] = [];
   const outcome = await run(candidates, firstTimeoutMs, { failing, coverage });
   if (outcome === 'there is no end') throw new Error('as they are, there is no end of the tests');
+  const unknown = failing.find((title) => !candidates.some((path) => isOf(path, title)));
+  if (unknown !== undefined) throw new Error(`as they are, the tests cannot be run: ${unknown}`);
   timeoutMs = Math.max(timeoutMs, Math.ceil(2 * (performance.now() - startedMs)));
   for (const title of failing) process.stdout.write(`left out, as it fails anyway: ${title}\n`);
   tests.addCoverage(coverage);
