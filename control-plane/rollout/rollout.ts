@@ -234,10 +234,10 @@ export class Rollout {
         snapshots.followInForce(effect.revision);
         break;
       case 'find_trial':
-        this.#await(this.#findTrial(effect));
+        this.#await(unlessAway(this.#findTrial(effect)));
         break;
       case 'find_in_force':
-        this.#await(this.#findInForce(effect));
+        this.#await(unlessAway(this.#findInForce(effect)));
         break;
       case 'reconsider':
         snapshots.reconsider();
@@ -279,13 +279,9 @@ export class Rollout {
     }
   }
 
+  /** A rejection is a defect, and ends the process by its name: without its event nothing would be decided any more. */
   #await(event: Promise<FleetEvent | undefined>): void {
-    void event.then(
-      (happened) => happened && this.#happen(happened),
-      () => {
-        // The store is away: its own state says so, and it is looked for again.
-      },
-    );
+    void event.then((happened) => happened && this.#happen(happened));
   }
 
   #lookAtWorkers(): FleetEvent {
@@ -333,4 +329,9 @@ export class Rollout {
     const revision = await this.#deps.store.readRevision(wanted.revision);
     return { kind: 'found_in_force', found: { wanted, before, revision } };
   }
+}
+
+/** Where the store is away its own state says so, and what was looked for is looked for again. */
+function unlessAway<Event>(event: Promise<Event>): Promise<Event | undefined> {
+  return event.catch(() => undefined);
 }
