@@ -9,7 +9,7 @@ import type { Clock } from '../../../shared/clock.ts';
 import { errorText } from '../../../shared/errors.ts';
 import type { HostPort } from '../../../shared/host-port.ts';
 import type { Duration } from '../../metrics.ts';
-import { createReplyReader } from './reply-reader.ts';
+import { ReplyReader } from './reply-reader.ts';
 
 /** The values of a `gets` by key, or the answer's line, or the end of the connection. */
 export type Answer = ReadonlyMap<string, string | undefined> | string | Error;
@@ -101,9 +101,10 @@ function createConnection(socket: Socket, deps: ConnectionDeps): Connection {
   let head = 0;
   let values: Map<string, string | undefined> | undefined;
   let outgoing = '';
+  let outgoingMs = 0;
   let ended = false;
   let cancelTimeout: (() => void) | undefined;
-  const reader = createReplyReader({
+  const reader = new ReplyReader({
     onLine: (line) => answer(line === 'END' ? (values ?? new Map()) : line),
     onValue(key, text) {
       values ??= new Map();
@@ -123,11 +124,14 @@ function createConnection(socket: Socket, deps: ConnectionDeps): Connection {
       setImmediate(() => onAnswer(new Error('the connection is closed')));
       return;
     }
-    unanswered.push({ onAnswer, sentMs: clock.monotonicMs(), isLast: false });
     cancelTimeout ??= clock.after(timeoutMs, checkSilence);
     // Commands of one tick are written together.
-    if (outgoing === '') queueMicrotask(write);
+    if (outgoing === '') {
+      outgoingMs = clock.monotonicMs();
+      queueMicrotask(write);
+    }
     outgoing += command;
+    unanswered.push({ onAnswer, sentMs: outgoingMs, isLast: false });
   }
 
   function write(): void {

@@ -16,6 +16,8 @@ const maxKeysPerGet = 64;
 export const maxPendingChanges = 65_536;
 /** memcached reads lifetimes above 30 days as dates. */
 const maxRelativeSeconds = 2_592_000;
+/** What a key is known to live for need not end by a clock: an item that has expired is not found, and added anew. */
+const noTime = 0;
 
 export interface MemcachedLaneDeps {
   /** Its `onEnd` is called for connections. */
@@ -241,7 +243,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   /** Its lifetime may be that of a shorter window, of another limit on the same entries. */
   function keepAlive(change: Change, over: Connection): void {
     const { key, windowSeconds } = change;
-    if (deps.knownExpiries.has(key, windowSeconds, clock.monotonicMs())) {
+    if (deps.knownExpiries.has(key, windowSeconds, noTime)) {
       finish(change);
       return;
     }
@@ -253,7 +255,7 @@ export function createMemcachedLane(deps: MemcachedLaneDeps): MemcachedLane {
   }
 
   function remember({ key, windowSeconds }: Change): void {
-    deps.knownExpiries.remember(key, windowSeconds, clock.monotonicMs());
+    deps.knownExpiries.remember(key, windowSeconds, noTime);
   }
 
   function decrement(change: Change, over: Connection): void {

@@ -1,10 +1,5 @@
 // Splits the bytes of a memcached server into lines and values. connection.ts assigns answers to commands.
 
-export interface ReplyReader {
-  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
-  feed(chunk: Buffer): string | undefined;
-}
-
 export interface ReplyReaderDeps {
   /** A line without its end. */
   readonly onLine: (line: string) => void;
@@ -17,63 +12,96 @@ const maxLineBytes = 2_048;
 /** A counter has at most 20 digits; a longer value, which another program has set, is skipped without being
  * kept. */
 const maxCounterBytes = 64;
-const lineEnd = '\r\n';
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const lineEndBytes = 2;
+const nothing: Buffer = Buffer.alloc(0);
 
-export function createReplyReader({ onLine, onValue }: ReplyReaderDeps): ReplyReader {
-  let rest: Buffer = Buffer.alloc(0);
+export class ReplyReader {
+  readonly #deps: ReplyReaderDeps;
+  /** Read up to `#at`. */
+  #bytes = nothing;
+  #at = 0;
   /** The value whose bytes follow. */
-  let block: { readonly key: string; readonly length: number } | undefined;
-  let bytesToSkip = 0;
-  return { feed };
+  #block: { readonly key: string; readonly length: number } | undefined;
+  #bytesToSkip = 0;
 
-  function feed(chunk: Buffer): string | undefined {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+  constructor(deps: ReplyReaderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes the next bytes. Returns a complaint about them, after which nothing more may be fed. */
+  feed(chunk: Buffer): string | undefined {
+    this.#bytes = this.#bytes === nothing ? chunk : Buffer.concat([this.#bytes, chunk]);
     for (;;) {
-      const taken = bytesToSkip > 0 ? skip() : block === undefined ? takeLine() : takeBlock(block);
+      const taken = this.#takeNext();
       if (typeof taken === 'string') return taken;
-      if (!taken) return undefined;
+      if (!taken) break;
     }
+    const isRead = this.#at === this.#bytes.length;
+    this.#bytes = isRead ? nothing : this.#bytes.subarray(this.#at);
+    this.#at = 0;
+    return undefined;
   }
 
-  /** The three below return false when more bytes are needed, and a text when they are wrong. */
-  function skip(): boolean {
-    const count = Math.min(bytesToSkip, rest.length);
-    rest = rest.subarray(count);
-    bytesToSkip -= count;
-    return bytesToSkip === 0;
+  /** It and those that it calls return false when more bytes are needed, and a text when they are wrong. */
+  #takeNext(): boolean | string {
+    if (this.#bytesToSkip > 0) return this.#skip();
+    return this.#block === undefined ? this.#takeLine() : this.#takeBlock(this.#block);
   }
 
-  function takeBlock({ key, length }: { key: string; length: number }): boolean | string {
-    if (rest.length < length + lineEnd.length) return false;
-    const text = rest.toString('latin1', 0, length);
-    if (rest.toString('latin1', length, length + lineEnd.length) !== lineEnd) {
-      return 'a value of another length than was announced';
-    }
-    rest = rest.subarray(length + lineEnd.length);
-    block = undefined;
-    onValue(key, text);
+  #skip(): boolean {
+    const count = Math.min(this.#bytesToSkip, this.#bytes.length - this.#at);
+    this.#at += count;
+    this.#bytesToSkip -= count;
+    return this.#bytesToSkip === 0;
+  }
+
+  #takeBlock({ key, length }: { key: string; length: number }): boolean | string {
+    const end = this.#at + length;
+    if (this.#bytes.length < end + lineEndBytes) return false;
+    if (!this.#isLineEnd(end)) return 'a value of another length than was announced';
+    const text = this.#bytes.toString('latin1', this.#at, end);
+    this.#at = end + lineEndBytes;
+    this.#block = undefined;
+    this.#deps.onValue(key, text);
     return true;
   }
 
-  function takeLine(): boolean | string {
-    const end = rest.indexOf(lineEnd);
-    if (end > maxLineBytes || (end === -1 && rest.length > maxLineBytes)) return 'an endless line';
-    if (end === -1) return false;
-    const line = rest.toString('utf8', 0, end);
-    rest = rest.subarray(end + lineEnd.length);
+  #takeLine(): boolean | string {
+    const end = this.#findLineEnd();
+    if (end === -1) {
+      const isEndless = this.#bytes.length - this.#at >= maxLineBytes + lineEndBytes;
+      return isEndless ? 'an endless line' : false;
+    }
+    const line = this.#bytes.toString('utf8', this.#at, end);
+    this.#at = end + lineEndBytes;
     if (!line.startsWith('VALUE ')) {
-      onLine(line);
+      this.#deps.onLine(line);
       return true;
     }
     const [, key, digits] = /^VALUE ([^ ]+) \d+ (\d{1,10})(?: \d+)?$/.exec(line) ?? [];
     if (key === undefined) return 'an unreadable value';
     const length = Number(digits);
     if (length <= maxCounterBytes) {
-      block = { key, length };
+      this.#block = { key, length };
     } else {
-      bytesToSkip = length + lineEnd.length;
-      onValue(key, undefined);
+      this.#bytesToSkip = length + lineEndBytes;
+      this.#deps.onValue(key, undefined);
     }
     return true;
+  }
+
+  /** -1 where there is none within the bound. Most lines are short: a call of `indexOf` would cost more. */
+  #findLineEnd(): number {
+    const last = Math.min(this.#at + maxLineBytes, this.#bytes.length - lineEndBytes);
+    for (let end = this.#at; end <= last; end++) {
+      if (this.#isLineEnd(end)) return end;
+    }
+    return -1;
+  }
+
+  #isLineEnd(at: number): boolean {
+    return this.#bytes[at] === carriageReturn && this.#bytes[at + 1] === lineFeed;
   }
 }
