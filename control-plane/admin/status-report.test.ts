@@ -99,7 +99,7 @@ function statusOf(
     setAside: [],
     memory: {
       place: 'beside the rules',
-      alone: undefined,
+      denied: undefined,
       trouble: undefined,
       aside: undefined,
       isForgetful: false,
@@ -351,11 +351,11 @@ test('a record that cannot be shared, or may get lost, is a problem of the memor
   t.deepEqual(problemOf({}), { place: 'beside the rules', problem: null });
   t.is(problemOf({ trouble: 'it cannot be read (EIO)' }).problem, 'it cannot be read (EIO)');
   t.is(
-    problemOf({ alone: 'EROFS' }).problem,
+    problemOf({ denied: 'EROFS' }).problem,
     'beside the rules takes no writes (EROFS): only the state directory has what was taken back, held back or approved',
   );
   t.is(
-    problemOf({ alone: 'EROFS', isForgetful: true }).problem,
+    problemOf({ denied: 'EROFS', isForgetful: true }).problem,
     'beside the rules takes no writes (EROFS): the state directory was empty at the start, so what was taken back, held back or approved before is not known',
   );
 });

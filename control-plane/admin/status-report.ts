@@ -373,17 +373,17 @@ function judge(
 
 function toMemoryProblem({
   place,
-  alone,
+  denied,
   trouble,
   aside,
   isForgetful,
 }: MemoryState): string | null {
   if (trouble !== undefined) return trouble;
-  if (alone === undefined && aside === undefined) return null;
+  if (denied === undefined && aside === undefined) return null;
   const where = isForgetful
     ? 'the state directory was empty at the start, so what was taken back, held back or approved before is not known'
     : 'only the state directory has what was taken back, held back or approved';
-  return `${aside ?? `${place} takes no writes (${alone})`}: ${where}`;
+  return `${aside ?? `${place} takes no writes (${denied})`}: ${where}`;
 }
 
 const maxNamed = 3;

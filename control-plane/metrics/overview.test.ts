@@ -62,7 +62,7 @@ const state: SnapshotState = {
 };
 const memory: MemoryState = {
   place: 'beside the rules',
-  alone: undefined,
+  denied: undefined,
   trouble: undefined,
   aside: undefined,
   isForgetful: false,
@@ -170,8 +170,8 @@ for (const [phase, isPaused] of Object.entries({
   });
 }
 
-test('a record that is alone, or cannot be written, is not shared', (t) => {
-  t.false(overviewOf({ memory: { alone: 'read-only' } }).isRecordShared);
+test('a record that is denied, or cannot be written, is not shared', (t) => {
+  t.false(overviewOf({ memory: { denied: 'read-only' } }).isRecordShared);
   t.false(overviewOf({ memory: { trouble: 'a push was refused' } }).isRecordShared);
   t.true(overviewOf({ memory: { isForgetful: true } }).isForgetful);
 });

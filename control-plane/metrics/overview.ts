@@ -23,7 +23,7 @@ export function toOverview(
 ) {
   const state = snapshots.state();
   const rollout = rollouts.state();
-  const { alone, trouble, isForgetful } = rollouts.memory();
+  const { denied, trouble, isForgetful } = rollouts.memory();
   const { newest, inForce, store, counts } = state;
   const having = countWorkers(
     workers.list().map((worker) => toWorkerState(worker, snapshots.current(worker.node))),
@@ -55,7 +55,7 @@ export function toOverview(
       ledHereSinceMs: rollout.ledHereSinceMs,
     },
     /** Whether verdicts (taken back or held back) are on record beside the rules. */
-    isRecordShared: alone === undefined && trouble === undefined,
+    isRecordShared: denied === undefined && trouble === undefined,
     /** It is not, and nothing was in the state directory at the start. */
     isForgetful,
     certificates,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { mergeOutcomes, type NewOutcome, type Outcomes, withOutcome } from './outcomes.ts';
+import { type NewOutcome, type Outcomes, withOutcome } from './outcomes.ts';
 
 const outcome = (revision: string, kind: NewOutcome['kind'], more: Partial<NewOutcome> = {}) => ({
   revision,
@@ -42,11 +42,4 @@ test('the last fifty are kept, with the beginning of their reasons', (t) => {
   t.is(all.length, 50);
   t.is(all[0]?.revisions[0], '59');
   t.is(all[0]?.reason, `${'x'.repeat(299)}…`);
-});
-
-test('the outcomes of two control planes are put together, the newest first', (t) => {
-  const [first, second, third] = [1, 2, 3].map((atMs) => outcome(`${atMs}`, 'in_force', { atMs }));
-  if (!first || !second || !third) return t.fail();
-  const merged = mergeOutcomes(after(first, third), after(first, second));
-  t.deepEqual(shown(merged), ['3 in_force', '2 in_force', '1 in_force']);
 });

@@ -53,15 +53,6 @@ export function withOutcome(
   return [said, ...(isAgain ? older : outcomes)].slice(0, maxOutcomes);
 }
 
-/** Of two control planes that were apart, the newest first. */
-export function mergeOutcomes(one: Outcomes, other: Outcomes): OutcomeOnRecord[] {
-  const keyOf = ({ revisions, kind, atMs }: OutcomeOnRecord) => `${revisions[0]} ${kind} ${atMs}`;
-  const known = new Set(one.map(keyOf));
-  return [...one, ...other.filter((each) => !known.has(keyOf(each)))]
-    .sort((a, b) => b.atMs - a.atMs)
-    .slice(0, maxOutcomes);
-}
-
 /** The outcome of the revision that is in force, or was last. */
 export function inForceOf(outcomes: Outcomes): OutcomeOnRecord | undefined {
   return outcomes.find(({ kind }) => kind === 'in_force');

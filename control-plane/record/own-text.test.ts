@@ -8,7 +8,7 @@ import { openOwnText } from './own-text.ts';
 import { emptyRecord, toRecordText } from './record.ts';
 
 const textOf = (beat: number) => toRecordText({ ...emptyRecord, beat });
-const kept = { text: textOf(1), plane: 'p'.repeat(64), isAlone: false };
+const kept = { text: textOf(1), plane: 'p'.repeat(64) };
 
 test('the newest text of a store is found again, and no other store finds it', async (t) => {
   const log = createRecordedLog();
@@ -16,12 +16,11 @@ test('the newest text of a store is found again, and no other store finds it', a
   const own = openOwnText(folder, 'one store', log);
   t.is(await own.read(), undefined);
   own.keep(kept);
-  own.keep({ ...kept, text: textOf(2), isAlone: true });
+  own.keep({ ...kept, text: textOf(2) });
   await own.settled();
   t.deepEqual(await openOwnText(folder, 'one store', log).read(), {
     ...kept,
     text: textOf(2),
-    isAlone: true,
   });
   t.is(await openOwnText(folder, 'another', log).read(), undefined);
   t.deepEqual(log.lines, []);
@@ -32,10 +31,10 @@ test('the newest text of a store is found again, and no other store finds it', a
 for (const content of [
   '{"format":1',
   '{"store":"a store","text":1}',
-  '{"plane":"p","store":"a store","text":"{}","isAlone":true}',
+  '{"plane":"p","store":"a store","text":"{}"}',
   ' '.repeat(5_000_000),
   '7',
-  `{"plane":"${'x'.repeat(65)}","store":"a store","text":"","isAlone":true}`,
+  `{"plane":"${'x'.repeat(65)}","store":"a store","text":""}`,
 ]) {
   test(`a damaged text is logged, set aside, and done without: ${content.slice(0, 60).trim()}`, async (t) => {
     const log = createRecordedLog();

@@ -1,5 +1,4 @@
-// A copy of the record in the state directory, for the next start of this control plane: of one that takes no
-// writes beside the rules it is the record itself.
+// A copy of the record in the state directory, for the next start of this control plane.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -19,8 +18,6 @@ const fileJson = Type.Object({
   text: Type.String(),
   /** Identifies this control plane, the same over restarts; the version before the current one has none. */
   plane: Type.Optional(Type.String({ maxLength: 64 })),
-  /** Whether nothing beside the rules had it when it was written. */
-  isAlone: Type.Optional(Type.Boolean()),
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 

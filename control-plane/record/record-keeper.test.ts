@@ -5,7 +5,6 @@ import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { SharedText } from '../store/shared-text.ts';
-import type { OwnText } from './own-text.ts';
 import {
   noteOutcome,
   parseRecord,
@@ -16,7 +15,7 @@ import {
   withEnd,
   withVerdict,
 } from './record.ts';
-import { directoryTiming, engineTiming, gitTiming, RecordKeeper } from './record-keeper.ts';
+import { directoryTiming, gitTiming, RecordKeeper } from './record-keeper.ts';
 import type { LeaderTiming } from './record-state.ts';
 
 const rollout: RolloutOnRecord = {
@@ -93,7 +92,6 @@ const kinds = [
     renewMs: 2_000,
     termMs: 8_000,
     hearMs: 1_000,
-    denials: 1,
   },
   {
     kind: 'Git',
@@ -102,11 +100,10 @@ const kinds = [
     renewMs: 10_000,
     termMs: 30_000,
     hearMs: 2_000,
-    denials: 3,
   },
 ] as const;
 
-for (const { kind, timing, pollMs, renewMs, termMs, hearMs, denials } of kinds) {
+for (const { kind, timing, pollMs, renewMs, termMs, hearMs } of kinds) {
   test(`with ${kind} the record is read ${pollMs} ms after it was read or written, while others may change it`, async (t) => {
     const { counts, look, one } = await startTwo(timing);
     await look(pollMs - 1);
@@ -156,46 +153,7 @@ for (const { kind, timing, pollMs, renewMs, termMs, hearMs, denials } of kinds) 
     await look(hearMs, false);
     t.is(counts.reads, 2, 'once');
   });
-
-  test(`with ${kind} a control plane goes on alone after ${denials} refused writes`, async (t) => {
-    const { clock, text, one } = await startTwo(timing);
-    text.mode = 'denied';
-    for (let denied = 1; denied <= denials; denied++) {
-      t.is(one.alone, undefined);
-      t.is(await one.write(begin), denied === denials);
-      clock.advance(2_000);
-    }
-    t.is(one.alone, 'may only read');
-  });
 }
-
-test('a place that refuses a second write has not been there again in between', async (t) => {
-  const { log, text, one, look } = await startTwo(gitTiming);
-  text.mode = 'denied';
-  for (let denied = 1; denied < gitTiming.denials; denied++) {
-    t.false(await one.write(begin));
-    t.regex(one.trouble ?? '', /cannot be written \(may only read\)/);
-    await look(gitTiming.poll);
-  }
-  t.deepEqual(
-    log.lines.map((line) => line.replace(/^\S+ /, '')),
-    ['Rollout: the shared record cannot be written (may only read); no step is taken until it can'],
-  );
-});
-
-test('refused writes count when they follow each other', async (t) => {
-  const { clock, text, one } = await startTwo(gitTiming);
-  for (let round = 1; round <= 2; round++) {
-    text.mode = 'denied';
-    for (let denied = 1; denied < gitTiming.denials; denied++) {
-      t.false(await one.write(begin));
-      clock.advance(2_000);
-    }
-    text.mode = 'fine';
-    t.true(await one.write(begin));
-  }
-  t.is(one.alone, undefined);
-});
 
 test('after a failure nothing is tried for two seconds', async (t) => {
   const { clock, counts, text, one } = await startTwo();
@@ -225,18 +183,6 @@ test('where nothing is open nobody decides, whoever wrote the record', async (t)
   await look(1_000);
   t.is(two.record.leader.name, 'one');
   t.true(two.isVacant);
-});
-
-test('started alone, it decides in place of whoever led when its copy was kept', async (t) => {
-  const { one, own, open, text } = await startTwo();
-  await one.write(begin);
-  const kept = await own.read();
-  if (kept !== undefined) own.keep({ ...kept, plane: 'another', isAlone: true });
-  text.mode = 'away';
-  const again = open('again');
-  await again.start();
-  t.is(again.record.leader.name, 'one');
-  t.true(again.isVacant);
 });
 
 test('a record keeper that is stopped closes the text', async (t) => {
@@ -304,60 +250,6 @@ test('whoever can write the text of the record moves a rollout on, approves and 
   t.is(verdictOf(one.record, revision, revision)?.outcome, outcome);
 });
 
-test('alone, a place that cannot be reached either is no trouble', async (t) => {
-  const { look, text, one } = await startTwo();
-  text.mode = 'denied';
-  await one.write(begin);
-  t.is(one.alone, 'may only read');
-  text.mode = 'away';
-  await look(2_000);
-  t.is(one.trouble, undefined);
-  t.true(await one.write(begin));
-});
-
-test('shared again, the copy in the state directory says so, and refusals are counted anew', async (t) => {
-  const { clock, look, text, own, one } = await startTwo({ ...directoryTiming, denials: 2 });
-  text.mode = 'denied';
-  await one.write(begin);
-  clock.advance(2_000);
-  await one.write(begin);
-  await one.write(begin);
-  t.is((await own.read())?.isAlone, true);
-  text.mode = 'fine';
-  await look(1_000);
-  t.is(one.alone, undefined);
-  t.is((await own.read())?.isAlone, false);
-  text.mode = 'denied';
-  await one.write(begin);
-  t.is(one.alone, undefined, 'it may be a passing refusal');
-});
-
-test('the record is shared again, too, where another control plane writes between its look and its write', async (t) => {
-  const { clock, text, shared, two, open } = createTwo(directoryTiming);
-  let isBetween = false;
-  const one = open('one', {
-    ...shared,
-    async read() {
-      const found = await text.read();
-      if (isBetween) await two.write((record) => ({ ...record, after: 'x' }));
-      isBetween = false;
-      return found;
-    },
-  });
-  await one.start();
-  await two.start();
-  text.mode = 'denied';
-  await one.write(begin);
-  text.mode = 'fine';
-  isBetween = true;
-  clock.advance(1_000);
-  one.tick(true);
-  await one.settled();
-  t.is(one.alone, undefined);
-  t.is(one.record.after, 'x');
-  t.deepEqual(one.record.rollout, rollout);
-});
-
 test('of what the process before could not write, what was taken back is written at the start', async (t) => {
   for (const isKept of [true, false]) {
     const { text, one, open } = await startTwo();
@@ -399,62 +291,4 @@ test('what is kept here is known here and at the next start, and written with th
   await one.write(begin);
   const onRecord = parseRecord(text.content ?? '');
   t.deepEqual(onRecord.ok && onRecord.record.outcomes[0]?.revisions, ['a']);
-});
-
-test('an engine that takes no writes from a control plane has it lead nothing, however often it tries', async (t) => {
-  const { log, text, one, two, look } = await startTwo(engineTiming);
-  text.mode = 'denied';
-  for (let denied = 0; denied < 20; denied++) {
-    t.false(await one.write(begin));
-    t.regex(one.trouble ?? '', /the shared record cannot be written \(may only read\)/);
-    await look(engineTiming.poll);
-  }
-  t.is(one.alone, undefined);
-  t.false(one.leads);
-  t.is(one.record.rollout, null);
-  t.is(log.lines.filter((line) => line.includes('may only read')).length, 1);
-  text.mode = 'fine';
-  t.true(await two.write(begin));
-  await look(engineTiming.poll);
-  t.deepEqual([one.leads, two.leads, one.record.rollout?.id], [false, true, 'id']);
-});
-
-test('what a control plane knew alone, beside rules that took no writes, is put beside what an engine has', async (t) => {
-  const { own, text, one, clock } = createTwo(directoryTiming);
-  await one.start();
-  text.mode = 'denied';
-  await one.write((record) =>
-    withVerdict(record, {
-      ...{ revision: 'bad', content: 'bad', outcome: 'taken_back' },
-      ...{ reason: 'errors', by: '', atMs: 1 },
-    }),
-  );
-  t.is(one.alone, 'may only read');
-  const engine = createSimulatedText();
-  const log = createRecordedLog();
-  const join = (id: string, of: OwnText) =>
-    new RecordKeeper({
-      ...{ shared: engine, timing: engineTiming, own: of, id, name: id, log, clock },
-    });
-  const first = join('first', createMemoryText());
-  await first.start();
-  t.true(await first.write(begin));
-  engine.mode = 'away';
-  const away = join('away', own);
-  await away.start();
-  t.deepEqual([away.alone, away.isVacant, away.leads], [undefined, false, false]);
-  t.false(await away.write(begin));
-  t.is(verdictOf(away.record, 'bad', 'bad')?.outcome, 'taken_back');
-  engine.mode = 'fine';
-  clock.advance(2_000);
-  away.tick(true);
-  await away.settled();
-  clock.advance(engineTiming.poll);
-  first.tick(true);
-  await first.settled();
-  for (const keeper of [first, away]) {
-    t.is(verdictOf(keeper.record, 'bad', 'bad')?.outcome, 'taken_back');
-    t.is(keeper.record.rollout?.id, 'id');
-  }
-  t.deepEqual([first.leads, away.leads], [true, false]);
 });

@@ -1,8 +1,7 @@
 // Keeps the record that control planes share: reads and writes it beside the rules, and says which control plane
 // decides, which is the one that wrote it last. Others follow the record, and may replace the leader once it has
-// left, or has given no sign of life for the length of a term (behaviour: one-leader). Where the place takes no
-// writes, the record is kept in the state directory alone until it does. record-state.ts has what is known and what is
-// to be done; this performs it.
+// left, or has given no sign of life for the length of a term (behaviour: one-leader). Who cannot write does not lead.
+// record-state.ts has what is known and what is to be done; this performs it.
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
@@ -31,30 +30,26 @@ export const directoryTiming: LeaderTiming = {
   renew: 2_000,
   term: 8_000,
   readAgain: 1_000,
-  denials: 1,
 };
-/** Each look and each renewal is a call of the remote, whose refusal may be a passing one. */
+/** Each look and each renewal is a call of the remote. */
 export const gitTiming: LeaderTiming = {
   poll: 5_000,
   renew: 10_000,
   term: 30_000,
   readAgain: 2_000,
-  denials: 3,
 };
-/** An engine is made for it: a control plane that it takes no writes from does not lead, and says so. */
 export const engineTiming: LeaderTiming = {
   poll: 2_000,
   renew: 4_000,
   term: 15_000,
   readAgain: 1_000,
-  denials: Number.POSITIVE_INFINITY,
 };
 
 export interface RecordKeeperDeps {
   /** Beside the rules. */
   readonly shared: SharedText;
   readonly timing: LeaderTiming;
-  /** In the state directory: a copy, and where `shared` takes no writes the record itself. */
+  /** In the state directory: a copy. */
   readonly own: OwnText;
   /** The id of this process, never used before. */
   readonly id: string;
@@ -141,8 +136,8 @@ export class RecordKeeper implements RevisionMemory {
     return this.#state.trouble;
   }
 
-  get alone(): string | undefined {
-    return this.#state.alone;
+  get denied(): string | undefined {
+    return this.#state.denied;
   }
 
   get aside(): string | undefined {

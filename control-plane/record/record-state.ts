@@ -8,7 +8,6 @@ import type { KeptText } from './own-text.ts';
 import {
   emptyRecord,
   fitRecord,
-  mergeRecords,
   type OtherVersion,
   openRolloutOf,
   parseRecord,
@@ -17,6 +16,7 @@ import {
   toRecordText,
   type Verdict,
   whyUnreadable,
+  withEnd,
 } from './record.ts';
 
 /** Makes the record to write from the one at that moment; undefined where it has become pointless. */
@@ -30,8 +30,6 @@ export interface LeaderTiming {
   readonly term: number;
   /** Least time between two reads that peers cause. */
   readonly readAgain: number;
-  /** So many refusals of a write in a row, and this control plane goes on alone; Infinity: never. */
-  readonly denials: number;
 }
 
 export interface RecordOptions {
@@ -66,8 +64,10 @@ export interface RecordState {
   /** Why the record cannot be read or written now, for people. */
   readonly trouble: string | undefined;
   readonly isTroubleSaid: boolean;
-  /** Why this control plane has the record for itself alone, for people; undefined where it is shared. */
-  readonly alone: string | undefined;
+  /** Why the place took no write from this control plane, for people, until it takes one, or another one has written. */
+  readonly denied: string | undefined;
+  /** Since the place took a write last. */
+  readonly isDenialSaid: boolean;
   /** Which text beside the rules could not be read and where it is now, for people. */
   readonly aside: string | undefined;
   /** The records that this program does not read, which must not be written over. */
@@ -75,11 +75,8 @@ export interface RecordState {
     readonly shared: ForeignRecord | undefined;
     readonly own: ForeignRecord | undefined;
   };
-  /** The record as the process before knew it, until it has been held against the shared one. `wasAlone`: that process
-   * had it for itself alone, and this one must not, as the place is another one. */
-  readonly before: { readonly record: RolloutRecord; readonly wasAlone: boolean } | undefined;
-  /** Refusals of a write in a row. */
-  readonly denials: number;
+  /** The record as the process before knew it, until what it could not write is written. */
+  readonly before: RolloutRecord | undefined;
   /** What is under way, and what for: undefined where nothing is. */
   readonly job: Job | undefined;
   readonly stage: Stage | undefined;
@@ -113,7 +110,7 @@ export type Job = { readonly id: number } & (
 
 /** Whose result the job waits for. */
 type Stage =
-  | { readonly kind: 'reading'; readonly attempt: number }
+  | { readonly kind: 'reading' }
   | { readonly kind: 'setting_aside'; readonly read: Read; readonly problem: string }
   | { readonly kind: 'setting_own_aside'; readonly read: Read; readonly theirs: RolloutRecord }
   | {
@@ -122,14 +119,12 @@ type Stage =
       readonly record: RolloutRecord;
       /** For the job, or for what was read on the way. */
       readonly isForJob: boolean;
-    }
-  | { readonly kind: 'rejoining'; readonly record: RolloutRecord; readonly attempt: number };
+    };
 
 /** One reading of the shared text. */
 interface Read {
   readonly version: string | undefined;
   readonly startedMs: number;
-  readonly attempt: number;
 }
 
 export type RecordEvent =
@@ -194,15 +189,20 @@ export function startRecord(options: RecordOptions, { monotonicMs }: Now): Recor
     heard: undefined,
     trouble: undefined,
     isTroubleSaid: false,
-    alone: undefined,
+    denied: undefined,
+    isDenialSaid: false,
     aside: undefined,
     foreign: { shared: undefined, own: undefined },
     before: undefined,
-    denials: 0,
     job: undefined,
     stage: undefined,
     waiting: [],
   };
+}
+
+/** Why no step is taken now, for people: the record cannot be read or written. */
+export function troubleOf({ trouble, denied, options }: RecordState): string | undefined {
+  return trouble ?? (denied && toDenied(options, denied));
 }
 
 /** Whether this control plane wrote the record, and has not left. */
@@ -218,12 +218,12 @@ export function isVacant(state: RecordState): boolean {
   const { leader } = known.record;
   if (openRolloutOf(known.record) === undefined || leader.hasLeft) return true;
   if (leader.id === options.id) return false;
-  if (state.alone !== undefined || leader.plane === state.plane) return true;
+  if (leader.plane === state.plane) return true;
   return state.readAtMs - known.sinceMs >= options.timing.term;
 }
 
 /** Where what control planes have to remember is. Plain data. */
-export interface MemoryState extends Pick<RecordState, 'alone' | 'trouble' | 'aside'> {
+export interface MemoryState extends Pick<RecordState, 'denied' | 'trouble' | 'aside'> {
   /** For people: beside the rules. */
   readonly place: string;
   /** It was in the state directory alone, and that was empty at the start. */
@@ -235,10 +235,10 @@ export interface MemoryState extends Pick<RecordState, 'alone' | 'trouble' | 'as
 }
 
 export function toMemoryState(state: RecordState): MemoryState {
-  const { alone, trouble, aside, options, hadNoCopy, known } = state;
+  const { denied, trouble, aside, options, hadNoCopy, known } = state;
   const { verdicts: words, outcomes } = known.record;
-  const isForgetful = hadNoCopy && (alone !== undefined || aside !== undefined);
-  return { place: options.place, alone, trouble, aside, isForgetful, words, outcomes };
+  const isForgetful = hadNoCopy && (denied !== undefined || aside !== undefined);
+  return { place: options.place, denied, trouble, aside, isForgetful, words, outcomes };
 }
 
 export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
@@ -287,7 +287,7 @@ function begin(turn: Turn, now: Now): Turn {
     case 'start':
       return become(begun, {}, { kind: 'read_own' });
     case 'read':
-      return read(begun, 1);
+      return read(begun);
     case 'sign': {
       const { known } = begun.state;
       // The others wait for signs of life of a leader alone.
@@ -325,7 +325,7 @@ function tryToWrite(turn: Turn, job: Extract<Job, { kind: 'write' }>, now: Now):
 
 function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
   const { state } = turn;
-  const { job, known, heard, alone, options, readAtMs } = state;
+  const { job, known, heard, options, readAtMs } = state;
   const { timing } = options;
   const { monotonicMs } = now;
   const isBusy = job !== undefined || state.waiting.length > 0;
@@ -334,11 +334,9 @@ function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
   const isNews =
     heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.readAgain;
   const listened = isNews ? become(turn, { heard: undefined }) : turn;
-  const isTimely = (isWaiting || alone !== undefined) && sinceReadMs >= timing.poll;
+  const isTimely = isWaiting && sinceReadMs >= timing.poll;
   const isDue = leadsOpen(state) && monotonicMs - known.sinceMs >= timing.renew;
-  if (isDue && alone === undefined) {
-    return want(listened, { id: 0, kind: 'sign', hasLeft: false }, now);
-  }
+  if (isDue) return want(listened, { id: 0, kind: 'sign', hasLeft: false }, now);
   const isRead = isNews || isTimely || state.trouble !== undefined;
   return isRead ? want(listened, { id: 0, kind: 'read' }, now) : listened;
 }
@@ -356,7 +354,7 @@ function keep(turn: Turn, change: ChangeRecord, isKnownHere: boolean): Turn {
 /** Of an earlier process; what only this control plane knows is written when there is something to write. */
 function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
   const { state } = turn;
-  const { ownPlace, timing } = state.options;
+  const { ownPlace } = state.options;
   const parsed = kept && parseRecord(kept.text);
   const plane = kept?.plane ?? state.plane;
   const own = parsed && toForeign(parsed, `remove ${ownPlace} and restart`);
@@ -365,31 +363,28 @@ function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
     hadNoCopy: !parsed?.ok,
     foreign: { ...state.foreign, own },
   });
-  if (!parsed?.ok) return read(known, 1);
+  if (!parsed?.ok) return read(known);
   const { leader } = parsed.record;
-  // One of the version before was alone with it: this control plane led.
+  // In one of the version before this control plane led.
   const isOwn = kept?.plane === undefined;
   const record = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
-  const wasAlone = kept?.isAlone === true && timing.denials === Number.POSITIVE_INFINITY;
   const copied = become(known, {
-    before: { record, wasAlone },
+    before: record,
     known: toKnown(undefined, record, now.monotonicMs),
     ledSinceMs: now.wallMs,
     isKnown: true,
-    ...(kept?.isAlone && !wasAlone && { alone: 'when it was written last' }),
   });
-  return read(copied, 1);
+  return read(copied);
 }
 
-function read(turn: Turn, attempt: number): Turn {
-  return become(turn, { stage: { kind: 'reading', attempt } }, { kind: 'read' });
+function read(turn: Turn): Turn {
+  return become(turn, { stage: { kind: 'reading' } }, { kind: 'read' });
 }
 
 function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: number, now: Now): Turn {
-  const { known, foreign, stage } = turn.state;
-  const attempt = stage?.kind === 'reading' ? stage.attempt : 1;
+  const { known, foreign } = turn.state;
   const version = found?.version;
-  const read = { version, startedMs, attempt };
+  const read = { version, startedMs };
   if (found === undefined || version === known.version) {
     // One of another version has been removed, and what was there before it is there again, or nothing is.
     const seen = become(turn, { foreign: { ...foreign, shared: undefined } });
@@ -411,13 +406,9 @@ function noteRead(turn: Turn, found: VersionedText | undefined, startedMs: numbe
 }
 
 function noteFailure(turn: Turn, reason: string, now: Now): Turn {
-  const { stage, alone, foreign, options } = turn.state;
-  if (stage?.kind === 'swapping') {
-    return end(fail(turn, `${options.place} cannot be written (${reason})`, now), false, now);
-  }
-  const isSaid = alone === undefined || foreign.shared !== undefined;
-  const said = isSaid ? fail(turn, `${options.place} cannot be read (${reason})`, now) : turn;
-  return end(said, false, now);
+  const { stage, options } = turn.state;
+  const what = stage?.kind === 'swapping' ? 'written' : 'read';
+  return end(fail(turn, `${options.place} cannot be ${what} (${reason})`, now), false, now);
 }
 
 function noteSetAside(turn: Turn, where: string | undefined, now: Now): Turn {
@@ -446,72 +437,48 @@ function noteOwnSetAside(turn: Turn, where: string, now: Now): Turn {
 /** `theirs`: undefined where it is known already, or there is none. */
 function noteRecord(
   turn: Turn,
-  { version, startedMs, attempt }: Read,
+  { version, startedMs }: Read,
   theirs: RolloutRecord | 'damaged' | undefined,
   now: Now,
 ): Turn {
   const seen = become(turn, { readAtMs: startedMs, isKnown: true });
   const found = theirs === 'damaged' ? undefined : theirs;
-  if (seen.state.alone !== undefined) return rejoin(seen, version, found, attempt);
   const reached = noteReachable(seen);
   const { known, before } = reached.state;
   if (found === undefined) {
     // One that somebody has removed is written again with the next change.
     const removed = become(reached, { known: { ...known, version } });
+    const isUnwritten = before !== undefined && version !== undefined;
     // The others get what is known here in place of the damaged one, whoever leads.
-    const isReplaced = theirs === 'damaged' && known.record !== emptyRecord;
+    const isReplaced = isUnwritten || (theirs === 'damaged' && known.record !== emptyRecord);
     return isReplaced ? swap(removed, known.record, false, now) : end(removed, false, now);
   }
   const record = addUnwritten(found, before, reached.state);
-  const read = setKnown(become(reached, { before: undefined }), version, record, now);
-  return record === found ? end(read, false, now) : swap(read, record, false, now);
+  const isWritten = record === found;
+  const held = become(reached, { denied: undefined, before: isWritten ? undefined : before });
+  const read = setKnown(held, version, record, now);
+  return isWritten ? end(read, false, now) : swap(read, record, false, now);
 }
 
-/** The process before may have been alone with its record, or have taken a revision back when that could not be
- * written. */
+/** The process before may have taken a revision back when that could not be written. */
 function addUnwritten(
   theirs: RolloutRecord,
   before: RecordState['before'],
   state: RecordState,
 ): RolloutRecord {
-  if (before === undefined) return theirs;
-  const { record, wasAlone } = before;
-  if (wasAlone) return addOwn(theirs, record, state);
   const open = openRolloutOf(theirs);
-  const isTakenBack = record.verdicts.some(({ rollout }) => rollout && rollout === open?.id);
-  return isTakenBack ? toOwn(mergeRecords(theirs, record), state) : theirs;
-}
-
-/**
- * The record that others wrote meanwhile counts, but for revisions that were taken back here.
- */
-function rejoin(
-  turn: Turn,
-  version: string | undefined,
-  theirs: RolloutRecord | undefined,
-  attempt: number,
-): Turn {
-  const { state } = turn;
-  const { known } = state;
-  const isNews = theirs !== undefined && version !== known.version;
-  const joined = isNews ? addOwn(theirs, known.record, state) : toOwn(known.record, state);
-  const record = fitRecord(joined);
-  const stage = { kind: 'rejoining', record, attempt } as const;
-  return become(turn, { stage }, { kind: 'swap', before: version, text: toRecordText(record) });
+  const end = open && before?.verdicts.find(({ rollout }) => rollout === open.id);
+  return end ? toOwn(withEnd(theirs, 'taken_back', end), state) : theirs;
 }
 
 /** `isForJob`: whether the job has done its part when this is written. */
 function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Turn {
-  const { known, alone, options } = turn.state;
+  const { known, options } = turn.state;
   const before = known.record;
   const record = fitRecord(given);
   const problem = whyUnreadable(record);
   if (problem !== undefined) {
     return end(fail(turn, `${options.place} cannot be written (${problem})`, now), false, now);
-  }
-  if (alone !== undefined) {
-    const kept = setKnown(turn, known.version, record, now);
-    return end(tellOutcome(kept, before), isForJob, now);
   }
   const text = toRecordText(record);
   const stage = { kind: 'swapping', before, record, isForJob } as const;
@@ -519,64 +486,58 @@ function swap(turn: Turn, given: RolloutRecord, isForJob: boolean, now: Now): Tu
 }
 
 function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
-  const { stage, options, denials } = turn.state;
-  if (stage?.kind === 'rejoining') return noteRejoined(turn, stage, result, now);
+  const { stage } = turn.state;
   if (stage?.kind !== 'swapping') return turn;
+  const { record, before, isForJob } = stage;
+  if (result.kind === 'stale') return read(turn);
   if (result.kind === 'written') {
-    const { monotonicMs } = now;
-    const written = noteReachable(become(turn, { denials: 0, readAtMs: monotonicMs }));
-    const known = setKnown(written, result.version, stage.record, now);
-    return end(tellOutcome(known, stage.before), stage.isForJob, now);
+    const written = noteReachable(noteTaken(turn, now));
+    return end(tellOutcome(setKnown(written, result.version, record, now), before), isForJob, now);
   }
-  if (result.kind === 'stale') return read(turn, 1);
-  const denied = become(turn, { denials: denials + 1 });
-  const { reason } = result;
-  const isAlone = denials + 1 >= options.timing.denials;
-  const said = isAlone
-    ? goAlone(denied, reason)
-    : fail(denied, `${options.place} cannot be written (${reason})`, now);
-  return end(said, false, now);
+  const failed = noteDenied(turn, result.reason, now);
+  // Where nobody shares a record, what has no steps is remembered here.
+  const isOwn = turn.state.known.version === undefined && openRolloutOf(record) === undefined;
+  if (!isOwn) return end(failed, false, now);
+  return end(tellOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
 }
 
-function noteRejoined(
-  turn: Turn,
-  { record, attempt }: Extract<Stage, { kind: 'rejoining' }>,
-  result: SwapResult,
-  now: Now,
-): Turn {
-  if (result.kind === 'stale') {
-    return attempt < maxAttempts ? read(turn, attempt + 1) : end(turn, false, now);
-  }
-  if (result.kind === 'denied') return end(become(turn, { alone: result.reason }), false, now);
-  const text = `Rollout: ${turn.state.options.place} takes writes again, and is shared`;
-  const shared = become(
-    turn,
-    { alone: undefined, denials: 0 },
-    { kind: 'log', level: 'notice', text },
-  );
-  return end(setKnown(shared, result.version, record, now), false, now);
+function noteTaken(turn: Turn, { monotonicMs }: Now): Turn {
+  const { isDenialSaid, options } = turn.state;
+  const text = `Rollout: ${options.place} takes writes again`;
+  const said = !isDenialSaid ? [] : [{ kind: 'log', level: 'notice', text } as const];
+  const taken = {
+    denied: undefined,
+    isDenialSaid: false,
+    before: undefined,
+    readAtMs: monotonicMs,
+  };
+  return become(turn, taken, ...said);
+}
+
+function noteDenied(turn: Turn, reason: string, now: Now): Turn {
+  const { options, isDenialSaid, isTroubleSaid } = turn.state;
+  const known = become(turn, { denied: reason, isDenialSaid: true, isTroubleSaid: isDenialSaid });
+  return become(fail(known, toDenied(options, reason), now), { isTroubleSaid });
 }
 
 function noteReachable(turn: Turn): Turn {
-  const { isTroubleSaid, denials, options } = turn.state;
+  const { isTroubleSaid, options } = turn.state;
   const reached = become(turn, { trouble: undefined });
-  // One that can be read and refused the last write is as it was.
-  if (!isTroubleSaid || denials > 0) return reached;
+  if (!isTroubleSaid) return reached;
   const text = `Rollout: ${options.place} is there again`;
   return become(reached, { isTroubleSaid: false }, { kind: 'log', level: 'notice', text });
 }
 
 function fail(turn: Turn, reason: string, { monotonicMs }: Now): Turn {
-  const text = `Rollout: ${reason}; no step is taken until it can`;
+  const text = `Rollout: ${reason}; no step is taken meanwhile`;
   const said = { kind: 'log', level: 'warning', text } as const;
-  const failed = { isTroubleSaid: true, trouble: reason, restUntilMs: monotonicMs + retryMs };
+  const restMs = Math.max(retryMs, turn.state.options.timing.poll);
+  const failed = { isTroubleSaid: true, trouble: reason, restUntilMs: monotonicMs + restMs };
   return become(turn, failed, ...(turn.state.isTroubleSaid ? [] : [said]));
 }
 
-function goAlone(turn: Turn, reason: string): Turn {
-  const text = `Rollout: ${turn.state.options.place} takes no writes from this control plane (${reason}): it rolls out to its own workers by itself, and remembers in its state directory alone what was taken back, held back or approved, until it does`;
-  const alone = { alone: reason, trouble: undefined, isTroubleSaid: false };
-  return become(turn, alone, { kind: 'log', level: 'warning', text });
+function toDenied({ place }: RecordOptions, reason: string): string {
+  return `${place} takes no writes from this control plane (${reason})`;
 }
 
 function setKnown(
@@ -596,9 +557,9 @@ function setKnown(
 }
 
 function keepOwn(turn: Turn, record: RolloutRecord): Turn {
-  const { foreign, plane, alone } = turn.state;
+  const { foreign, plane } = turn.state;
   if (foreign.own !== undefined) return turn;
-  const kept = { text: toRecordText(record), plane, isAlone: alone !== undefined };
+  const kept = { text: toRecordText(record), plane };
   return become(turn, {}, { kind: 'keep_own', kept });
 }
 
@@ -613,12 +574,6 @@ function tellOutcome(turn: Turn, before: RolloutRecord): Turn {
 /** The other control planes wait for signs of life. */
 function leadsOpen(state: RecordState): boolean {
   return leads(state) && openRolloutOf(state.known.record) !== undefined;
-}
-
-/** What others wrote counts, with what was known here alone; a rollout that they began has its leader. */
-function addOwn(theirs: RolloutRecord, mine: RolloutRecord, state: RecordState): RolloutRecord {
-  const merged = mergeRecords(theirs, mine);
-  return openRolloutOf(theirs) === undefined ? toOwn(merged, state) : merged;
 }
 
 function toOwn(record: RolloutRecord, { options, plane }: RecordState): RolloutRecord {

@@ -3,7 +3,6 @@ import {
   emptyRecord,
   fitRecord,
   maxChosen,
-  mergeRecords,
   openRolloutOf,
   parseRecord,
   type RolloutOnRecord,
@@ -244,117 +243,9 @@ test('without a rollout there is nothing to end', (t) => {
   t.is(withEnd(emptyRecord, 'in_force', end), emptyRecord);
 });
 
-test('merged: of two open rollouts that of the others goes on', (t) => {
-  const ours = { ...record, rollout: { ...rollout, id: 'ours', revision: 'mine' } };
-  t.deepEqual(mergeRecords(record, ours), record);
-});
-
 test('rules that everybody is given are on trial nowhere, whichever revision has them', (t) => {
   const given = withInForce(record, { revision: 'again', content: rollout.content });
   t.is(given.rollout?.outcome, 'in_force');
   t.deepEqual(given.rollout?.chosen, []);
   t.is(withInForce(record, { revision: 'other', content: 'other' }).rollout, rollout);
-});
-
-test('merged: the open rollout of this side goes on where the others have none', (t) => {
-  const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
-  const theirs = withEnd({ ...record, rollout: other }, 'in_force', end);
-  t.deepEqual(mergeRecords(theirs, record).rollout, rollout);
-  t.deepEqual(mergeRecords(emptyRecord, record).rollout, rollout);
-});
-
-test('merged: what the others have brought into force is not on trial on this side any more', (t) => {
-  const theirs = withEnd(record, 'in_force', end);
-  t.deepEqual(mergeRecords(theirs, record), theirs);
-});
-
-test('merged: what the others have brought into force, and something else after it, is not on trial either', (t) => {
-  const next = { revision: 'next', content: 'next content' };
-  const theirs = withInForce(withEnd(record, 'in_force', end), next);
-  t.deepEqual(mergeRecords(theirs, record), theirs);
-});
-
-test('merged: what the others have taken back is not on trial on this side any more, whatever came after it', (t) => {
-  const back = withEnd({ ...record, rollout: { ...rollout, id: 'theirs' } }, 'taken_back', end);
-  t.deepEqual(mergeRecords(back, record), back);
-  const other = { ...rollout, id: 'other', revision: 'other', content: 'other content' };
-  const theirs = withEnd({ ...back, rollout: other }, 'in_force', end);
-  t.deepEqual(mergeRecords(theirs, record), theirs);
-  // A different revision with the same content is another try.
-  const again = { ...record, rollout: { ...rollout, revision: 'again' } };
-  t.is(mergeRecords(theirs, again).rollout?.revision, 'again');
-});
-
-test('merged: what was in force before this side tried it again goes on', (t) => {
-  const base = { revision: 'base', content: 'base content' };
-  const { revision, content } = rollout;
-  const ours = { ...record, inForce: [base, { revision, content }] };
-  t.deepEqual(mergeRecords({ ...ours, rollout: null }, ours).rollout, rollout);
-});
-
-test('merged: what the others had in force before what both sides have now goes on', (t) => {
-  const [base, first] = ['base', 'first'].map((each) => ({ revision: each, content: each }));
-  const { revision, content } = rollout;
-  if (base === undefined || first === undefined) throw new Error('there are two');
-  const ours = { ...record, inForce: [base, first] };
-  const theirs = { ...record, rollout: null, inForce: [base, { revision, content }, first] };
-  t.deepEqual(mergeRecords(theirs, ours).rollout, rollout);
-});
-
-test('merged: where none is open the last rollout is that of the others', (t) => {
-  const theirs = withEnd(record, 'in_force', end);
-  const ours = withEnd({ ...record, rollout: { ...rollout, revision: 'mine' } }, 'in_force', end);
-  t.is(mergeRecords(theirs, ours).rollout?.revision, 'new');
-});
-
-test('merged: what was taken back here is taken back there', (t) => {
-  const ours = withEnd(record, 'taken_back', end);
-  const merged = mergeRecords({ ...record, verdicts: [] }, ours);
-  t.is(merged.rollout?.id, 'id');
-  t.is(merged.rollout?.outcome, 'taken_back');
-  t.is(merged.rollout?.reason, 'errors 9 %');
-  t.deepEqual(
-    merged.verdicts.map(({ content, reason, by }) => [content, reason, by]),
-    [
-      ['bad content', 'errors', ''],
-      ['new content', 'errors 9 %', 'token ops'],
-    ],
-  );
-});
-
-test('merged: what was taken back here is nothing to another revision that is open there', (t) => {
-  const ours = withEnd(
-    { ...record, rollout: { ...rollout, id: 'ours', revision: 'mine', content: 'mine' } },
-    'taken_back',
-    end,
-  );
-  const merged = mergeRecords(record, ours);
-  t.deepEqual(merged.rollout, rollout);
-  t.is(verdictOf(merged, 'mine', 'mine')?.reason, 'errors 9 %');
-});
-
-test('merged: a rollout that came through here does not end that of the others', (t) => {
-  t.deepEqual(mergeRecords(record, withEnd(record, 'in_force', end)).rollout, rollout);
-});
-
-test('merged: the others have the last word about a content, and what they have in force is not taken back', (t) => {
-  const said = { ...taken, content: 'both', outcome: 'approved' as const };
-  const inForce = withInForce(emptyRecord, { revision: 'x', content: 'theirs' });
-  const theirs = withVerdict(inForce, said);
-  const verdicts = [
-    { ...taken, content: 'both' },
-    { ...taken, content: 'theirs' },
-    { ...taken, content: 'newer' },
-    { ...taken, content: 'older' },
-  ];
-  const merged = mergeRecords(theirs, { ...emptyRecord, verdicts });
-  t.deepEqual(
-    merged.verdicts.map(({ content, outcome }) => [content, outcome]),
-    [
-      ['newer', 'taken_back'],
-      ['older', 'taken_back'],
-      ['both', 'approved'],
-    ],
-  );
-  t.is(merged.leader, theirs.leader);
 });

@@ -7,14 +7,7 @@ import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toOtherVersion } from '../store/kept-version.ts';
 import { toShortId } from '../store/revision.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
-import {
-  cutText,
-  maxOutcomes,
-  mergeOutcomes,
-  type NewOutcome,
-  outcomeOnRecord,
-  withOutcome,
-} from './outcomes.ts';
+import { cutText, maxOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
 import { formatBefore, fromRecordBefore, unknownContent } from './record-before.ts';
 
 const currentFormat = 3;
@@ -251,34 +244,6 @@ function toEnded(
   reason: string,
 ): RolloutOnRecord {
   return { ...rollout, outcome, chosen: [], whole: [], reason };
-}
-
-/** `theirs`, with what only `ours` knows: what was taken back is taken back. */
-export function mergeRecords(theirs: RolloutRecord, ours: RolloutRecord): RolloutRecord {
-  const open = openRolloutOf(theirs);
-  const { rollout: last } = ours;
-  // Alone, this side may have begun a rollout of its own for the same revision.
-  const isLast = last?.outcome === 'taken_back' && last.revision === open?.revision;
-  const ids = [open?.id, ...(isLast ? [last.id] : [])];
-  const end = open && ours.verdicts.find(({ rollout }) => rollout && ids.includes(rollout));
-  const ended = end === undefined ? theirs : withEnd(theirs, 'taken_back', end);
-  const own = openRolloutOf(ours);
-  // A revision that the others have taken back or brought into force meanwhile is on trial nowhere, also where
-  // they went on.
-  const before = ended.inForce.findIndex((each) => each.content === ours.inForce[0]?.content);
-  const meanwhile = before < 0 ? ended.inForce : ended.inForce.slice(0, before);
-  const isDone =
-    meanwhile.some((each) => each.content === own?.content) ||
-    ended.verdicts.some((each) => each.outcome === 'taken_back' && each.revision === own?.revision);
-  const tried = openRolloutOf(ended) ?? (isDone ? undefined : own);
-  const merged = { ...ended, rollout: tried ?? ended.rollout };
-  const known = new Set([...merged.verdicts, ...merged.inForce].map(({ content }) => content));
-  // A revision that is tried again is in another rollout.
-  if (tried !== undefined) known.add(tried.content);
-  const told = ours.verdicts
-    .filter(({ content }) => !known.has(content))
-    .reduceRight(addVerdict, merged);
-  return { ...told, outcomes: mergeOutcomes(told.outcomes, ours.outcomes) };
 }
 
 /** Whether it names revisions without their contents, as the version before wrote them. */

@@ -2,18 +2,8 @@
 import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
-import {
-  emptyRecord,
-  mergeRecords,
-  openRolloutOf,
-  type RolloutOnRecord,
-  type RolloutRecord,
-  toRecordText,
-  verdictOf,
-  withEnd,
-  withVerdict,
-} from '../record/record.ts';
-import { directoryTiming, gitTiming } from '../record/record-keeper.ts';
+import { emptyRecord, toRecordText, withVerdict } from '../record/record.ts';
+import { gitTiming } from '../record/record-keeper.ts';
 import type { Revision } from '../store/revision.ts';
 
 /** The content of `before` under a new id. */
@@ -140,42 +130,6 @@ test('a control plane without state gives nobody a revision before it has read t
   t.is(fleet.plane.cache.state().newest?.valid, false);
 });
 
-test('a revision that a control plane took back by itself stays taken back when the record is shared again', (t) => {
-  const second: RolloutOnRecord = {
-    id: 'of-2',
-    revision: '2',
-    content: 'second',
-    outcome: 'running',
-    step: 0,
-    chosen: ['0123456789ab'],
-    whole: [],
-    reason: '',
-  };
-  const theirs: RolloutRecord = { ...emptyRecord, rollout: second };
-  const end = { reason: 'it is bad', by: '', atMs: 0 };
-  const third: RolloutOnRecord = { ...second, id: 'of-3', revision: '3', content: 'third' };
-  const ours = { ...withEnd(theirs, 'taken_back', end), rollout: third };
-  const merged = mergeRecords(theirs, ours);
-  t.is(openRolloutOf(merged)?.revision, '3');
-  t.is(verdictOf(merged, '2', 'second')?.outcome, 'taken_back');
-  // A new try is another rollout, and what was said before does not end it.
-  const again = { ...theirs, rollout: { ...second, id: 'again' } };
-  t.is(openRolloutOf(mergeRecords(again, ours))?.id, 'again');
-  t.is(verdictOf(mergeRecords(again, ours), '2', 'second'), undefined);
-});
-
-test('a revision that a control plane has brought to its own workers alone is on trial again with the others', async (t) => {
-  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
-  fleet.reach.set('a', 'denied');
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(12);
-  t.is(fleet.planes.get('a')?.cache.state().inForce?.revision.id, revisionOf(2).id);
-  fleet.reach.delete('a');
-  await fleet.pass(60);
-  t.is(fleet.having(2).length, 20);
-  t.deepEqual(fleet.readRecord()?.verdicts, []);
-});
-
 test('a revision for everybody that arrives while another one is looked for replaces it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));
@@ -189,29 +143,6 @@ test('a revision for everybody that arrives while another one is looked for repl
   await fleet.pass(50);
   t.is(fleet.having(4).length, 20);
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
-});
-
-test('of two control planes that were alone, one follows what the other has brought into force', async (t) => {
-  const fleet = await startSimulatedFleet(t, {
-    planes: ['a', 'b'],
-    plan: 'canary=20%,hold=20s',
-    timing: { ...directoryTiming, poll: 3_000 },
-  });
-  for (const name of ['a', 'b']) fleet.reach.set(name, 'denied');
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  const [a, b] = [...fleet.planes.values()];
-  t.truthy(a?.keeper.alone);
-  t.truthy(b?.keeper.alone);
-  t.is(await a?.rollout.act('promote', 'it is good', 'Ann'), undefined);
-  fleet.reach.delete('a');
-  await fleet.pass(4);
-  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force');
-  fleet.reach.delete('b');
-  await fleet.pass(5);
-  t.is(b?.keeper.alone, undefined);
-  t.is(fleet.readRecord()?.rollout?.outcome, 'in_force', 'and it is not on trial');
-  t.is(fleet.having(2).length, 20);
 });
 
 for (const seconds of [0, 1, 3]) {
@@ -229,40 +160,6 @@ for (const seconds of [0, 1, 3]) {
     t.is(fleet.readRecord()?.rollout, null);
   });
 }
-
-test('a control plane that asks no peers takes nothing back for workers that may have gone to one', async (t) => {
-  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=20%,hold=1h' });
-  fleet.reach.set('a', 'denied');
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(8);
-  const a = fleet.planes.get('a');
-  t.truthy(a?.keeper.alone);
-  const having = fleet.having(2).filter(({ plane }) => plane === 'a');
-  t.is(having.length, 2);
-  for (const worker of having) {
-    fleet.disconnect(worker, 'broken');
-    fleet.connect(worker, 'b');
-  }
-  await fleet.pass(10);
-  t.deepEqual(a?.keeper.record.verdicts, []);
-  t.is(a?.cache.state().trial?.revision.id, revisionOf(2).id);
-});
-
-test('a control plane that asks no peers gives a revision to nobody in the place of workers that it misses', async (t) => {
-  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=20%,hold=1h' });
-  fleet.reach.set('a', 'denied');
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(8);
-  const having = () => fleet.having(2).filter(({ plane }) => plane === 'a');
-  t.is(having().length, 2);
-  for (const worker of having()) fleet.disconnect(worker, 'broken');
-  await fleet.pass(120);
-  t.is(having().length, 0);
-  t.regex(
-    fleet.planes.get('a')?.rollout.state()?.text ?? '',
-    /^waits: 2 of 2 workers with it are gone, or at /,
-  );
-});
 
 test('an abort is not passed over by a control plane that had still to learn of the end before it', async (t) => {
   const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
@@ -374,22 +271,6 @@ test('a revision that another control plane takes back at the moment of its begi
     const { newest } = cache.state();
     t.true(newest?.problems.some(({ rule }) => rule === 'taken-back'));
   }
-});
-
-test('an undo in steps goes on where a control plane that was alone has served it under another id', async (t) => {
-  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'], plan: 'canary=10%,hold=5s' });
-  fleet.store.publish(revisionOf(2, 'in a hurry\n\nRollout: now'));
-  await fleet.pass(5);
-  fleet.reach.set('a', 'denied');
-  fleet.store.publish(again(3, 1, 'back\n\nRollout: steps'));
-  await fleet.pass(12);
-  t.is(fleet.planes.get('a')?.cache.state().inForce?.revision.id, revisionOf(3).id);
-  fleet.store.publish(again(4, 1));
-  await fleet.pass(2);
-  fleet.reach.delete('a');
-  await fleet.pass(60);
-  t.is(fleet.having(1).length, 20);
-  t.deepEqual(fleet.readRecord()?.verdicts, []);
 });
 
 test('an undo in steps is in steps, too, where the change that it undoes had not arrived', async (t) => {

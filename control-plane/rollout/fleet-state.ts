@@ -15,7 +15,7 @@ import {
   withEnd,
   withVerdict,
 } from '../record/record.ts';
-import { type ChangeRecord, isVacant, leads } from '../record/record-state.ts';
+import { type ChangeRecord, isVacant, leads, troubleOf } from '../record/record-state.ts';
 import { type Memory, noMemory, remember } from '../record/remembering.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
@@ -372,7 +372,7 @@ function tellPeers(turn: Turn, facts: Facts): Turn {
 
 /** Those that lead know the facts of all. */
 function asksPeers({ options }: FleetState, { record }: Facts): boolean {
-  return options.hasPeers && record.alone === undefined && leads(record);
+  return options.hasPeers && leads(record);
 }
 
 function askPeers(turn: Turn, { record }: Facts): Turn {
@@ -466,7 +466,7 @@ function decideOn(
     isLed: monotonicMs - led.atMs < ledMs,
   };
   const { change, phase, text } = decide(view, record, { plan, pools });
-  const { trouble } = facts.record;
+  const trouble = troubleOf(facts.record);
   const { takenBack } = now;
   const decision = takenBack
     ? ({ phase: 'taking_back', text: [takenBack.reason, trouble ?? []].flat().join('; ') } as const)

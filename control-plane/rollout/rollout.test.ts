@@ -550,22 +550,6 @@ test('while the record cannot be reached no step is taken, and what is bad leave
   t.is(fleet.readRecord()?.rollout?.outcome, 'taken_back');
 });
 
-// Proof of operating.md: the store takes no writes
-test('where the record takes no writes for a while, that is said, and it is shared again when it does', async (t) => {
-  const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=30s' });
-  fleet.text.mode = 'denied';
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(10);
-  t.is(count(fleet, 2), 4);
-  t.is(fleet.plane.rollout.memory().alone, 'may only read');
-  fleet.text.mode = 'fine';
-  await fleet.pass(3);
-  t.is(fleet.plane.rollout.memory().alone, undefined);
-  t.is(fleet.readRecord()?.rollout?.revision, revisionOf(2).id);
-  await fleet.pass(40);
-  t.is(count(fleet, 2), 20);
-});
-
 // Proof of operating.md: a control plane starts with an empty state directory
 test('a control plane with an empty state directory gives nobody what was taken back, held back or is on trial', async (t) => {
   const fleet = await startWithSecond(t, {}, { plan: 'canary=20%,hold=1h' });
@@ -702,25 +686,6 @@ test('an entry that a control plane makes in the record without a rollout is tol
     t.is(fleet.questions.length, 5);
     t.is(new Set(fleet.questions).size, 1, 'the one that wrote it');
   }
-});
-
-test('the leader of a rollout asks its peers all the time, unless it is alone', async (t) => {
-  const fleet = await startWithSecond(t, {}, { planes: ['a', 'b'], plan: 'canary=10%,hold=1h' });
-  await fleet.pass(5);
-  fleet.questions.length = 0;
-  await fleet.pass(20);
-  t.true(fleet.questions.length >= 20);
-  t.is(new Set(fleet.questions).size, 1);
-  const leader = fleet.questions[0] ?? '';
-  fleet.reach.set(leader, 'denied');
-  t.is(await fleet.planes.get(leader)?.rollout.act('pause', 'lunch', 'ada'), undefined);
-  t.is(fleet.planes.get(leader)?.keeper.alone, 'may only read');
-  fleet.questions.length = 0;
-  await fleet.pass(5);
-  t.deepEqual(
-    fleet.questions.filter((name) => name === leader),
-    [],
-  );
 });
 
 test('a follower waits five seconds for its leader after the last change that it wrote', async (t) => {

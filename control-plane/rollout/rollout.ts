@@ -166,7 +166,7 @@ export class Rollout {
     const cancel = clock.after(handOverMs, late.resolve);
     await Promise.race([keeper.handOver(), late.promise]);
     cancel();
-    if (keeper.alone === undefined && wasOpen) this.#happen({ kind: 'handed_over' });
+    if (wasOpen) this.#happen({ kind: 'handed_over' });
   }
 
   #ask(toEvent: (asked: number) => FleetEvent): Promise<string | undefined> {

@@ -27,7 +27,6 @@ const timing: LeaderTiming = {
   renew: 2_000,
   term: 8_000,
   readAgain: 1_000,
-  denials: 2,
 };
 const rollout: RolloutOnRecord = {
   id: 'one',
@@ -279,106 +278,32 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(await listen('of nobody'), 2);
   });
 
-  test(`${name}: where nothing may be written, that is said once, and each goes on by itself`, async (t) => {
+  test(`${name}: where nothing may be written, that is said once, nobody leads, and what has no steps is remembered`, async (t) => {
     const place = prepare(t);
     const fleet = openFleet(t, { ...place, open: place.openReadOnly });
-    const { keeper: one, text } = await fleet.join('one');
+    const { keeper: one, text, own } = await fleet.join('one');
     t.false(await one.write(begin));
-    t.is(one.alone, undefined, 'it may have been a passing refusal');
-    t.regex(one.trouble ?? '', /cannot be written/);
+    t.regex(one.trouble ?? '', /takes no writes from this control plane/);
     const { swaps } = text;
     t.false(await one.write(begin));
     t.is(text.swaps, swaps, 'it rests');
-    await fleet.pass(2);
-    t.true(await one.write(begin));
-    t.true((one.alone ?? '').length > 0);
-    t.true(one.leads);
+    await fleet.pass(3);
+    t.is(one.trouble, undefined, 'it can be read');
+    t.false(await one.write(begin));
+    t.false(one.leads);
+    t.is(one.record.rollout, null);
     t.true(one.isForgetful, 'nothing is known of before');
-    t.is(one.trouble, undefined);
-    t.true(await one.write(toStep(1)));
-    t.is(one.record.rollout?.step, 1);
-    await fleet.pass(5);
-    const said = fleet.lines('takes no writes');
-    t.is(said.length, 1, fleet.log.lines.join('\n'));
-    t.regex(said[0] ?? '', /rolls out to its own workers by itself/);
-  });
-
-  test(`${name}: refusals that pass leave the record shared`, async (t) => {
-    const fleet = openFleet(t);
-    const { keeper: one, text } = await fleet.join('one');
-    for (let again = 0; again < 3; again++) {
-      text.mode = 'denied';
-      t.false(await one.write(begin));
-      text.mode = 'fine';
-      await fleet.pass(2);
-      t.true(await one.write(toStep(again)));
-    }
-    t.is(one.alone, undefined);
-    t.is(fleet.lines('is there again').length, 3);
-  });
-
-  test(`${name}: alone, it is tried again at the poll's rate, and shared again with what it knows`, async (t) => {
-    const fleet = openFleet(t);
-    const { keeper: one, text } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
-    await two.write(begin);
-    await fleet.pass(1);
-    text.mode = 'denied';
-    t.false(await one.write(holdBack));
-    await fleet.pass(2);
+    await fleet.pass(3);
     t.true(await one.write(holdBack));
-    t.is(one.alone, 'may only read');
-    t.true(await one.write((record) => withEnd(record, 'taken_back', end)));
-    const { swaps } = text;
-    await fleet.pass(4);
-    t.is(text.swaps - swaps, 4);
-    t.is(two.record.rollout?.outcome, 'running');
-    text.mode = 'fine';
-    // The leader's sign of life may come in between.
-    await fleet.pass(4);
-    t.is(one.alone, undefined);
-    t.is(two.record.rollout?.outcome, 'taken_back');
-    t.is(verdictOf(two.record, 'z', 'z')?.outcome, 'held_back');
-    t.is(one.contentId, two.contentId);
-    t.is(fleet.lines('takes writes again').length, 1);
-    t.true(await one.write(isInForce('c')));
-    await fleet.pass(1);
-    t.is(two.inForce?.content, 'c');
-  });
-
-  test(`${name}: alone, it does not take the lead of what others began meanwhile`, async (t) => {
-    const fleet = openFleet(t);
-    const { keeper: one, text } = await fleet.join('one');
-    const { keeper: two } = await fleet.join('two');
-    text.mode = 'denied';
-    await one.write(holdBack);
-    await fleet.pass(2);
-    await one.write(holdBack);
-    await two.write(begin);
-    text.mode = 'fine';
-    await fleet.pass(2);
-    t.is(one.alone, undefined);
-    t.true(two.leads);
-    t.deepEqual([one.leads, one.isVacant], [false, false]);
-    t.is(verdictOf(two.record, 'z', 'z')?.outcome, 'held_back');
-  });
-
-  test(`${name}: alone, what is known is known to the next start, with the reason of the place`, async (t) => {
-    const fleet = openFleet(t);
-    const { keeper: one, text, own } = await fleet.join('one');
-    text.mode = 'denied';
-    await one.write(holdBack);
-    await fleet.pass(2);
-    await one.write(holdBack);
+    t.is(fleet.lines('takes no writes').length, 1, fleet.log.lines.join('\n'));
     fleet.kill(one);
-    const { keeper: again, text: denied } = await fleet.join('one again', own, 'denied');
-    t.is(again.alone, 'may only read');
+    const writable = openFleet(t);
+    const { keeper: again } = await writable.join('one again', own);
     t.false(again.isForgetful);
     t.is(verdictOf(again.record, 'z', 'z')?.reason, 'errors');
-    denied.mode = 'fine';
-    await fleet.pass(1);
-    t.is(again.alone, undefined);
-    const { keeper: other } = await fleet.join('other');
+    t.true(await again.write(begin));
+    t.is(again.denied, undefined);
+    const { keeper: other } = await writable.join('other');
     t.is(verdictOf(other.record, 'z', 'z')?.reason, 'errors');
   });
 
@@ -395,7 +320,6 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.false(await one.write(toStep(1)));
     t.regex(one.trouble ?? '', /cannot be (written|read)/);
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
-    t.is(one.alone, undefined);
   });
 
   test(`${name}: a place that comes back is used again, and what was known of it is known still`, async (t) => {

@@ -56,15 +56,14 @@ const events = {
     world.fleet.store.publish(revision);
     return toText(published);
   },
-  'publish undo': (world) => {
-    const { fleet, revisions, second } = world;
+  'publish undo': ({ fleet, revisions, second }) => {
     const [inForce] = fleet.readRecord()?.inForce ?? [];
     const before = inForce && revisions.find(inForce.revision);
     if (before === undefined || before.content === 0) return undefined;
     const { revision, published } = revisions.create({
       content: before.content,
       at: second,
-      isImmediate: isBack(world, before.content),
+      isImmediate: true,
       what: 'what is in force again',
     });
     fleet.store.publish(revision);
@@ -81,8 +80,7 @@ const events = {
       const { trial } = cache.state();
       return trial && revisions.find(trial.revision.id)?.content === before.content;
     });
-    const goesBack = !isTried && isBack(world, before.content);
-    const isImmediate = message?.endsWith('now') === true || (message === undefined && goesBack);
+    const isImmediate = message?.endsWith('now') === true || (message === undefined && !isTried);
     const { revision, published } = revisions.create({
       content: before.content,
       ...(message ? { message } : {}),
@@ -362,20 +360,9 @@ function act(action: 'pause' | 'resume' | 'promote' | 'abort'): Happen {
       if (content !== undefined) world.letThrough.add(content);
     }
     const refused = await waited(world, plane.rollout.act(action, 'as somebody says', 'Ann'));
-    const isShared = plane.keeper.alone === undefined;
-    if (action === 'abort' && refused === undefined && isShared) world.noteAborted(open.id);
+    if (action === 'abort' && refused === undefined) world.noteAborted(open.id);
     return `${action} ${open.revision.slice(0, 4)} at ${plane.name}: ${refused ?? 'done'}`;
   };
-}
-
-/** Whether all that run know that everybody had it. One that has the record for itself alone may know that it was undone
- * meanwhile, and takes steps then. */
-function isBack({ fleet, revisions }: World, content: number): boolean {
-  const knows = ({ keeper }: SimulatedPlane) =>
-    keeper.record.inForce.some(({ revision }) => revisions.find(revision)?.content === content);
-  return [...fleet.planes.values()].every(
-    (plane) => plane.keeper.alone === undefined || knows(plane),
-  );
 }
 
 /** The control plane may be killed meanwhile. */

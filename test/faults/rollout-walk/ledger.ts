@@ -22,8 +22,6 @@ const undoneWithin = 10;
 const takenBackWithin = 5;
 /** A look a second, an answer of a worker, and what is counted from one second to the next. */
 const slack = 3;
-/** A control plane that was stopped or killed starts again within 25 seconds, and has shared its record soon after. */
-const longestAbsence = 40;
 
 export interface LedgerDeps {
   readonly fleet: SimulatedFleet;
@@ -82,12 +80,9 @@ export function createLedger(deps: LedgerDeps): Ledger {
   let evidenceSince: number | undefined;
   let evidenceText = '';
   let connectedBefore: readonly number[] = [];
-  /** The most workers that were connected while a control plane had the record for itself, lately: it may have
-   * chosen a share of them, which is seen here only when the record is shared again. */
-  let connectedWhileAlone = { count: 0, lastAt: Number.NEGATIVE_INFINITY };
   const aborted = new Set<string>();
   /** Who was ever told the revision of the open rollout. */
-  let exposed = { rollout: '', keys: new Set<string>(), left: new Set<string>(), isWhole: true };
+  let exposed = { rollout: '', keys: new Set<string>(), left: new Set<string>() };
   /** The last time that anybody refused something, or left. */
   let refusedAt = Number.NEGATIVE_INFINITY;
   let leftAt = Number.NEGATIVE_INFINITY;
@@ -100,11 +95,10 @@ export function createLedger(deps: LedgerDeps): Ledger {
   const otherInForceSince = new Map<string, number>();
   const said = createSaid({ fleet, revisions, planeNames, standing, pollSeconds, note });
 
-  /** One that has the record for itself rolls out to its own workers by itself, and says so; one whose author wants
-   * what is on trial at once gives it to all, and puts that on record. */
+  /** One whose author wants what is on trial at once gives it to all, and puts that on record. */
   function isSharing(name: string | undefined): boolean {
     const plane = name === undefined ? undefined : fleet.planes.get(name);
-    if (plane === undefined || plane.keeper.alone !== undefined) return false;
+    if (plane === undefined) return false;
     const { inForce } = plane.cache.state();
     const served = inForce && contentOfRevision(inForce.revision.id);
     return served === undefined || served !== contentOfRevision(record?.rollout?.revision ?? '');
@@ -113,10 +107,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
   /** One that stands still tells nobody anything: who connects keeps what it has. */
   function isTelling(name: string | undefined): boolean {
     return isSharing(name) && name !== undefined && !standing.has(name);
-  }
-
-  function isSharedByAll(): boolean {
-    return [...fleet.planes.values()].every(({ keeper }) => keeper.alone === undefined);
   }
 
   fleet.text.onWritten = (text) => {
@@ -154,9 +144,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     let at = lieAt;
     if (/ refuses it/.test(reason)) at = isAnyRefusing() ? Number.POSITIVE_INFINITY : refusedAt;
     if (/ gone/.test(reason)) at = leftAt;
-    // One that had the record for itself may have given it to its workers before.
-    const earlier = connectedWhileAlone.count > 0 ? longestAbsence : 0;
-    const isTrue = at >= rolloutSince - earlier - slack - reportSeconds;
+    const isTrue = at >= rolloutSince - slack - reportSeconds;
     return isTrue ? undefined : `content ${content} is good, and ${rollout.outcome}: ${reason}`;
   }
 
@@ -167,7 +155,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
   /** What was taken back is tried again when it comes as another revision, and not by itself. */
   function findTriedAgain(next: RolloutRecord): string | undefined {
     const open = openRolloutOf(next);
-    if (open === undefined || record?.rollout?.id === open.id || !isSharedByAll()) return undefined;
+    if (open === undefined || record?.rollout?.id === open.id) return undefined;
     note('what was taken back is not tried again');
     const verdict = record?.verdicts.find(({ revision }) => revision === open.revision);
     return verdict?.outcome === 'taken_back' && !/has taken its place/.test(verdict.reason)
@@ -225,11 +213,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
       });
     }
     connectedBefore = [...connectedBefore.slice(-4), countConnected()];
-    if (second - connectedWhileAlone.lastAt > longestAbsence) connectedWhileAlone.count = 0;
-    if (!isSharedByAll()) {
-      const count = Math.max(connectedWhileAlone.count, countConnected());
-      connectedWhileAlone = { count, lastAt: second };
-    }
   }
 
   function countConnected(): number {
@@ -325,7 +308,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (record !== undefined && record.leader.id !== leader.name) {
       leader = { name: record.leader.id, since: second };
     }
-    const planes = [...fleet.planes.values()];
     const percent = (rollout && plan.steps[rollout.step]?.percent) ?? 100;
     const shareOf = (count: number) => Math.max(1, Math.floor((count * percent) / 100));
     if (rollout?.id !== exposed.rollout) {
@@ -333,27 +315,16 @@ export function createLedger(deps: LedgerDeps): Ledger {
         rollout: rollout?.id ?? '',
         keys: new Set(),
         left: new Set(),
-        isWhole: connectedWhileAlone.count === 0,
       };
       rolloutSince = second;
     }
-    const most = Math.max(...connectedBefore, countConnected(), connectedWhileAlone.count);
+    const most = Math.max(...connectedBefore, countConnected());
     const key = isOpen ? JSON.stringify([rollout.id, rollout.step, rollout.chosen]) : '';
     const step = isOpen ? `${rollout.id} ${rollout.step}` : '';
     if (step !== given.step) given = { ...given, step, stepAt: second, limit: 0 };
     // Workers that share a node id stay together: more of them may come, as far as the step allows.
     const count = key === given.key ? countConnected() : most;
     given = { ...given, key, limit: Math.max(given.limit, shareOf(count)) };
-    // One that does not run may come back with a record of its own.
-    const isEachThere = planes.length === planeNames.length;
-    if (isOpen && isEachThere && isSharedByAll()) connectedWhileAlone.count = 0;
-    if (!isSharedByAll()) {
-      // Each rolls out to its own workers.
-      const own = planes.map(({ name }) =>
-        shareOf(fleet.workers.filter(({ plane }) => plane === name).length),
-      );
-      given = { ...given, limit: Math.max(given.limit, own.reduce((a, b) => a + b, 0) + 1) };
-    }
     for (const { revision, outcome } of record?.verdicts ?? []) {
       const content = contentOfRevision(revision);
       if (content === undefined) continue;
@@ -401,9 +372,8 @@ export function createLedger(deps: LedgerDeps): Ledger {
       fleet.workers.filter(({ plane }) => plane !== undefined).map((worker) => keyOf(worker)),
     );
     for (const key of exposed.keys) if (!connected.has(key)) exposed.left.add(key);
-    if (!isSharedByAll() || connectedWhileAlone.count > 0) exposed.isWhole = false;
     const most = 2 * given.limit + 2 + exposed.left.size;
-    return exposed.isWhole && exposed.keys.size > most
+    return exposed.keys.size > most
       ? `${exposed.keys.size} workers were told of one on trial, at most ${given.limit} at once, and ${exposed.left.size} have left`
       : undefined;
   }
@@ -437,7 +407,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
       isOpen &&
       content !== undefined &&
       plane !== undefined &&
-      isSharedByAll() &&
       plane.keeper.record.leader.id === record?.leader.id &&
       !(rollout.outcome === 'paused' && letThrough.has(content)) &&
       wellFor(plane.name, second) > 6 &&
@@ -509,9 +478,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       const at = takenBackAt.get(told);
       if (at === undefined || told === tried || second - at <= pollSeconds + slack) continue;
       const well = wellSince.get(plane);
-      // By the record that it has for itself it may be tried again.
-      const isAlone = fleet.planes.get(plane)?.keeper.alone !== undefined;
-      if (well === undefined || isAlone) continue;
+      if (well === undefined) continue;
       // It has the worker from before.
       if (contentOf(worker.has) === told) continue;
       const { newest } = revisions;
@@ -527,7 +494,6 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const open = record && openRolloutOf(record);
     const isQuiet =
       open !== undefined &&
-      isSharedByAll() &&
       planeNames.every((name) => wellFor(name, second) > 12) &&
       fleet.workers.every((worker) => {
         const entry = known.get(worker);
@@ -570,8 +536,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     if (inForce === undefined || record === undefined) return undefined;
     for (const plane of fleet.planes.values()) {
       const { name } = plane;
-      const isAlone = plane.keeper.alone !== undefined;
-      if (wellFor(name, second) <= undoneWithin || isAlone) {
+      if (wellFor(name, second) <= undoneWithin) {
         otherInForceSince.delete(name);
         reasonMissingSince.delete(name);
         continue;

@@ -224,7 +224,7 @@ function describe(fleet: SimulatedFleet): string {
   }
   const states = [...fleet.planes.values()].map(({ name, rollout, cache, keeper }) => {
     const { newest, inForce, trial } = cache.state();
-    return `${name}: newest ${newest?.revision.id.slice(0, 4)}${newest?.isHeldBack ? ' held back' : ''}${newest?.isWaiting ? ' waiting' : ''}, in force ${inForce?.revision.id.slice(0, 4)}, trial ${trial?.revision.id.slice(0, 4)}, ${JSON.stringify(rollout.state()?.text)}, leads ${keeper.leads}, trouble ${keeper.trouble}, alone ${keeper.alone}`;
+    return `${name}: newest ${newest?.revision.id.slice(0, 4)}${newest?.isHeldBack ? ' held back' : ''}${newest?.isWaiting ? ' waiting' : ''}, in force ${inForce?.revision.id.slice(0, 4)}, trial ${trial?.revision.id.slice(0, 4)}, ${JSON.stringify(rollout.state()?.text)}, leads ${keeper.leads}, trouble ${keeper.trouble}, denied ${keeper.denied}`;
   });
   const { rollout } = record ?? {};
   const open = rollout

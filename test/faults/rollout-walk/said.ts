@@ -142,10 +142,9 @@ export function createSaid(deps: SaidDeps): Said {
       const running = [...fleet.planes.values()].filter(({ name }) => !standing.has(name));
       const own = new Map(running.map((plane) => [plane.name, statusOf(plane)]));
       const isCalm = planeNames.every((name) => wellFor(name) > lateSeconds + pollSeconds);
-      const isShared = [...fleet.planes.values()].every(({ keeper }) => keeper.alone === undefined);
       const seen = new Set<string>();
       for (const plane of running) {
-        if (wellFor(plane.name) <= lateSeconds || !isShared) continue;
+        if (wellFor(plane.name) <= lateSeconds) continue;
         for (const what of findWrong(plane, own, record, isCalm)) {
           const key = `${plane.name}: ${what.replace(/\d+ /, '')}`;
           seen.add(key);
