@@ -6,12 +6,14 @@ import type { Audit } from '../activity/audit.ts';
 import { type EngineSettings, openEngineText } from '../engines/open-engine.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
+import { MovingText } from '../record/moving-text.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { openOwnText } from '../record/own-text.ts';
 import { openRolloutOf } from '../record/record.ts';
 import { directoryTiming, engineTiming, gitTiming, RecordKeeper } from '../record/record-keeper.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
+import type { SharedText } from '../store/shared-text.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
 import type { RolloutPlan } from './plan.ts';
@@ -53,7 +55,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const own = openOwnText(settings.stateDirectory, store.description, log);
   const besideRules = settings.config.kind === 'directory' ? directoryTiming : gitTiming;
   const keeper = new RecordKeeper({
-    shared: settings.record ? openEngineText(settings.record) : openSharedText(deps, 'rollout'),
+    shared: openRecordText(deps),
     timing: settings.record ? engineTiming : besideRules,
     own,
     id: randomUUID(),
@@ -100,6 +102,14 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
       await own.settled();
     },
   };
+}
+
+function openRecordText(deps: OpenRolloutDeps): SharedText {
+  const { record, config } = deps.settings;
+  const besideRules = () => openSharedText(deps, 'rollout');
+  if (record === undefined) return besideRules();
+  const engine = openEngineText(record);
+  return config.kind === 'git' ? new MovingText(engine, besideRules()) : engine;
 }
 
 function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {

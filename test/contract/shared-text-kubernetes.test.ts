@@ -6,12 +6,14 @@ import test, { type ExecutionContext } from 'ava';
 import { engineTimeoutMs } from '../../control-plane/engines/bounded-calls.ts';
 import { KubernetesSharedText } from '../../control-plane/engines/kubernetes-shared-text.ts';
 import { freePort } from '../support/free-port.ts';
+import { testWith } from '../support/installed-tool.ts';
 import {
   adminToken,
   type KubernetesApiServer,
   startKubernetesApiServer,
 } from '../support/kubernetes-api-server.ts';
 import { ownedByFile } from '../support/owner.ts';
+import { readManifests, renderChart } from '../support/rendered-chart.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { type EngineTextKind, testEngineText } from './engine-text.ts';
@@ -20,22 +22,24 @@ import { testSharedText } from './shared-text.ts';
 
 const owner = ownedByFile(test);
 const namespace = 'rate-limit';
+/** As the API server calls the account of the chart's control planes. */
+const planeAccount = 'system:serviceaccount:limits:sample-ratelane-control-plane';
 let server: KubernetesApiServer;
 let proxy: TcpProxy;
 /** Nobody listens there. */
 let deadPort: number;
 
 test.before(async () => {
-  server = await startKubernetesApiServer(owner, ['writer', 'reader']);
+  server = await startKubernetesApiServer(owner, ['writer', 'reader', planeAccount]);
   proxy = await startTcpProxy(owner, server.port);
   deadPort = await freePort();
   await server.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
   for (const [name, verbs] of [
     ['writer', ['get', 'create', 'patch']],
     ['reader', ['get']],
   ] as const) {
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs }];
-    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
     await server.call('POST', `${rbac}/roles`, { metadata: { name }, rules });
     const apiGroup = 'rbac.authorization.k8s.io';
     await server.call('POST', `${rbac}/rolebindings`, {
@@ -122,3 +126,29 @@ test.serial('a namespace that is not there is named', async (t) => {
     await t.throwsAsync(text.swap(undefined, 'first'), { message });
   }
 });
+
+testWith(test.serial, 'chart-check')(
+  'what the chart lets control planes do is enough for their record, and for no other ConfigMap',
+  async (t) => {
+    await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'limits' } });
+    const { code, output } = await renderChart(t, {});
+    t.is(code, 0, output);
+    for (const manifest of readManifests(output)) {
+      const { apiVersion, kind } = manifest;
+      if (!['Role', 'RoleBinding'].includes(kind)) continue;
+      const path = `/apis/${apiVersion}/namespaces/limits/${kind.toLowerCase()}s`;
+      await server.call('POST', path, manifest);
+    }
+    const plane = writeCredentials(t, planeAccount);
+    const text = openText('sample-ratelane-record', plane, engineTimeoutMs, 'limits');
+    t.is(await text.read(), undefined);
+    const first = await text.swap(undefined, 'first');
+    t.is(first.kind, 'written');
+    const version = first.kind === 'written' ? first.version : '';
+    t.is((await text.swap(version, 'second')).kind, 'written');
+    await text.setAside((await text.read())?.version ?? '');
+    t.is((await text.swap(undefined, 'third')).kind, 'written');
+    const other = openText('of-others', plane, engineTimeoutMs, 'limits');
+    await t.throwsAsync(other.read(), { message: /^HTTP 403: .*"of-others" is forbidden/ });
+  },
+);

@@ -138,8 +138,9 @@ export async function createChartRelease(
         environment['RATELANE_ADMIN_ADDRESS'] = `0.0.0.0:${admin}`;
         environment['RATELANE_XDS_ADDRESS'] = `0.0.0.0:${xds}`;
         environment['RATELANE_ADMIN_URL'] ??= `http://127.0.0.1:${admin}`;
-        // What the name of the peers has here are other programs too.
+        // What the name of the peers has here are other programs too, and there is no API server.
         delete environment['RATELANE_PEERS'];
+        delete environment['RATELANE_RECORD'];
       }
       return environment;
     },

@@ -39,10 +39,13 @@ export function readNotes(output: string): string {
 /** By name and key. */
 export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** What comes from the pod itself is there only when it runs. */
-export function environmentOf(pod: Manifest, secrets: Secrets = {}): Record<string, string> {
-  const rows: Manifest[] = pod.spec.containers[0].env;
-  return Object.fromEntries(rows.map((row) => [row.name, readVariable(row, secrets)]));
+/** What comes from the pod itself is there only when it runs, but for where the API server is. */
+export function environmentOf({ spec }: Manifest, secrets: Secrets = {}): Record<string, string> {
+  const rows: Manifest[] = spec.containers[0].env;
+  return {
+    ...(spec.automountServiceAccountToken && { KUBERNETES_SERVICE_HOST: '10.0.0.1' }),
+    ...Object.fromEntries(rows.map((row) => [row.name, readVariable(row, secrets)])),
+  };
 }
 
 export function readVariable({ value, valueFrom }: Manifest, secrets: Secrets): string {

@@ -75,6 +75,11 @@ app.kubernetes.io/component: {{ last . }}
 {{- include "ratelane.fullname" . }}-control-plane-peers
 {{- end }}
 
+{{/* The ConfigMap of the record. Control planes make it, and it outlives the release. */}}
+{{- define "ratelane.record" -}}
+{{- include "ratelane.fullname" . }}-record
+{{- end }}
+
 {{/* The address at which control planes ask each other, also for commands that run in pods. */}}
 {{- define "ratelane.adminUrl" -}}
 {{ ternary "http" "https" (empty .Values.controlPlane.adminTlsSecret) }}://{{ include "ratelane.peers" . }}.{{ include "ratelane.namespace" . }}.svc:18001
@@ -126,13 +131,32 @@ securityContext:
   capabilities: { drop: [ALL] }
 {{- end }}
 
-{{- define "ratelane.pod" -}}
-automountServiceAccountToken: false
-{{- with .Values.serviceAccount }}
+{{/* Whether the record is in a ConfigMap of Kubernetes: "true" or nothing. */}}
+{{- define "ratelane.recordInKubernetes" -}}
+{{- with .Values.controlPlane }}
+{{- if and .enabled (eq .record "kubernetes") (not (hasKey .settings "RATELANE_RECORD")) }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The ServiceAccount of the pods of a program, or nothing: (list . "worker"). */}}
+{{- define "ratelane.account" -}}
+{{- $name := include "ratelane.fullname" (first .) }}
+{{- with (first .).Values.serviceAccount }}
 {{- if or .create .name }}
-serviceAccountName: {{ .name | default (include "ratelane.fullname" $) }}
+{{- .name | default $name }}
+{{- else if and (eq (last $) "control-plane") (include "ratelane.recordInKubernetes" (first $)) }}
+{{- $name }}-control-plane
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* What all pods have: (list . "worker"). Only control planes with a record in Kubernetes have a token for it. */}}
+{{- define "ratelane.pod" -}}
+automountServiceAccountToken: {{ and (eq (last .) "control-plane") (ne (include "ratelane.recordInKubernetes" (first .)) "") }}
+{{- with include "ratelane.account" . }}
+serviceAccountName: {{ . }}
+{{- end }}
+{{- with first . }}
 securityContext:
   {{- with .Values.podSecurityContext }}
   {{- toYaml . | nindent 2 }}
@@ -145,6 +169,7 @@ securityContext:
   {{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,101 @@
+// A shared text that moves from beside the rules into an engine.
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { RedisSharedText } from '../../control-plane/engines/redis-shared-text.ts';
+import { MovingText } from '../../control-plane/record/moving-text.ts';
+import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
+import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
+import { ownedByFile } from '../support/owner.ts';
+import { type RedisServer, startRedisServer } from '../support/redis-server.ts';
+
+const owner = ownedByFile(test);
+let server: RedisServer;
+
+test.before(async () => {
+  server = await startRedisServer(owner);
+});
+
+function createPlaces(t: ExecutionContext) {
+  const repository = createGitRepository(t);
+  const name = randomUUID();
+  let states = 0;
+  const openBefore = () => {
+    const options = {
+      ...{ url: repository.url, ref: 'main', folder: '', pollMs: 50, leastLookMs: 0 },
+      ...{ timeoutMs: 20_000, fetchTimeoutMs: 20_000 },
+      stateDirectory: join(repository.folder, `state-${states++}`),
+      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+    };
+    const text = createGitSharedText({ options, environment: gitEnvironment }, 'text');
+    t.teardown(text.close);
+    return text;
+  };
+  const openEngine = () => {
+    const address = { host: '127.0.0.1', port: server.port };
+    const noTls = { ca: undefined, cert: undefined, key: undefined };
+    const access = { password: '', passwordFile: undefined, tls: noTls };
+    const place = {
+      kind: 'redis',
+      address,
+      isTls: false,
+      database: 0,
+      username: undefined,
+    } as const;
+    return new RedisSharedText(place, name, access);
+  };
+  return {
+    repository,
+    openBefore,
+    openEngine,
+    open: () => new MovingText(openEngine(), openBefore()),
+  };
+}
+
+test('what is beside the rules is the record until something is written, which is in the engine alone', async (t) => {
+  const { openBefore, openEngine, open } = createPlaces(t);
+  await openBefore().swap(undefined, 'taken back');
+  const [one, other] = [open(), open()];
+  const [read, late] = [await one.read(), await other.read()];
+  t.is(read?.text, 'taken back');
+  t.deepEqual(read, await one.read(), 'it is the same each time');
+  t.is((await one.swap(read?.version, 'moved')).kind, 'written');
+  t.is((await other.swap(late?.version, 'moved too')).kind, 'stale');
+  for (const each of [one, other, openEngine()]) t.is((await each.read())?.text, 'moved');
+  t.is((await openBefore().read())?.text, 'taken back');
+});
+
+test('without one beside the rules the engine has the record from the start', async (t) => {
+  const { open, openEngine } = createPlaces(t);
+  const text = open();
+  t.is(await text.read(), undefined);
+  t.is((await text.swap(undefined, 'first')).kind, 'written');
+  t.is((await openEngine().read())?.text, 'first');
+});
+
+test('as long as nobody knows what is beside the rules, nothing is known', async (t) => {
+  const { repository, openBefore, open } = createPlaces(t);
+  await openBefore().swap(undefined, 'taken back');
+  repository.hide();
+  const text = open();
+  await t.throwsAsync(text.read());
+  repository.show();
+  t.is((await text.read())?.text, 'taken back');
+});
+
+test('an engine with a record is asked alone', async (t) => {
+  const { repository, openEngine, open } = createPlaces(t);
+  await openEngine().swap(undefined, 'first');
+  repository.hide();
+  t.is((await open().read())?.text, 'first');
+});
+
+test('what nobody can read beside the rules is set aside there', async (t) => {
+  const { openBefore, open } = createPlaces(t);
+  await openBefore().swap(undefined, 'damaged');
+  const text = open();
+  const version = (await text.read())?.version ?? '';
+  t.regex(await text.setAside(version), /unreadable$/);
+  t.is(await text.read(), undefined);
+  t.is(await openBefore().read(), undefined);
+});
