@@ -11,8 +11,7 @@ import {
 
 export const fleetJson = Type.Object({
   workers: Type.Array(workerJson),
-  /** That no rollout is judged by: without a stream of rules of their instance and node id, or with impossible
-   * figures. */
+  /** That no rollout is judged by: without a stream of rules of their instance and node id. */
   links: Type.Array(linkJson),
   /** Workers whose connection broke without a goodbye in the last hour and that have not come back, the last first. */
   gone: Type.Array(goneWorkerJson),

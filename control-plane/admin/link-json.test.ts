@@ -9,7 +9,7 @@ import { createFindFigures } from './traffic-json.ts';
 const report = { version: 'v', seconds: 1, rules: [], otherRuleCount: 0, unmatched: [] };
 
 /** Decides so much each second. */
-function linkOf(nodeId: string, instance: string, rate = 0, problem?: string): LinkedWorker {
+function linkOf(nodeId: string, instance: string, rate = 0): LinkedWorker {
   const none = {
     decisions: 0,
     overLimit: 0,
@@ -31,7 +31,6 @@ function linkOf(nodeId: string, instance: string, rate = 0, problem?: string): L
     },
     address: '10.0.0.1:7',
     figures: toFigures(report, { ...totals, decisions: rate }, totals, 0),
-    problem,
   };
 }
 
@@ -39,14 +38,9 @@ function workerOf(id: string, instance?: string) {
   return { node: { id, cluster: '', metadata: new Map() }, instance, address: '10.0.0.1:5' };
 }
 
-test('a link without a stream of its instance and node id is marked, and so is one with impossible figures', (t) => {
-  const linked = [
-    linkOf('w', 'i-1'),
-    linkOf('w', 'i-2'),
-    linkOf('other', 'i-3'),
-    linkOf('w', 'i-4', 0, 'it reports -1 as its errors'),
-  ];
-  const workers = [workerOf('w', 'i-1'), workerOf('w', 'i-3'), workerOf('w', 'i-4'), workerOf('w')];
+test('a link without a stream of its instance and node id is marked', (t) => {
+  const linked = [linkOf('w', 'i-1'), linkOf('w', 'i-2'), linkOf('other', 'i-3')];
+  const workers = [workerOf('w', 'i-1'), workerOf('w', 'i-3'), workerOf('w')];
   const address = '10.0.0.1:7';
   t.deepEqual(toLinksJson(linked, workers), [
     {
@@ -61,7 +55,6 @@ test('a link without a stream of its instance and node id is marked, and so is o
       address,
       problem: "the worker of this instance takes its rules as node 'w'",
     },
-    { id: 'w', instance: 'i-4', address, problem: 'it reports -1 as its errors' },
   ]);
 });
 

@@ -16,16 +16,16 @@ export type LinkJson = Type.Static<typeof linkJson>;
 
 const maxShownId = 200;
 
-/** The links without a stream of rules of the same instance and node id, and those with impossible figures. */
+/** The links without a stream of rules of the same instance and node id. */
 export function toLinksJson(
   linked: readonly LinkedWorker[],
   workers: readonly Pick<ConnectedWorker, 'node' | 'instance'>[],
 ): LinkJson[] {
   const idOf = new Map(workers.map(({ node, instance }) => [instance, node.id]));
-  return linked.flatMap(({ hello, address, problem }) => {
-    const reason = findStreamProblem(hello.nodeId, idOf.get(hello.instance)) ?? problem;
-    if (reason === undefined) return [];
-    return [{ id: hello.nodeId, instance: hello.instance, address, problem: reason }];
+  return linked.flatMap(({ hello, address }) => {
+    const problem = findStreamProblem(hello.nodeId, idOf.get(hello.instance));
+    if (problem === undefined) return [];
+    return [{ id: hello.nodeId, instance: hello.instance, address, problem }];
   });
 }
 

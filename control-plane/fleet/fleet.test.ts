@@ -163,23 +163,6 @@ test('each of two workers that share a node id counts for itself, also when one 
   t.like(before, { nodeId: 'w-1', overLimit: 0, errors: 0 });
 });
 
-test('a link with impossible figures is shown with the reason and not counted, until there is another', async (t) => {
-  const { fleet, connect } = await setUp(t);
-  const liar = connect({ hello }, { report: toReport({ decisions: 10 }) });
-  await eventually('it is counted', () => fleet.counted().size === 1);
-  const first = fleet.counted().get('i-1');
-  liar.send({ report: toReport({ decisions: 5 }) });
-  await eventually('it is not counted', () => fleet.counted().size === 0);
-  t.is(fleet.list()[0]?.problem, "its total 'decisions' fell from 10 to 5");
-  t.not(fleet.list()[0]?.figures, undefined);
-  liar.close();
-  await eventually('it has left', () => fleet.list().length === 0);
-  connect({ hello }, { report: toReport({ decisions: 3 }) });
-  await eventually('it is counted again', () => fleet.counted().size === 1);
-  t.is(fleet.list()[0]?.problem, undefined);
-  t.not(fleet.counted().get('i-1')?.series, first?.series);
-});
-
 test('a worker that falls silent is not counted', async (t) => {
   const clock = createManualClock();
   const { fleet, connect } = await setUp(t, clock);

@@ -55,8 +55,6 @@ export interface LinkedWorker {
   readonly address: string;
   /** Undefined before its first report, and where the last one is too old. */
   readonly figures: WorkerFigures | undefined;
-  /** Why its figures cannot be true, in one sentence for people; for as long as the link lives. */
-  readonly problem: string | undefined;
 }
 
 export interface Fleet {
@@ -65,8 +63,7 @@ export interface Fleet {
   open(call: GrpcCall): CallHandler;
   /** The workers in the order of their arrival. */
   list(): readonly LinkedWorker[];
-  /** By instance, of the links that can be believed: with a first report, fresh, and without impossible figures.
-   * Whether the instance has a stream of rules here is the caller's to find out. */
+  /** By instance, of the links with a fresh report. Whether the instance has a stream of rules here is the caller's to find out. */
   counted(): ReadonlyMap<string, Counted>;
   /** The values that were limited most in the last one or two minutes. */
   limited(wanted: WantedValues, most: number): Promise<LimitedList>;
@@ -240,14 +237,12 @@ export function createFleet({ method, history, log, clock }: FleetDeps): Fleet {
         hello: member.hello,
         address: member.address,
         figures: isFresh(member) ? member.figures : undefined,
-        problem: member.tally.problem,
       })),
     counted() {
       const byInstance = new Map<string, Counted>();
       for (const [instance, member] of members) {
-        const { counted, problem } = member.tally;
-        if (counted === undefined || problem !== undefined || !isFresh(member)) continue;
-        byInstance.set(instance, counted);
+        const { counted } = member.tally;
+        if (counted !== undefined && isFresh(member)) byInstance.set(instance, counted);
       }
       return byInstance;
     },

@@ -14,5 +14,3 @@ export const maxLimitedBytes = 128 * 1024 * 1024;
 export const maxLimitedBytesOfWorker = 128 * 1024;
 /** Figures older than this are not shown: the worker is connected but silent. */
 export const staleMs = 20_000;
-/** No worker decides more; one that reports more is not believed. */
-export const maxDecisionsPerSecond = 2_000_000;

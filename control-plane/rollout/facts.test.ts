@@ -3,7 +3,7 @@ import { Value } from 'typebox/value';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
-import type { Counted } from '../fleet/tally.ts';
+import { type Counted, type Figures, noFigures } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { selectSnapshot } from '../snapshot/served.ts';
@@ -128,7 +128,13 @@ const counted: Counted = {
   overLimit: 2,
   errors: 1,
   noMatch: 3,
+  domains: new Map([['revision-2', { hits: 4, overLimit: 1 }]]),
+  recent: noFigures,
+  before: undefined,
+  storeAway: undefined,
 };
+const domainsOf = (...hits: readonly [string, number, number][]) =>
+  hits.map(([name, count, overLimit]) => ({ name, hits: count, overLimit }));
 
 interface Sources {
   readonly workers?: readonly ConnectedWorker[];
@@ -182,12 +188,34 @@ test('a worker is told with what it has and what it counts', (t) => {
         isAffected: true,
         state: 'in_force',
         refusal: null,
-        counted: { series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
+        counted: {
+          ...{ series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
+          domains: domainsOf(['revision-1', 0, 0], ['revision-2', 4, 1]),
+        },
       },
     ],
     gone: [],
   });
   t.true(Value.Check(factsJson, { record: 'r', serves: null, ...facts }));
+});
+
+test('what a worker counted without the revision is told: lately, or before it got it', (t) => {
+  const figures: Figures = { ...noFigures, decisions: 900, overLimit: 90 };
+  const recentOf = (given: Partial<Counted>) =>
+    only({ counted: [['i', { ...counted, ...given }]] }).counted?.recent;
+  const none = domainsOf(['revision-1', 0, 0], ['revision-2', 0, 0]);
+  const told = { decisions: 900, overLimit: 90, errors: 0, noMatch: 0, domains: none };
+  t.deepEqual(recentOf({ before: { version: before.version, figures } }), told);
+  t.is(recentOf({ before: { version: 'other', figures } }), undefined);
+  t.deepEqual(recentOf({ version: before.version, recent: figures }), told);
+});
+
+test('domains that the revision does not change are not told', (t) => {
+  const sums = { ...counted, domains: new Map([['else', { hits: 9, overLimit: 0 }]]) };
+  t.deepEqual(
+    only({ counted: [['i', sums]] }).counted?.domains?.map(({ name }) => name),
+    ['revision-1', 'revision-2'],
+  );
 });
 
 test('facts of workers that are told while nothing is on trial are read by peers', (t) => {

@@ -1,13 +1,32 @@
 // The facts that control planes tell each other of their own workers in a rollout.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
-import type { Counted } from '../fleet/tally.ts';
+import { type Counted, type Figures, noHits, toDomainHead } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { findSharedIds, toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
 import { toWorkerState } from '../xds/workers.ts';
 import type { Pools } from './pools.ts';
+
+/** Sums of a time. */
+const figuresFields = {
+  decisions: Type.Number(),
+  overLimit: Type.Number(),
+  errors: Type.Number(),
+  /** Left out by control planes of an earlier version. */
+  noMatch: Type.Optional(Type.Number()),
+  /** Of some of the domains that the revision changes. */
+  domains: Type.Optional(
+    Type.Array(
+      Type.Object({ name: Type.String(), hits: Type.Number(), overLimit: Type.Number() }),
+      { maxItems: 20 },
+    ),
+  ),
+};
+const figuresJson = Type.Object(figuresFields);
+export type FiguresFacts = Type.Static<typeof figuresJson>;
 
 const workerFactsJson = Type.Object({
   /** Of one start of a worker; of one connection where that is not known. */
@@ -30,11 +49,9 @@ const workerFactsJson = Type.Object({
       series: Type.String(),
       /** Whether that is the version on trial, or else the one in force. */
       hasIt: Type.Boolean(),
-      decisions: Type.Number(),
-      overLimit: Type.Number(),
-      errors: Type.Number(),
-      /** Left out by control planes of an earlier version. */
-      noMatch: Type.Optional(Type.Number()),
+      ...figuresFields,
+      /** Of its last 10 to 20 minutes without the revision; left out where that is not known. */
+      recent: Type.Optional(figuresJson),
     }),
   ),
 });
@@ -74,6 +91,8 @@ export interface FactSources {
 }
 
 const maxRefusalLength = 500;
+/** Each worker's figures of them are told each second. */
+const maxDomains = 20;
 
 /** `nowMs`: of the monotonic clock. */
 export function readOwnFacts(
@@ -84,6 +103,7 @@ export function readOwnFacts(
   const counted = readCounted();
   const connected = workers.list();
   const sharedIds = findSharedIds(connected);
+  const changed = createFindChanged();
   return {
     workers: connected.map((worker) => {
       const { node, instance, nacked, wantedVersion } = worker;
@@ -95,6 +115,7 @@ export function readOwnFacts(
       // Figures of a link count for the worker with the same instance and node id alone.
       const sums = instance === undefined ? undefined : counted.get(instance);
       const isKnown = sums?.nodeId === node.id && [before, after].includes(sums.version);
+      const heads = both && isKnown && before !== after ? changed(both) : [];
       return {
         key: toKey(instance, node.id, worker.address),
         id: node.id,
@@ -104,17 +125,7 @@ export function readOwnFacts(
         isAffected: after !== undefined && before !== after,
         state,
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
-        counted:
-          sums && isKnown && before !== after
-            ? {
-                series: sums.series,
-                hasIt: sums.version === after,
-                decisions: sums.decisions,
-                overLimit: sums.overLimit,
-                errors: sums.errors,
-                noMatch: sums.noMatch,
-              }
-            : null,
+        counted: sums && isKnown && before !== after ? toFacts(sums, before, after, heads) : null,
       };
     }),
     gone: workers.vanished().flatMap(({ node, instance, sent, acked, nacked, goneAtMs }) => {
@@ -131,6 +142,53 @@ export function readOwnFacts(
       };
     }),
   };
+}
+
+function toFacts(
+  counted: Counted,
+  before: string | undefined,
+  after: string | undefined,
+  heads: readonly string[],
+): WorkerFacts['counted'] {
+  const { series, version } = counted;
+  const hasIt = version === after;
+  const isBefore = counted.before?.version === before;
+  const recent = hasIt ? isBefore && counted.before?.figures : counted.recent;
+  return {
+    ...{ series, hasIt, ...toFigures(counted, heads) },
+    ...(recent && { recent: toFigures(recent, heads) }),
+  };
+}
+
+function toFigures(
+  { decisions, overLimit, errors, noMatch, domains }: Figures,
+  heads: readonly string[],
+): FiguresFacts {
+  const told = heads.map((name) => ({ name, ...(domains.get(name) ?? noHits) }));
+  return { decisions, overLimit, errors, noMatch, domains: told };
+}
+
+type Both = NonNullable<ReturnType<SnapshotCache['compare']>>;
+
+/** Finds the first domains that a node gets otherwise with the revision: all nodes of a group have the same. */
+function createFindChanged(): (both: Both) => readonly string[] {
+  const known = new Map<Snapshot | undefined, readonly string[]>();
+  return ({ before, after }) => {
+    const found = known.get(after) ?? findChanged(before, after);
+    known.set(after, found);
+    return found;
+  };
+}
+
+function findChanged(before: Snapshot | undefined, after: Snapshot | undefined): string[] {
+  const heads = new Set<string>();
+  for (const snapshot of [before, after]) {
+    for (const name of snapshot?.resources.keys() ?? []) {
+      const versions = [before, after].map((each) => each?.resources.get(name)?.version);
+      if (versions[0] !== versions[1]) heads.add(toDomainHead(name));
+    }
+  }
+  return [...heads].slice(0, maxDomains);
 }
 
 /** A worker without an instance has come back when one with its node id has. */

@@ -1,15 +1,17 @@
 // The workers of all control planes as a rollout sees them at one look: who has the revision, and what they have
 // counted since the step began. Pure: each look makes the memory for the next one.
 import { formatDuration } from '../../shared/duration.ts';
+import { type Figures, subtract } from '../fleet/tally.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import {
+  type FiguresFacts,
   type GoneFacts,
   type PeerFacts,
   type RolloutFacts,
   toGoneKey,
   type WorkerFacts,
 } from './facts.ts';
-import { type CountedWorker, type Judgement, judgeAll, type Traffic } from './judgement.ts';
+import { type CountedWorker, type Judgement, judgeAll } from './judgement.ts';
 import { createIsWithin, isGiven, type Pools, placeOf } from './pools.ts';
 import { type Gone, type Member, reportedMs, type Seen } from './view.ts';
 
@@ -46,8 +48,11 @@ export interface WatchMemory {
 type ByKey<Value> = ReadonlyMap<string, Value>;
 
 /** The counts of a worker when it was first seen in the step. */
-interface Base extends Traffic {
+interface Base {
   readonly series: string;
+  readonly figures: Figures;
+  /** Before the step, without the revision. */
+  readonly before: Figures | undefined;
 }
 
 /** A step of one rollout. */
@@ -265,8 +270,10 @@ function judge(
 ): Pick<Step, 'bases' | 'slice'> & { readonly judgement: Judgement } {
   const bases = addBases(step.bases, workers);
   const sliceBases = addBases(step.slice.bases, workers);
-  const whole = judgeSince(bases, workers, look, step.heldMs >= reportedMs);
-  const slice = judgeSince(sliceBases, workers, look, false);
+  const judgeFrom = (from: ByKey<Base>, hadTime: boolean) =>
+    judgeSince(from, bases, workers, look, hadTime);
+  const whole = judgeFrom(bases, step.heldMs >= reportedMs);
+  const slice = judgeFrom(sliceBases, false);
   const lastedMs = watchedMs - step.slice.sinceMs;
   if (lastedMs < sliceMs || slice.kind === 'silent') {
     return { bases, slice: { ...step.slice, bases: sliceBases }, judgement: whole };
@@ -286,13 +293,15 @@ function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<B
   const bases = new Map(before);
   for (const { key, counted } of workers) {
     if (counted === null || bases.get(key)?.series === counted.series) continue;
-    bases.set(key, { ...counted, noMatch: counted.noMatch ?? 0 });
+    const { series, recent } = counted;
+    bases.set(key, { series, figures: toFigures(counted), before: recent && toFigures(recent) });
   }
   return bases;
 }
 
-/** The workers of each pool, by what they have counted since their bases. */
+/** The workers of each pool, by what they have counted since `from`, and before `bases`, which are of the step. */
 function judgeSince(
+  from: ByKey<Base>,
   bases: ByKey<Base>,
   workers: readonly WorkerFacts[],
   { pools, overLimitPoints }: Look,
@@ -300,20 +309,27 @@ function judgeSince(
 ): Judgement {
   const sides = new Map<number, { having: CountedWorker[]; others: CountedWorker[] }>();
   for (const { key, name, pool, counted } of workers) {
-    const base = bases.get(key);
+    const base = from.get(key);
     if (counted === null || base === undefined) continue;
     const side = sides.get(pool) ?? { having: [], others: [] };
     sides.set(pool, side);
-    (counted.hasIt ? side.having : side.others).push({
-      name,
-      decisions: counted.decisions - base.decisions,
-      overLimit: counted.overLimit - base.overLimit,
-      errors: counted.errors - base.errors,
-      noMatch: (counted.noMatch ?? 0) - base.noMatch,
-    });
+    const figures = subtract(toFigures(counted), base.figures);
+    const before = bases.get(key)?.before;
+    (counted.hasIt ? side.having : side.others).push({ name, ...figures, before });
   }
   const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
   return judgeAll(groups, overLimitPoints, hadTime);
+}
+
+function toFigures({
+  decisions,
+  overLimit,
+  errors,
+  noMatch = 0,
+  domains = [],
+}: FiguresFacts): Figures {
+  const byName = new Map(domains.map(({ name, ...hits }) => [name, hits]));
+  return { decisions, overLimit, errors, noMatch, domains: byName };
 }
 
 function toGoneKeys(workers: Iterable<WorkerFacts>): Set<string> {

@@ -1,11 +1,12 @@
 import test from 'ava';
-import { type CountedWorker, type Judgement, judge, judgeAll, type Traffic } from './judgement.ts';
+import { noFigures, type Traffic } from '../fleet/tally.ts';
+import { type CountedWorker, type Judgement, judge, judgeAll } from './judgement.ts';
 
 const quiet = { decisions: 1_000, overLimit: 0, errors: 0, noMatch: 0 };
 const others = [named('quiet', quiet)];
 
-function named(name: string, given: Partial<Traffic> = {}): CountedWorker {
-  return { ...quiet, name, ...given };
+function named(name: string, given: Partial<CountedWorker> = {}): CountedWorker {
+  return { ...noFigures, before: undefined, ...quiet, name, ...given };
 }
 
 function kindOf(having: Partial<Traffic>, without: Partial<Traffic> = {}, points = 10) {
@@ -124,6 +125,14 @@ test('one of two workers is enough for a judgement', (t) => {
   t.is(judge([named('liar', over(1_000)), named('a')], others, 10).kind, 'bad');
 });
 
+test('one of two does not hide what the other one has', (t) => {
+  const busy = named('busy', { decisions: 100_000 });
+  t.like(judge([busy, named('a', over(500))], others, 10), {
+    kind: 'unclear',
+    text: 'worker busy alone makes the difference: no difference; without it over limit 50.0 % where it is, 0.0 % elsewhere (1000 decisions with it, 1000 without)',
+  });
+});
+
 for (const weight of [10_000, 1_000, 500]) {
   test(`of three with it one alone decides nothing, with ${weight} decisions beside 1000 of each`, (t) => {
     const liar = named('liar', { decisions: weight, overLimit: weight });
@@ -201,18 +210,125 @@ test('each node group is judged by itself, and the worst one counts', (t) => {
   t.regex(textOf(judgeAll([groupOf(undefined, [over(500)], [{}])], 10)), /^over limit/);
 });
 
-test('a group on one side alone is compared with nobody, while another one is divided', (t) => {
-  const whole = groupOf('edge', [over(900)], []);
-  t.is(judgeAll([whole, groupOf(undefined, [{}], [{}])], 10).kind, 'good');
-  t.is(
-    judgeAll([groupOf('mail', [], [over(900)]), groupOf(undefined, [over(500)], [{}])], 10).kind,
-    'bad',
-  );
+const had = (given: Partial<Traffic>) => ({ before: { ...noFigures, ...quiet, ...given } });
+
+test('a worker that had more of it before the revision is not blamed for that', (t) => {
+  const own = named('one', { ...over(350), ...had(over(350)) });
+  const elsewhere = named('other', { ...over(50), ...had(over(50)) });
+  t.deepEqual(judge([own], [elsewhere], 10), {
+    kind: 'good',
+    text: 'within the bounds: errors 0.0 % beside 0.0 %; over limit 35.0 % (35.0 % before) beside 5.0 % (5.0 % before); without a rule 0.0 % beside 0.0 % (1000 decisions with it, 1000 without)',
+  });
+  const flood = named('other', { ...over(350), ...had(over(50)) });
+  const flooded = named('one', { ...over(650), ...had(over(350)) });
+  t.is(judge([flooded], [flood], 10).kind, 'good', 'the same flood');
+  t.is(judge([flooded], [elsewhere], 10).kind, 'bad');
 });
 
-test('where no group is divided all are judged together', (t) => {
-  const judgement = judgeAll([groupOf('edge', [over(900)], []), groupOf(undefined, [], [{}])], 10);
-  t.is(judgement.kind, 'bad');
-  t.regex(textOf(judgement), /^over limit 90\.0 %/);
+test('a worker that had less of it before is held to that', (t) => {
+  const usual = named('other', { ...over(300), ...had(over(300)) });
+  t.deepEqual(judge([named('one', { ...over(250), ...had(over(20)) })], [usual], 10), {
+    kind: 'bad',
+    text: 'over limit 25.0 % where it is (2.0 % before), 30.0 % elsewhere (30.0 % before) (1000 decisions with it, 1000 without)',
+  });
+  const past = named('other', { ...over(50), ...had(over(500)) });
+  t.is(judge([named('one', { ...over(50), ...had(over(50)) })], [past], 10).kind, 'good');
+  t.is(judge([named('one', { ...over(300), ...had(over(500)) })], [past], 10).kind, 'bad');
+});
+
+test('errors, and descriptors without a rule, are compared with those of before as well', (t) => {
+  const other = named('other', had({}));
+  const failing = (now: number, before: number) =>
+    judge([named('one', { ...errors(now), ...had(errors(before)) })], [other], 10).kind;
+  t.is(failing(50, 50), 'good');
+  t.is(failing(61, 50), 'bad');
+  const lost = (now: number, before: number) =>
+    judge([named('one', { noMatch: now, ...had({ noMatch: before }) })], [other], 10).kind;
+  t.is(lost(400, 400), 'good');
+  t.is(lost(501, 400), 'bad');
+});
+
+test('each worker is compared with its own share, whichever of them has more requests now', (t) => {
+  const busy = named('a', { decisions: 9_000, overLimit: 4_500, ...had(over(500)) });
+  const calm = named('b', { decisions: 1_000, ...had({ decisions: 9_000, errors: 0 }) });
+  const other = named('other', had({}));
+  t.is(judge([busy, calm], [other], 10).kind, 'good');
+});
+
+test('figures of fewer than a hundred requests before are none', (t) => {
+  const few = had({ decisions: 99, overLimit: 99 });
+  t.is(judge([named('one', { ...over(350), ...few })], [named('other')], 10).kind, 'bad');
+  const idle = named('idle', { decisions: 1 });
+  const known = named('one', { ...over(350), ...had(over(350)) });
+  t.is(judge([known, idle], [named('other', had({}))], 10).kind, 'good', 'of one that has nothing');
+});
+
+test('a node group of which all have it is compared with the same workers before', (t) => {
+  const both = (now: Partial<Traffic>) => [
+    { name: 'edge', having: [named('a', { ...now, ...had(over(50)) })], others: [] },
+    groupOf(undefined, [], [over(900)]),
+  ];
+  t.deepEqual(judgeAll(both(over(50)), 10), {
+    kind: 'good',
+    text: "node group 'edge': within the bounds: errors 0.0 % (0.0 % before); over limit 5.0 % (5.0 % before); without a rule 0.0 % (0.0 % before) (1000 decisions with it, which all have, 1000 before it)",
+  });
+  t.deepEqual(judgeAll(both(over(300)), 10), {
+    kind: 'bad',
+    text: "node group 'edge': over limit 30.0 % where it is (5.0 % before) (1000 decisions with it, which all have, 1000 before it)",
+  });
+  t.deepEqual(judgeAll([groupOf('edge', [{}], []), groupOf(undefined, [], [{}])], 10), {
+    kind: 'unclear',
+    text: "node group 'edge': 1000 decisions with it, which all have: there are no figures of these workers from before to compare with",
+  });
+});
+
+test('a node group of which all have it stands still where other groups have requests', (t) => {
+  const [edge, other] = [groupOf('edge', [{ decisions: 3 }], []), groupOf(undefined, [], [{}])];
+  t.is(judgeAll([edge, other], 10).kind, 'unclear');
+  t.is(judgeAll([edge, other], 10, false).kind, 'silent');
+  t.is(judgeAll([edge, groupOf(undefined, [], [{ decisions: 3 }])], 10).kind, 'silent');
   t.is(judgeAll([], 10).kind, 'silent');
+});
+
+test('where the others have no requests the same workers before are enough', (t) => {
+  const own = named('one', { ...over(300), ...had(over(50)) });
+  t.like(judge([own], [named('other', { decisions: 9 })], 10), {
+    kind: 'bad',
+    text: 'over limit 30.0 % where it is (5.0 % before) (1000 decisions with it, 9 without, 1000 before it)',
+  });
+});
+
+/** With hits of two domains. */
+function inDomains(name: string, shop: number, mail: number, of = 1_000) {
+  const domains = new Map([
+    ['shop', { hits: of, overLimit: shop }],
+    ['mail', { hits: of, overLimit: mail }],
+  ]);
+  return named(name, { decisions: 100_000, domains });
+}
+
+test('the share over limit is compared for each domain as well', (t) => {
+  const other = inDomains('other', 100, 0);
+  t.deepEqual(judge([inDomains('one', 100, 150)], [other], 10), {
+    kind: 'bad',
+    text: "domain 'mail': over limit 15.0 % where it is, 0.0 % elsewhere (1000 decisions with it, 1000 without)",
+  });
+  t.is(judge([inDomains('one', 100, 20)], [other], 10).kind, 'good');
+  t.is(judge([inDomains('one', 99, 99, 99)], [other], 10).kind, 'good', 'too few hits');
+  const before = inDomains('one', 100, 150).domains;
+  const always = {
+    ...inDomains('one', 100, 150),
+    before: { ...noFigures, ...quiet, domains: before },
+  };
+  t.is(
+    judge([always], [{ ...other, before: { ...noFigures, ...quiet, domains: other.domains } }], 10)
+      .kind,
+    'good',
+  );
+  const three = [inDomains('liar', 0, 1_000), inDomains('a', 0, 0), inDomains('b', 0, 0)];
+  t.regex(
+    textOf(judge(three, [other], 10)),
+    /^domain 'mail': worker liar alone makes the difference/,
+  );
+  t.is(judge(three, [other], 10).kind, 'unclear');
 });

@@ -1,26 +1,21 @@
-// Compares the workers that have a revision with those that do not. Pure.
+// Compares the workers that have a revision with the others, and each with itself before it was offered it. Pure.
 import { toExcerpt } from '../../shared/text-excerpt.ts';
-
-/** Counts of one or several workers. A failed request is no decision. */
-export interface Traffic {
-  readonly decisions: number;
-  readonly overLimit: number;
-  readonly errors: number;
-  /** Descriptors that no rule is for; a request may have several. */
-  readonly noMatch: number;
-}
+import { type DomainTraffic, type Figures, noHits, type Traffic } from '../fleet/tally.ts';
 
 /** The counts of one instance of a worker. */
-export interface CountedWorker extends Traffic {
+export interface CountedWorker extends Figures {
   /** The name for people. */
   readonly name: string;
+  /** Before the revision was offered to any of these workers; undefined where that is not known. */
+  readonly before: Figures | undefined;
 }
 
 export type Judgement =
   | { readonly kind: 'good'; readonly text: string }
   /** Too few requests at all. */
   | { readonly kind: 'silent'; readonly text: string }
-  /** One worker alone makes the difference, or those with it get no requests while the others do. */
+  /** One worker alone makes the difference, those with it get no requests while the others do, or there is nothing to
+   * compare with. */
   | { readonly kind: 'unclear'; readonly text: string }
   | { readonly kind: 'bad'; readonly text: string };
 
@@ -42,6 +37,8 @@ interface Measure {
 export const maxErrorPoints = 1;
 export const fewPoints = 3;
 export const halfAgain = 1.5;
+/** Of a share, between what was usual and what the others have. */
+const leastShown = 0.005;
 /** Of the standard normal distribution: one in a hundred differences by chance is above. */
 const chance = 2.326;
 
@@ -53,97 +50,10 @@ function toMeasures(mostPoints: number): readonly Measure[] {
   ];
 }
 
-/**
- * Bad when errors are more than one point above those of the others, or when hits over limit, or descriptors without a
- * rule, are more than `mostPoints` above, or more than three points and half as many again, which is not chance.
- * Not where it is so because of a single worker of more than two with the revision.
- *
- * @param hadTime whether those with it had the time to report what they count
- */
-export function judge(
-  having: readonly CountedWorker[],
-  others: readonly CountedWorker[],
-  mostPoints: number,
-  hadTime = true,
-): Judgement {
-  const sums = { having: sum(having), others: sum(weigh(others)) };
-  const all = compare(sums.having, sums.others, mostPoints);
-  if (all.kind === 'silent') {
-    return (hadTime ? findStandstill(having, others, sums.others) : undefined) ?? all;
-  }
-  if (having.length < minWorkersOfSeveral) return all;
-  for (const worker of having) {
-    const rest = compare(without(sums.having, worker), sums.others, mostPoints);
-    if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
-    const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
-    const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
-    return { kind: 'unclear', text };
-  }
-  return all;
-}
-
-/** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
- * decide what is usual. */
-function weigh(others: readonly CountedWorker[]): readonly CountedWorker[] {
-  if (others.length < minWorkersOfSeveral) return others;
-  const sorted = others.map(requestsOf).sort((a, b) => a - b);
-  const most = 2 * (sorted[Math.floor(sorted.length / 2)] ?? 0);
-  return others.map((worker) => {
-    const part = Math.min(1, most / Math.max(1, requestsOf(worker)));
-    return {
-      name: worker.name,
-      decisions: Math.round(worker.decisions * part),
-      overLimit: Math.round(worker.overLimit * part),
-      errors: Math.round(worker.errors * part),
-      noMatch: Math.round(worker.noMatch * part),
-    };
-  });
-}
-
-/** Those with it would have enough requests if they had as many as the others: they stand still, or their callers have left
- * them. */
-function findStandstill(
-  having: readonly CountedWorker[],
-  others: readonly CountedWorker[],
-  sums: Traffic,
-): Judgement | undefined {
-  if (having.length === 0 || others.length === 0) return undefined;
-  const usual = Math.floor((requestsOf(sums) * having.length) / others.length);
-  if (requestsOf(sum(having)) >= minRequests || usual < minRequests) return undefined;
-  const text = `${requestsOf(sum(having))} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
-  return { kind: 'unclear', text };
-}
-
-function compare(having: Traffic, others: Traffic, mostPoints: number) {
-  const counts = `${having.decisions} decisions with it, ${others.decisions} without`;
-  if (requestsOf(having) < minRequests || requestsOf(others) < minRequests) {
-    return { kind: 'silent', text: `${counts}: fewer than ${minRequests}` } as const;
-  }
-  const measures = toMeasures(mostPoints);
-  const bad = measures.find((measure) => isAbove(having, others, measure));
-  if (bad !== undefined) {
-    const [one, other] = [having, others].map((side) => toPercent(share(side, bad)));
-    const text = `${bad.name} ${one} where it is, ${other} elsewhere (${counts})`;
-    return { kind: 'bad', text } as const;
-  }
-  const texts = measures.map((measure) => {
-    const [one, other] = [having, others].map((side) => toPercent(share(side, measure)));
-    return `${measure.name} ${one} beside ${other}`;
-  });
-  return { kind: 'good', text: `within the bounds: ${texts.join('; ')} (${counts})` } as const;
-}
-
-function isAbove(having: Traffic, others: Traffic, measure: Measure): boolean {
-  const [one, other] = [share(having, measure), share(others, measure)];
-  // Rounded: 45 % is ten points above 35 %, not a little more.
-  const points = Number(((one - other) * 100).toFixed(9));
-  if (points > measure.mostPoints) return true;
-  const { fewPoints } = measure;
-  if (fewPoints === undefined || points < fewPoints || one < halfAgain * other) return false;
-  const [ofHaving, ofOthers] = [requestsOf(having), requestsOf(others)];
-  const both = (one * ofHaving + other * ofOthers) / (ofHaving + ofOthers);
-  const deviation = Math.sqrt(both * Math.max(0, 1 - both) * (1 / ofHaving + 1 / ofOthers));
-  return one - other > chance * deviation;
+/** One worker's counts of all its requests, or of those for one domain. */
+interface Side extends Traffic {
+  readonly name: string;
+  readonly before: Traffic | undefined;
 }
 
 export interface Compared {
@@ -153,26 +63,229 @@ export interface Compared {
   readonly others: readonly CountedWorker[];
 }
 
-/** Each group by itself, as groups differ in their traffic; where none has workers on both sides, all together. */
+/** Each group by itself, as groups differ in their traffic.
+ *
+ * @param hadTime whether those with it had the time to report what they count
+ */
 export function judgeAll(
   groups: readonly Compared[],
   mostPoints: number,
   hadTime = true,
 ): Judgement {
-  const divided = groups.filter(({ having, others }) => having.length > 0 && others.length > 0);
-  const together = {
-    name: undefined,
-    having: groups.flatMap(({ having }) => having),
-    others: groups.flatMap(({ others }) => others),
-  };
-  const judgements = (divided.length > 0 ? divided : [together]).map(({ name, having, others }) => {
-    const judgement = judge(having, others, mostPoints, hadTime);
+  const compared = groups.filter(({ having }) => having.length > 0);
+  const elsewhere = groups.flatMap(({ others }) => others);
+  const judgements = compared.map(({ name, having, others }) => {
+    const beside = others.length > 0 ? others : elsewhere;
+    const judgement = judge(having, others, mostPoints, { hadTime, elsewhere: beside });
     if (name === undefined) return judgement;
     return { ...judgement, text: `node group '${toExcerpt(name)}': ${judgement.text}` };
   });
   const good = judgements.map(({ text }) => text).join('; ');
   const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
+  if (judgements.length === 0) return compare([], elsewhere, mostPoints);
   return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
+}
+
+interface JudgeOptions {
+  readonly hadTime?: boolean;
+  /** Workers of all groups without it, by which those that have no others in theirs are found to stall. */
+  readonly elsewhere?: readonly CountedWorker[];
+}
+
+/**
+ * Bad when errors are more than one point above what is usual for these workers, or when hits over limit, of all or of one
+ * domain, or descriptors without a rule, are more than `mostPoints` above, or more than three points and half as many
+ * again, which is not chance. Not where it is so because of a single worker of more than two with the revision.
+ */
+export function judge(
+  having: readonly CountedWorker[],
+  others: readonly CountedWorker[],
+  mostPoints: number,
+  { hadTime = true, elsewhere = others }: JudgeOptions = {},
+): Judgement {
+  const all = judgeSides(having, weigh(others), mostPoints);
+  if (all.kind === 'silent')
+    return (hadTime ? findStandstill(having, elsewhere) : undefined) ?? all;
+  if (all.kind !== 'good') return all;
+  for (const head of new Set(having.flatMap(({ domains }) => [...domains.keys()]))) {
+    const of = (workers: readonly CountedWorker[]) =>
+      workers.map((worker) => toDomain(worker, head));
+    const judgement = judgeSides(of(having), weigh(of(others)), mostPoints);
+    if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
+    if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
+    return { kind: judgement.kind, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+  }
+  return all;
+}
+
+type SidesJudgement = Judgement & { readonly isOfOne?: boolean };
+
+function judgeSides(
+  having: readonly Side[],
+  others: readonly Side[],
+  mostPoints: number,
+): SidesJudgement {
+  const all = compare(having, others, mostPoints);
+  // Of two one may hide what the other one has; that it is bad, one alone is enough for.
+  const isFew = having.length < minWorkersOfSeveral;
+  if (all.kind === 'silent' || having.length < 2 || (isFew && all.kind !== 'good')) return all;
+  for (const worker of having) {
+    const without = having.filter((each) => each !== worker);
+    const rest = compare(without, others, mostPoints);
+    if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
+    const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
+    const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
+    return { kind: 'unclear', text, isOfOne: true };
+  }
+  return all;
+}
+
+function toDomain({ name, domains, before }: CountedWorker, head: string): Side {
+  const of = ({ hits, overLimit }: DomainTraffic = noHits) => ({
+    ...{ decisions: hits, overLimit, errors: 0, noMatch: 0 },
+  });
+  return { name, ...of(domains.get(head)), before: before && of(before.domains.get(head)) };
+}
+
+/** With more than two, none counts as more than twice the one in the middle: what a single one says of itself does not
+ * decide what is usual. */
+function weigh(others: readonly Side[]): readonly Side[] {
+  if (others.length < minWorkersOfSeveral) return others;
+  const sorted = others.map(requestsOf).sort((a, b) => a - b);
+  const most = 2 * (sorted[Math.floor(sorted.length / 2)] ?? 0);
+  return others.map((worker) => {
+    return { ...worker, ...scale(worker, Math.min(1, most / Math.max(1, requestsOf(worker)))) };
+  });
+}
+
+/** Those with it would have enough requests if they had as many as the others: they stand still, or their callers have left
+ * them. */
+function findStandstill(
+  having: readonly Traffic[],
+  others: readonly CountedWorker[],
+): Judgement | undefined {
+  if (having.length === 0 || others.length === 0) return undefined;
+  const sums = { having: sum(having), others: sum(weigh(others)) };
+  const usual = Math.floor((requestsOf(sums.others) * having.length) / others.length);
+  if (requestsOf(sums.having) >= minRequests || usual < minRequests) return undefined;
+  const text = `${requestsOf(sums.having)} requests with it, where the others had ${usual}: they stand still, or nobody asks them`;
+  return { kind: 'unclear', text };
+}
+
+/** What is usual: of those with it before it, and of the others now and before. Undefined where that is not known. */
+interface Usual {
+  readonly before: Traffic | undefined;
+  readonly others: Traffic | undefined;
+  readonly othersBefore: Traffic | undefined;
+}
+
+function compare(having: readonly Side[], others: readonly Side[], mostPoints: number): Judgement {
+  const [one, other] = [sum(having), sum(others)];
+  const isElsewhere = requestsOf(other) >= minRequests;
+  const usual = {
+    before: sumBefore(having),
+    others: isElsewhere ? other : undefined,
+    othersBefore: isElsewhere ? sumBefore(others) : undefined,
+  };
+  const isAlone = having.length > 0 && others.length === 0;
+  const earlier = isElsewhere || !usual.before ? '' : `, ${usual.before.decisions} before it`;
+  const counts = isAlone
+    ? `${one.decisions} decisions with it, which all have${earlier}`
+    : `${one.decisions} decisions with it, ${other.decisions} without${earlier}`;
+  const isNothing = !isElsewhere && usual.before === undefined;
+  if (requestsOf(one) < minRequests || (isNothing && !isAlone)) {
+    return { kind: 'silent', text: `${counts}: fewer than ${minRequests}` };
+  }
+  if (isNothing) {
+    const text = `${counts}: there are no figures of these workers from before to compare with`;
+    return { kind: 'unclear', text };
+  }
+  const measures = toMeasures(mostPoints);
+  const bad = measures.find((measure) => isAbove(one, usual, measure));
+  if (bad !== undefined) {
+    const text = describe(one, usual, bad, [' where it is', ', ', ' elsewhere']);
+    return { kind: 'bad', text: `${bad.name} ${text} (${counts})` };
+  }
+  const texts = measures.map(
+    (measure) => `${measure.name} ${describe(one, usual, measure, ['', ' beside ', ''])}`,
+  );
+  return { kind: 'good', text: `within the bounds: ${texts.join('; ')} (${counts})` };
+}
+
+/** Such as `5.0 % where it is (0.1 % before), 0.2 % elsewhere`; without what was before where that is all the same. */
+function describe(
+  having: Traffic,
+  usual: Usual,
+  measure: Measure,
+  names: readonly [string, string, string],
+): string {
+  const [here, between, elsewhere] = names;
+  const { before, others, othersBefore } = usual;
+  const isSame =
+    others !== undefined &&
+    Math.abs(toUsualShare(usual, measure) - share(others, measure)) < leastShown;
+  const percentOf = (side: Traffic) => toPercent(share(side, measure));
+  const past = (side: Traffic | undefined) =>
+    side === undefined || isSame ? '' : ` (${percentOf(side)} before)`;
+  const own = `${percentOf(having)}${here}${past(before)}`;
+  if (others === undefined) return own;
+  return `${own}${between}${percentOf(others)}${elsewhere}${past(before && othersBefore)}`;
+}
+
+/** With each worker's share as it has requests now: that some have more of them than before is no difference. Undefined
+ * where any had too few. */
+function sumBefore(side: readonly Side[]): Traffic | undefined {
+  const all: Traffic[] = [];
+  let counted = 0;
+  const requests = requestsOf(sum(side));
+  for (const worker of side) {
+    const { before } = worker;
+    if (before === undefined || requestsOf(before) < minRequests) {
+      // One that has next to nothing now makes no difference.
+      if (requestsOf(worker) * side.length * minWorkersOfSeveral < requests) continue;
+      return undefined;
+    }
+    counted += requestsOf(before);
+    all.push(scale(before, (100 * requestsOf(worker)) / requestsOf(before)));
+  }
+  const weighed = sum(all);
+  return requestsOf(weighed) === 0 ? undefined : scale(weighed, counted / requestsOf(weighed));
+}
+
+function scale({ decisions, overLimit, errors, noMatch }: Traffic, factor: number): Traffic {
+  return {
+    decisions: Math.round(decisions * factor),
+    overLimit: Math.round(overLimit * factor),
+    errors: Math.round(errors * factor),
+    noMatch: Math.round(noMatch * factor),
+  };
+}
+
+/** Of those with it, had they changed as the others did: not below what they had where the others have no less now. */
+function toUsualShare({ before, others, othersBefore }: Usual, measure: Measure): number {
+  const now = others && share(others, measure);
+  if (before === undefined) return now ?? 0;
+  const own = share(before, measure);
+  if (now === undefined) return own;
+  if (othersBefore === undefined) return Math.max(own, now);
+  return Math.max(own + now - share(othersBefore, measure), Math.min(own, now));
+}
+
+function isAbove(having: Traffic, usual: Usual, measure: Measure): boolean {
+  const [one, other] = [share(having, measure), toUsualShare(usual, measure)];
+  // Rounded: 45 % is ten points above 35 %, not a little more.
+  const points = Number(((one - other) * 100).toFixed(9));
+  if (points > measure.mostPoints) return true;
+  const { fewPoints } = measure;
+  if (fewPoints === undefined || points < fewPoints || one < halfAgain * other) return false;
+  const sides = [having, usual.before, usual.others, usual.othersBefore].flatMap((side) =>
+    side === undefined ? [] : requestsOf(side),
+  );
+  const ofHaving = requestsOf(having);
+  const ofOthers = requestsOf(usual.others ?? usual.before ?? having);
+  const both = (one * ofHaving + other * ofOthers) / (ofHaving + ofOthers);
+  const variance = both * Math.max(0, 1 - both) * sides.reduce((all, count) => all + 1 / count, 0);
+  return one - other > chance * Math.sqrt(variance);
 }
 
 function sum(all: readonly Traffic[]): Traffic {
@@ -184,15 +297,6 @@ function sum(all: readonly Traffic[]): Traffic {
     noMatch += each.noMatch;
   }
   return { decisions, overLimit, errors, noMatch };
-}
-
-function without(all: Traffic, one: Traffic): Traffic {
-  return {
-    decisions: all.decisions - one.decisions,
-    overLimit: all.overLimit - one.overLimit,
-    errors: all.errors - one.errors,
-    noMatch: all.noMatch - one.noMatch,
-  };
 }
 
 function requestsOf({ decisions, errors }: Traffic): number {

@@ -140,9 +140,6 @@ for (const [what, effect, text] of [
   ['makes decisions fail', failing, /errors 5\.0 % where it is, 0\.0 % elsewhere/],
   ['makes all decisions fail', { errors: 1 }, /errors 100\.0 % where it is/],
 ] as const) {
-  // Proof of operating.md: errors are more than 1 point above those of the others; or requests over limit, or descriptors
-  // without a rule, more than 10 points (`over-limit=10`), or 3 points and half as many again, which is not chance: over
-  // the step, or in 10 s of it
   test(`a revision that ${what} is taken back within five seconds of the evidence`, async (t) => {
     const fleet = await startWithSecond(t, effect, { plan: 'canary=20%,hold=1h' });
     t.is((await passUntil(fleet, () => count(fleet, 2) > 0, 10)) <= 2, true);

@@ -3,7 +3,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
 import {
+  type Effect,
   type SimulatedFleet,
   type SimulatedWorker,
   startSimulatedFleet,
@@ -34,24 +36,30 @@ interface Scene {
 type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
-  /** `publish NUMBER [like NUMBER] [supersede]` */
+  /** `publish NUMBER [like NUMBER] [supersede|now|again] [with DOMAIN]...`: of a domain each revision has other limits. */
   publish({ fleet }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
-    const message = how.includes('supersede') ? 'better\n\nRollout: supersede' : undefined;
-    fleet.store.publish({ ...revisionOf(like, message), id: idOf(number) });
+    const trailers = ['supersede', 'now', 'again'].filter((each) => how.includes(each));
+    const message = trailers.map((each) => `better\n\nRollout: ${each}`).join('');
+    const domains = how.filter((_, at) => how[at - 1] === 'with');
+    const revision = revisionOf(like, message || undefined);
+    const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
+    fleet.store.publish({ ...revision, id: idOf(number), files: [...revision.files, ...more] });
   },
-  /** What a revision does to those that have it: `revision NUMBER errors|over-limit SHARE`, `refused` or `deadly`. */
-  revision({ fleet, deadly }, number = '', what = '', share = '') {
+  /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE`, `over-limit SHARE of
+   * DOMAIN`, `refused` or `deadly`. */
+  revision({ fleet, deadly }, number = '', what = '', share = '', _of = '', domain = '') {
     if (what === 'deadly') deadly.add(number);
-    const [errors, overLimit] = ['errors', 'over-limit'].map((each) =>
-      each === what ? Number(share) : 0,
-    );
-    const isRefused = what === 'refused';
-    fleet.effects.set(Number(number), {
-      errors: errors ?? 0,
-      overLimit: overLimit ?? 0,
-      isRefused,
-    });
+    const effect = domain === '' ? toEffect(what, share) : { domains: { [domain]: Number(share) } };
+    fleet.effects.set(Number(number), { ...effect, isRefused: what === 'refused' });
+  },
+  /** What the callers of all workers do, from nothing with the first one to all of it with the last: `callers
+   * over-limit|errors|no-match SHARE`. */
+  callers({ fleet }, what = '', share = '') {
+    const last = fleet.workers.length - 1;
+    for (const [at, worker] of fleet.workers.entries()) {
+      worker.callers = toEffect(what, String((Number(share) * at) / last));
+    }
   },
   /** `workers all|NUMBER ignore|idle|broken|goodbye`: all, or those that have a revision. */
   workers({ fleet }, which = '', what = '') {
@@ -83,6 +91,11 @@ const commands: Readonly<Record<string, Command>> = {
   resume: ({ fleet }, plane = '') => fleet.goOn(plane),
 };
 
+function toEffect(what: string, share: string): Effect {
+  const names = { errors: 'errors', 'over-limit': 'overLimit', 'no-match': 'noMatch' };
+  return { [names[what as keyof typeof names] ?? '']: Number(share) };
+}
+
 function killLoaders({ fleet, deadly }: Scene): void {
   for (const worker of [...fleet.workers]) {
     const { plane, told, id } = worker;
@@ -97,7 +110,7 @@ function killLoaders({ fleet, deadly }: Scene): void {
 function show(scene: Scene): string[] {
   const { fleet } = scene;
   const connected = fleet.workers.filter(({ plane }) => plane !== undefined);
-  const domainOf = ({ has }: SimulatedWorker) => [...(has?.resources.keys() ?? [])].join();
+  const domainOf = ({ has }: SimulatedWorker) => [...(has?.resources.keys() ?? [])][0] ?? '';
   const having = [...Map.groupBy(connected, domainOf)]
     .sort(([a], [b]) => a.localeCompare(b))
     .map(

@@ -59,7 +59,6 @@ function linkOf(index: number): LinkedWorker {
       durations: [1_000, 10],
       store: { kind: 'redis', serversAway: 0, clockOffsetMs: 0 },
     },
-    problem: undefined,
   };
 }
 

@@ -30,7 +30,7 @@ browserTest('a page says that nobody reports only until somebody does', async (t
     ...{ nodeId: 'w', instance: 'i', agreement: '', countsAlone: false },
     ...{ allowsReset: true, values: 2 },
   };
-  const linked = { hello, address: '10.0.0.1:1', figures, problem: undefined };
+  const linked = { hello, address: '10.0.0.1:1', figures };
   let reports = false;
   const fleet = { list: () => (reports ? [linked] : []) };
   const { port } = await startAdminApi(t, { ...options, fleet });

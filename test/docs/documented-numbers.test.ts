@@ -187,7 +187,6 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `names the end, at most ${mostDaysAhead} days ahead`,
     `with more than ${mostCopied} rules it is refused`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
-    `more than ${count(fleet.maxDecisionsPerSecond)} decisions a second`,
     `another one after ${time(directoryTiming.term)} (directory) or ${time(gitTiming.term)} (Git) without a sign of life`,
     `a sign of life, every ${directoryTiming.renew / 1000} or ${gitTiming.renew / 1000} seconds.`,
     `at most ${(xds.keepaliveMs + xds.keepaliveTimeoutMs) / 1000} seconds, while it keeps the rules`,

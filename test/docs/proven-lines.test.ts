@@ -1,14 +1,27 @@
-// Each line of three tables is shown by a test, above which a comment quotes its cell: `Proof of PAGE: CELL`.
+// Each line of three tables is shown by a test, above which a comment quotes its cell: `Proof of PAGE: CELL`; or by a
+// scenario, whose head does.
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import test from 'ava';
 import { listFiles } from '../support/listed-files.ts';
 import { commentsOf, notesOf } from './comments.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-const proofs = listFiles('*.test.ts', 'test/contract/*.ts', 'test/conformance/cases/*.json')
-  .flatMap((file) => (file.endsWith('.json') ? notesOf(file) : commentsOf(file)))
+/** The lines of a scenario's head. */
+function headOf(file: string) {
+  const lines = readFileSync(join(root, file), 'utf8').split('\n');
+  return lines.flatMap((text, at) =>
+    text.startsWith('# ') ? [{ file, line: at + 1, text: text.slice(2), below: 'test(' }] : [],
+  );
+}
+
+const readers = { '.json': notesOf, '.txt': headOf, '.ts': commentsOf };
+const proofs = listFiles(
+  ...['*.test.ts', 'test/contract/*.ts', 'test/conformance/cases/*.json'],
+  'control-plane/rollout/scenarios/*.txt',
+)
+  .flatMap((file) => readers[extname(file) as keyof typeof readers](file))
   .flatMap(({ file, line, text, below }) =>
     text.split(/ (?=Proof of \S+\.md: )/).flatMap((part) => {
       const [, page, cell] = /^Proof of (\S+\.md): (.*)$/.exec(part) ?? [];

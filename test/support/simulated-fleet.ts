@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import type { Counted } from '../../control-plane/fleet/tally.ts';
+import { type Counted, createTally, type Tally } from '../../control-plane/fleet/tally.ts';
+import { toTotals } from '../../control-plane/fleet/worker-figures.ts';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
 import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
@@ -24,6 +25,7 @@ import type {
 } from '../../control-plane/xds/workers.ts';
 import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
+import type { TotalsMessage } from '../../shared/wire/fleet-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 import { createMemoryText, createSimulatedText, type SimulatedText } from './record-texts.ts';
@@ -37,6 +39,9 @@ export interface Effect {
   /** Share of the decisions. */
   readonly overLimit?: number;
   readonly errors?: number;
+  readonly noMatch?: number;
+  /** The share over limit of the hits for one domain. */
+  readonly domains?: Readonly<Record<string, number>>;
 }
 
 export interface SimulatedWorker {
@@ -50,14 +55,24 @@ export interface SimulatedWorker {
   answer: 'take' | 'refuse' | 'ignore';
   /** In place of what the revision does. */
   lies: Effect | undefined;
+  /** What its callers do, whatever it has. */
+  callers: Effect;
+  /** Whether it can reach its store. */
+  isStoreAway: boolean;
   /** Whether it has no link. */
   isUnlinked: boolean;
   /** The version that it was told last on its stream. */
   told: Snapshot | undefined;
   /** The version that it has; kept over streams. */
   has: Snapshot | undefined;
+  /** By which it decides, where that is not what it has accepted. */
+  decides: Snapshot | undefined;
   nacked: string | undefined;
   counted: Counted | undefined;
+  /** Of its link. */
+  tally: Tally | undefined;
+  /** Since its start. */
+  totals: TotalsMessage;
   /** Of its connection; another one each time. */
   address: string;
 }
@@ -250,30 +265,45 @@ export async function startSimulatedFleet(
   function report(worker: SimulatedWorker): void {
     const { has, instance } = worker;
     const decisions = worker.decisionsPerSecond * reportSeconds;
-    if (worker.isUnlinked) worker.counted = undefined;
-    if (has === undefined || instance === undefined || worker.isUnlinked) return;
-    const before = worker.counted;
-    if (before?.version !== has.version) {
-      series++;
-      worker.counted = {
-        nodeId: worker.id,
-        series: String(series),
-        version: has.version,
-        decisions: 0,
-        overLimit: 0,
-        errors: 0,
-        noMatch: 0,
-      };
+    if (worker.isUnlinked || has === undefined || instance === undefined) {
+      worker.counted = undefined;
+      worker.tally = undefined;
       return;
     }
-    const { overLimit = 0, errors = 0 } = worker.lies ?? effects.get(numberOf(has) ?? 0) ?? {};
-    const failed = Math.round(decisions * errors);
-    worker.counted = {
-      ...before,
-      decisions: before.decisions + decisions - failed,
-      overLimit: before.overLimit + Math.round(decisions * overLimit),
-      errors: before.errors + failed,
+    const effect = worker.lies ?? effects.get(numberOf(has) ?? 0) ?? {};
+    const count = (field: 'overLimit' | 'errors' | 'noMatch') =>
+      Math.round(decisions * Math.min(1, (worker.callers[field] ?? 0) + (effect[field] ?? 0)));
+    const { totals } = worker;
+    worker.totals = {
+      ...totals,
+      decisions: totals.decisions + decisions,
+      overLimit: totals.overLimit + count('overLimit'),
+      errors: totals.errors + count('errors'),
+      noMatch: totals.noMatch + count('noMatch'),
     };
+    const domains = [...has.resources.keys()];
+    const rules = domains.map((domain) => {
+      const hits = Math.round(decisions / domains.length);
+      const over = Math.round(hits * (effect.domains?.[domain] ?? 0));
+      return { rule: `${domain}.key`, hits, overLimit: over, nearLimit: 0 };
+    });
+    const store = {
+      kind: 'redis',
+      serversAway: worker.isStoreAway ? 1 : 0,
+      clockOffsetMs: 0,
+      unreachableSeconds: 0,
+    };
+    worker.tally ??= createTally({ nodeId: worker.id, newSeries: () => String(++series) });
+    worker.tally.take(
+      {
+        ...{ version: worker.decides?.version ?? has.version, totals: worker.totals, store, rules },
+        ...{ seconds: reportSeconds, otherRuleCount: 0, unmatched: [] },
+      },
+      worker.totals,
+      worker.decides?.version ?? has.version,
+      clock.monotonicMs(),
+    );
+    worker.counted = worker.tally.counted;
   }
 
   function run(process: Process, task: () => void): void {
@@ -501,6 +531,7 @@ export async function startSimulatedFleet(
     worker.told = worker.has;
     worker.nacked = undefined;
     worker.counted = undefined;
+    worker.tally = undefined;
     const gone = vanished.get(plane) ?? [];
     vanished.set(
       plane,
@@ -539,6 +570,11 @@ export async function startSimulatedFleet(
         decisionsPerSecond: 200,
         answer: 'take',
         lies: undefined,
+        callers: {},
+        isStoreAway: false,
+        decides: undefined,
+        tally: undefined,
+        totals: toTotals(undefined),
         isUnlinked: false,
         told: undefined,
         has: undefined,

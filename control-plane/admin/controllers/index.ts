@@ -197,7 +197,7 @@ export class Workers extends AdminController {
   static readonly GET = op({
     summary: 'Every connected worker, and what it has',
     description:
-      'With the links that no rollout is judged by: those without a stream of rules of the same instance and node id, and those whose figures cannot be true. And with the workers whose connection broke without a goodbye in the last hour.',
+      'With the links that no rollout is judged by, which have no stream of rules of the same instance and node id, and with the workers whose connection broke without a goodbye in the last hour.',
     query: Type.Object({
       state: Type.Optional(workerStateJson),
       peer: askingPeer,
