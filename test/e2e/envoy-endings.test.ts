@@ -5,8 +5,8 @@ import { startEnvoy } from '../support/envoy.ts';
 import { generousTimes, readEnvoySample } from '../support/envoy-sample.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { startHttpLoad } from '../support/http-load.ts';
 import { startRedisServer } from '../support/redis-server.ts';
+import { startLoad } from '../support/steady-load.ts';
 import { startWorkerProcess } from '../support/worker-process.ts';
 
 const perSecond = 300;
@@ -55,18 +55,26 @@ async function endOne(
     const stats = await fetch(`http://127.0.0.1:${ports.debug}/stats`);
     return Number(/rate_limit\.shop\.customer\.total_hits: (\d+)/.exec(await stats.text())?.[1]);
   };
-  const ask = () => ({ port, headers: { 'x-customer': 'ada' } });
+  /** 0 where there was no answer. */
+  const ask = () =>
+    fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-customer': 'ada' } }).then(
+      async (answer) => {
+        await answer.body?.cancel();
+        return { status: answer.status };
+      },
+      () => ({ status: 0 }),
+    );
   await eventually('both workers are asked', async () => {
-    const probe = startHttpLoad(perSecond, ask);
-    await eventually('answers', () => probe.answers.length > 5);
+    const probe = startLoad(perSecond, ask);
+    await eventually('answers', () => probe.results.length > 5);
     await probe.stop();
     return (await decided(ending)) > 0 && (await decided(staying)) > 0;
   });
 
-  const load = startHttpLoad(perSecond, ask);
+  const load = startLoad(perSecond, ask);
   const loadContinues = (count: number) => {
-    const seen = load.answers.length;
-    return eventually('the load goes on', () => load.answers.length > seen + count, waitMs);
+    const seen = load.results.length;
+    return eventually('the load goes on', () => load.results.length > seen + count, waitMs);
   };
   await loadContinues(perSecond);
   const inFlight = load.open;
@@ -80,13 +88,13 @@ async function endOne(
   await loadContinues(4 * perSecond);
   await load.stop();
 
-  const failed = load.answers.filter(({ status }) => status !== 200);
+  const failed = load.results.filter(({ status }) => status !== 200);
   /** Asked before Envoy could know that the process was gone, and not answered before the signal. */
-  const concerned = load.answers.filter(
-    ({ askedMs, answeredMs }) => askedMs <= knownMs && answeredMs >= signalMs,
+  const concerned = load.results.filter(
+    ({ startedMs, tookMs }) => startedMs <= knownMs && startedMs + tookMs >= signalMs,
   );
   t.log(
-    `${signal}: ${failed.length} of ${load.answers.length} requests failed; in flight ${inFlight} ` +
+    `${signal}: ${failed.length} of ${load.results.length} requests failed; in flight ${inFlight} ` +
       `at the signal, ${concerned.length} until Envoy knew (${Math.round(knownMs - signalMs)} ms)`,
   );
   return { end, failed, concerned, output: envoy.output() };

@@ -101,45 +101,6 @@ test.serial('the licence of every package is there, whatever its file is called'
   );
 });
 
-test.serial('a worker decides, is healthy, and ends with 0 on SIGTERM', async (t) => {
-  t.deepEqual(image.command, ['worker']);
-  const worker = await startWorkerProcess(t, {
-    program: inImage(image.entrypoint),
-    arguments: image.command,
-    env: { BACKEND_TYPE: 'memory', RUNTIME_ROOT: readableRules(t).path, PATH: path() },
-  });
-  const body = JSON.stringify({
-    domain: 'shop',
-    descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
-  });
-  const url = `http://127.0.0.1:${worker.ports.http}/json`;
-  t.is((await fetch(url, { method: 'POST', body })).status, 200);
-  const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
-  t.notRegex(status, /^Uid:\t0\t/m, 'it is not run by root');
-  const check = () =>
-    checkHealth({ PORT: String(worker.ports.http), RATELANE_ADMIN_ADDRESS: ':1' });
-  t.like(await check(), { code: 0 });
-  worker.signal('SIGTERM');
-  t.is(await worker.waitForEnd(60_000), 0);
-  t.like(await check(), { code: 1 });
-});
-
-test.serial('a control plane serves rules, is healthy, and ends with 0 on SIGTERM', async (t) => {
-  const state = createRulesFolder(t);
-  await chmod(state.path, 0o777);
-  const plane = await createControlPlaneProcess(t, {
-    program: inImage([...image.entrypoint, 'control-plane']),
-    flags: ['--config-dir', join(readableRules(t).path, 'config')],
-    stateDirectory: join(state.path, 'state'),
-    env: { PATH: path() },
-  });
-  await plane.start();
-  const address = { PORT: '1', RATELANE_ADMIN_ADDRESS: new URL(plane.adminUrl).host };
-  t.like(await checkHealth(address), { code: 0 });
-  t.is(await plane.end('SIGTERM'), 0);
-  t.like(await checkHealth(address), { code: 1 });
-});
-
 for (const deployment of gatewayDeployments) {
   test.serial(
     `${deployment.gateway} starts it with its own command, variables and mounts`,
@@ -291,15 +252,4 @@ function programs(): string {
 
 function path(): string {
   return `${programs()}:${join(image.root, 'usr', 'local', 'bin')}:/usr/bin:/bin`;
-}
-
-function checkHealth(env: Record<string, string>): Promise<{ code: number; output: string }> {
-  const [node = '', file = ''] = image.healthCheck;
-  const program = join(image.root, 'usr', 'local', 'bin', node);
-  return new Promise((resolve) => {
-    const options = { env, timeout: startMs };
-    const child = execFile(program, [join(image.root, file)], options, (_error, stdout, stderr) => {
-      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
-    });
-  });
 }

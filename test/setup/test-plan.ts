@@ -56,7 +56,6 @@ const serverPlaces = [
 
 /** These break something for seconds and watch who waits how long: mostly idle, so that they run beside others. */
 const outages = [
-  'test/faults/control-plane.test.ts',
   'test/feature/output/tracing-stalled.test.ts',
   'test/feature/store/failure-latency.test.ts',
 ];

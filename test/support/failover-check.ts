@@ -3,7 +3,7 @@
 import type { ExecutionContext } from 'ava';
 import { eventually } from './eventually.ts';
 import type { RedisServer } from './redis-server.ts';
-import { type LoadResult, loadPerSecond, type SteadyLoad } from './steady-load.ts';
+import { type LoadResult, loadPerSecond, type StoreLoad } from './steady-load.ts';
 
 export interface Failover {
   /** On performance.now(), as the others: before the master was stopped and killed. */
@@ -50,7 +50,7 @@ async function readOffset(server: RedisServer, name: string): Promise<number> {
 
 /** Whether, after the failover, a decision on each of the keys has succeeded. */
 export function isOver(
-  { results }: SteadyLoad,
+  { results }: StoreLoad,
   { goneMs }: Failover,
   { keyOf, replicated }: FailoverCounters,
 ): boolean {
@@ -64,7 +64,7 @@ export function isOver(
 /** To be called when the load has been stopped. */
 export async function checkFailover(
   t: ExecutionContext,
-  { results, worstLagMs }: SteadyLoad,
+  { results, worstLagMs }: StoreLoad,
   { awayMs, goneMs, announcedMs }: Failover,
   { keyOf, replicated, read }: FailoverCounters,
 ): Promise<void> {

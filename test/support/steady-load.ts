@@ -1,62 +1,56 @@
-// A steady stream of counting requests, with what became of each, for tests that break the store
-// underneath it.
+// A steady stream of requests, with what became of each, for tests that break what answers them.
 import { systemClock } from '../../shared/clock.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
-import { type CountOutcome, createHit, type HitOptions, startCounting } from './counting.ts';
+import { type CountOutcome, countOn, createHit, type HitOptions } from './counting.ts';
 
-export interface LoadResult extends CountOutcome {
-  /** What `nextHits` was given. */
+export interface Timing {
+  /** What `ask` was given. */
   readonly index: number;
   /** On performance.now(). */
   readonly startedMs: number;
+  readonly tookMs: number;
 }
 
-export interface SteadyLoad {
+export interface SteadyLoad<Outcome> {
   /** Settled so far, in the order of settling. */
-  readonly results: readonly LoadResult[];
+  readonly results: readonly (Outcome & Timing)[];
   /** Sent and not settled. */
   readonly open: number;
   /** The longest time that this process did nothing for itself: what no deadline can beat. */
   readonly worstLagMs: number;
-  /** Sends nothing while `action` runs, which begins when nothing is open; afterwards what was due
-   * meanwhile is sent at once. */
-  between(action: () => Promise<unknown>): Promise<void>;
   /** Ends the stream; resolves when every request is settled. */
-  stop(): Promise<readonly LoadResult[]>;
+  stop(): Promise<readonly (Outcome & Timing)[]>;
 }
 
-export const loadPerSecond = 500;
-const everyMs = 1000 / loadPerSecond;
+/** Where a busy machine answers more slowly than requests are due, no more than these wait: what servers and proxies
+ * refuse above that, or a backlog that grows, would look like a loss. */
+export const mostOpen = 100;
 
-/** `loadPerSecond` requests a second, each with `timeoutMs` to live; those that a busy machine held
- * up are made up for. */
-export function startSteadyLoad(
-  store: CounterStore,
-  timeoutMs: number,
-  nextHits: (index: number) => readonly HitOptions[],
-): SteadyLoad {
-  const results: LoadResult[] = [];
+/** So many requests a second; those that a busy machine held up are made up for. */
+export function startLoad<Outcome extends object>(
+  perSecond: number,
+  ask: (index: number) => Promise<Outcome>,
+  limit = mostOpen,
+): SteadyLoad<Outcome> {
+  const results: (Outcome & Timing)[] = [];
   const open = new Set<Promise<void>>();
+  const everyMs = 1000 / perSecond;
+  const beganMs = performance.now();
   let sent = 0;
   let worstLagMs = 0;
-  let lastTickMs = performance.now();
-  const beganMs = performance.now();
-  let isHeld = false;
+  let lastTickMs = beganMs;
+  let isOver = false;
   const timer = setInterval(() => {
     const nowMs = performance.now();
     worstLagMs = Math.max(worstLagMs, nowMs - lastTickMs - everyMs);
     lastTickMs = nowMs;
-    while (!isHeld && sent * everyMs < nowMs - beganMs) send(nowMs);
+    while (!isOver && sent * everyMs < nowMs - beganMs && open.size < limit) send(nowMs);
   }, everyMs);
 
   function send(startedMs: number): void {
     const index = sent++;
-    const { request, result } = startCounting(nextHits(index).map(createHit), {
-      deadlineMs: systemClock.monotonicMs() + timeoutMs,
-    });
-    store.count(request);
-    const kept = result.then((outcome) => {
-      results.push({ ...outcome, index, startedMs });
+    const kept = ask(index).then((outcome) => {
+      results.push({ ...outcome, index, startedMs, tookMs: performance.now() - startedMs });
       open.delete(kept);
     });
     open.add(kept);
@@ -70,18 +64,32 @@ export function startSteadyLoad(
     get worstLagMs() {
       return worstLagMs;
     },
-    async between(action) {
-      isHeld = true;
-      await Promise.all(open);
-      await action();
-      isHeld = false;
-    },
     async stop() {
       // Until the last one is settled it matters how late this process is.
-      isHeld = true;
+      isOver = true;
       await Promise.all(open);
       clearInterval(timer);
       return results;
     },
   };
+}
+
+export type LoadResult = CountOutcome & Timing;
+export type StoreLoad = SteadyLoad<CountOutcome>;
+export const loadPerSecond = 500;
+
+/** `loadPerSecond` counting requests a second, each with `timeoutMs` to live, however many wait. */
+export function startSteadyLoad(
+  store: CounterStore,
+  timeoutMs: number,
+  nextHits: (index: number) => readonly HitOptions[],
+): StoreLoad {
+  return startLoad(
+    loadPerSecond,
+    (index) =>
+      countOn(store, nextHits(index).map(createHit), {
+        deadlineMs: systemClock.monotonicMs() + timeoutMs,
+      }),
+    Number.POSITIVE_INFINITY,
+  );
 }

@@ -122,28 +122,6 @@ test.serial(
 );
 
 test.serial(
-  'a reset reaches what workers hold as leases: all of the limit is there again, and no hit more',
-  async (t) => {
-    const { counters, reset, callers } = await startTwoWorkers(t);
-    const admit = async (requests: number) => {
-      let admitted = 0;
-      for (let index = 0; index < requests; index++) {
-        const answer = await callers[index % 2]?.decide('d', 'leased', 'ada');
-        if (answer === 'OK') admitted++;
-      }
-      return admitted;
-    };
-    t.is(await admit(100), 100);
-    const before = await counters('get', 'leased=ada');
-    t.true(Number(/^(\d+) +300/m.exec(before.stdout)?.[1]) > 100, before.stdout);
-    const done = await reset('leased=ada');
-    t.is(done.exitCode, 0, done.stderr);
-    t.regex((await counters('get', 'leased=ada')).stdout, /^0 +300/m);
-    t.is(await admit(400), 300);
-  },
-);
-
-test.serial(
   'what has no counter, an unknown worker and a token that may only read are said',
   async (t) => {
     const { controlPlane, linked, counters, reset } = await startControlPlane(t);

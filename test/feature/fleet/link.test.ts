@@ -8,12 +8,10 @@ import { grpcStatus } from '../../../shared/grpc/status.ts';
 import { loadFleetLink } from '../../../shared/wire/fleet.ts';
 import type { HelloMessage, ReportMessage } from '../../../shared/wire/fleet-messages.ts';
 import { startAds } from '../../support/ads-fixture.ts';
-import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
-import { createRulesFolder } from '../../support/rules-folder.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
 import { createCaller } from '../../support/worker-caller.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
@@ -221,73 +219,4 @@ test('a server that is no control plane of ours is said once, and gives rules as
   t.is(worker.log.lines.filter(isSaid).length, 1);
   t.true(worker.log.lines.find(isSaid)?.startsWith('info '));
   t.is((await worker.decide('k=a')).status, 429);
-});
-
-test('the status has what the workers do, and has it again after a restart of the control plane', async (t) => {
-  const rules = createRulesFolder(t);
-  rules.write(
-    'd.yaml',
-    'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n',
-  );
-  const controlPlane = await createControlPlaneInProcess(t, {
-    flags: ['--config-dir', rules.path],
-  });
-  await controlPlane.start();
-  const url = controlPlane.xdsAddress;
-  const workers = await Promise.all(
-    ['w-1', 'w-2'].map((id) => startWorker(t, { env: environment(url, id), clock: startClock(t) })),
-  );
-  const callers = await Promise.all(
-    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
-  );
-  t.teardown(() => callers.forEach(({ close }) => void close()));
-  let isOver = false;
-  const answers = new Set<string>();
-  const traffic = Promise.all(
-    callers.map(async ({ decide }) => {
-      while (!isOver) answers.add(await decide('d', 'k', 'hot'));
-    }),
-  );
-  t.teardown(() => {
-    isOver = true;
-    return traffic;
-  });
-  const top = async () => (await controlPlane.run('top', '--limit', '5')).stdout;
-  await eventually('the hot value is in top', async () => /\(k=hot\)/.test(await top()));
-  t.regex(
-    await top(),
-    /^LIMITED +A SECOND +BEFORE +DOMAIN +DESCRIPTOR\n\d+ +[\d.]+ +\S+ +d +\(k=hot\)\n\nOVER LIMIT\/S +NEAR\/S +HITS\/S +RULE\n[\d.]+ +0 +[\d.]+ +d\.k\n$/,
-  );
-  await callers[0]?.decide('d', 'k', 'evil\u001b[31m');
-  await eventually('what would act on a terminal is escaped', async () =>
-    /\(k=evil\\u\{1b\}\[31m\)\n/.test(await top()),
-  );
-  const elsewhere = await controlPlane.run('top', '--domain', 'elsewhere');
-  t.is(
-    elsewhere.stdout,
-    'nothing was limited in the last minute\n\nno rule had hits in the last minute\n',
-  );
-  const statusIs = async (pattern: RegExp) =>
-    pattern.test((await controlPlane.run('status')).stdout);
-  const busy =
-    /\n[1-9][\d.]* decisions\/s, [1-9][\d.]* over limit\/s, no errors, p99 (at most|above) [\d.]+ ms \(2 workers report\)\n$/;
-  await eventually('the status has it', () => statusIs(busy));
-  // A worker's first report is made before it is asked for anything.
-  await eventually('both workers have told decisions', async () => {
-    const { workers: told } = (await controlPlane.fetch('/workers')).body;
-    return told.every((worker: (typeof told)[number]) => worker.figures.decisionsPerSecond > 0);
-  });
-  const { body } = await controlPlane.fetch('/workers');
-  t.is(body.workers.length, 2);
-  for (const { figures, acked } of body.workers) {
-    t.true(figures.decisionsPerSecond > 0);
-    t.is(figures.version, acked.version);
-    t.is(figures.store.kind, 'memory');
-  }
-  await controlPlane.stop();
-  await controlPlane.start();
-  await eventually('the status has it again', () => statusIs(busy));
-  isOver = true;
-  await traffic;
-  t.deepEqual([...answers], ['OVER_LIMIT']);
 });

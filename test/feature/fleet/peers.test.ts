@@ -165,35 +165,6 @@ test('top is the sum of all control planes, also of values that are small on eac
   t.regex(out, /\n10 +0 +20 +d\.k\n|\n[\d.]+ +0 +[\d.]+ +d\.k\n$/);
 });
 
-test('counters are those of the workers of all, and those that count together are there once', async (t) => {
-  const b = await startPlane(t, [
-    { id: 'b-1', used: 3 },
-    { id: 'b-2', used: 3 },
-    { id: 'b-alone', used: 5, countsAlone: true },
-  ]);
-  const a = await startPlane(t, [{ id: 'a', used: 3 }], [peer(b.url)]);
-  const shown = await a.counters('get');
-  t.is(shown.code, 0, shown.err);
-  const rows = shown.out.split('\n').slice(1, -1);
-  t.deepEqual(
-    rows.map((row) => row.replace(/ {2,}/g, ' | ')),
-    [
-      '3 | 9 | day | 60s | a and 2 others | (k=ada)',
-      '5 | 9 | day | 60s | b-alone | (k=ada)',
-      'not limited now by the rule d.k (d.yaml:2:15)',
-    ],
-  );
-  t.regex(
-    (await a.counters('get', '--worker', 'b-alone')).out,
-    /\n5 +9 .* b-alone .*\nnot limited /,
-  );
-  const unknown = await a.counters('get', '--worker', 'c');
-  t.is(
-    unknown.err,
-    'error: no worker with the node id c has a link to a control plane (HTTP 404)\n',
-  );
-});
-
 test('a reset reaches the workers of all control planes, and each of them writes it down', async (t) => {
   const b = await startPlane(t, [{ id: 'b-1' }, { id: 'b-2' }]);
   const a = await startPlane(t, [{ id: 'a' }], [peer(b.url)]);
@@ -218,53 +189,6 @@ test('a reset reaches the workers of all control planes, and each of them writes
   });
   t.is(refused.status, 403);
   t.deepEqual(b.asked, ofPeer);
-});
-
-test('a worker that says something else than another that counts with it is shown beside it', async (t) => {
-  const a = await startPlane(t, [
-    { id: 'w-1', used: 5 },
-    { id: 'w-2', used: 0, lies: true },
-  ]);
-  const { code, out, err } = await a.counters('get');
-  t.is(code, 1);
-  t.regex(out, /\n5 +9 +day +60s +w-1 \(differs\) +\(k=ada\)\n0 +9 .* w-2 \(differs\) /);
-  t.regex(err, /^error: workers that count together differ: w-1 at \S+:\d+ and w-2 at \S+:\d+\n$/);
-  const one = await a.counters('get', '--worker', 'w-1');
-  t.is(one.code, 0, one.err);
-});
-
-test('a reset is done only when another worker has seen it, and the audit log says so', async (t) => {
-  const a = await startPlane(t, [{ id: 'w-1', used: 5, lies: true }, { id: 'w-2' }]);
-  const { code, err } = await a.counters('reset', '--reason', 'a mistake');
-  t.is(code, 1);
-  t.regex(
-    err,
-    /^error: not confirmed: worker w-1: worker w-2 reads 5 hits of rule d\.k after the reset, and .* before \(HTTP 409\)\n$/,
-  );
-  const audited = () => a.log.lines.filter((line) => line.includes('audit: reset counters'));
-  t.regex(
-    audited()[0] ?? '',
-    /^warning .*: a mistake: 409: not confirmed: worker w-1: worker w-2 /,
-  );
-  const through = await a.counters('reset', '--worker', 'w-2', '--reason', 'a mistake');
-  t.is(through.code, 1);
-  t.regex(through.err, /worker w-1 reads 5 hits of rule d\.k after the reset/);
-});
-
-test('a reset that is done in part is not written down as done', async (t) => {
-  const a = await startPlane(t, [
-    { id: 'w-1', used: 5 },
-    { id: 'w-2' },
-    { id: 'alone', countsAlone: true, used: 5 },
-  ]);
-  const { code, out, err } = await a.counters('reset', '--reason', 'a mistake');
-  t.is(code, 1);
-  t.regex(out, /\n0 +9 .* w-1 and 1 other /);
-  t.regex(err, /^error: worker alone: worker alone reads 5 hits /);
-  t.regex(
-    a.log.lines.find((line) => line.includes('audit: reset counters')) ?? '',
-    /^warning .*: done in part, not confirmed: worker alone: worker alone reads 5 hits /,
-  );
 });
 
 async function startPeer(t: ExecutionContext, answer: RequestListener): Promise<string> {

@@ -1,6 +1,6 @@
 // From a store to the snapshots in force, on real directories and repositories: what is served when
 // revisions come and go, are invalid, or cannot be read, across restarts too.
-import { chmodSync, mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { Building } from '../../../control-plane/snapshot/building.ts';
@@ -134,26 +134,6 @@ function startOnGit(
 
 const broken = ruleText('b', 1).replace('year', 'yaer');
 
-test('a removal that was allowed at one control plane is allowed at the others on the directory', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const one = await startOnDirectory(t, folder.path, 'state-1');
-  const other = await startOnDirectory(t, folder.path, 'state-2');
-  t.is(other.served(), 'a');
-  const result = await one.store.write(
-    { put: [], delete: ['a.yaml'] },
-    {
-      expectedRevision: undefined,
-      author: { name: 'Ann', email: '' },
-      message: 'close the shop\n\nAllow-Removal: yes',
-    },
-  );
-  t.true(result.ok);
-  await other.store.trigger();
-  t.is(other.served(), '');
-  t.is(other.cache.state().newest?.isHeldBack, false);
-});
-
 test('a change of a directory comes into force', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', ruleText('a', 1));
@@ -221,30 +201,6 @@ test('a change of the groups alone reaches the nodes', async (t) => {
   t.is(changes, 2);
 });
 
-test('after a restart on an invalid revision the last good one is in force, marked stale', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const first = await startOnDirectory(t, folder.path);
-  const { id } = first.cache.state().inForce?.revision ?? {};
-  const version = first.version();
-  await first.stop();
-  folder.write('rules/b.yaml', broken);
-  const { cache, served, log, ...second } = await startOnDirectory(t, folder.path);
-  t.is(served(), 'a');
-  t.is(second.version(), version);
-  const state = cache.state();
-  t.is(state.inForce?.revision.id, id);
-  t.is(state.newest?.valid, false);
-  t.is(state.stale?.reason, 'newest_invalid');
-  t.regex(
-    log.lines.at(-1) ?? '',
-    /^warning Revision \w{12} is not served: the last good revision \w{12}, .*s old, is in force: 1 domain, 1 limit$/,
-  );
-  folder.write('rules/b.yaml', ruleText('b', 1));
-  await eventually('the repair', () => served() === 'a b');
-  t.is(cache.state().stale, undefined);
-});
-
 test('after a restart without the store the last good revision is in force, marked stale', async (t) => {
   const repository = createGitRepository(t);
   const id = repository.push({ 'a.yaml': ruleText('a', 1) });
@@ -263,25 +219,6 @@ test('after a restart without the store the last good revision is in force, mark
   await second.store.trigger();
   t.is(second.served(), 'a b');
   t.is(second.cache.state().stale, undefined);
-});
-
-test('without the store and its mirror the last good revision is still in force', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const first = await startOnDirectory(t, folder.path);
-  await first.stop();
-  const rules = readFileSync(join(folder.path, 'rules/a.yaml'), 'utf8');
-  renameSync(join(folder.path, 'rules'), join(folder.path, 'hidden'));
-  const { cache, served, log } = await startOnDirectory(t, folder.path);
-  t.is(served(), 'a');
-  t.is(cache.state().stale?.reason, 'store_unreachable');
-  t.regex(
-    log.lines[0] ?? '',
-    /^warning The store .*\/rules cannot be read \(the directory does not exist: .*\): the last good revision \w{12}, .* old, is in force/,
-  );
-  folder.write('rules/a.yaml', rules);
-  await eventually('the store', () => cache.state().stale === undefined);
-  t.is(served(), 'a');
 });
 
 test('what was kept of another store is not served', async (t) => {
@@ -342,45 +279,6 @@ test('a push and a trigger bring a revision into force, with its author', async 
     log.lines.at(-1),
     `info Revision ${id.slice(0, 12)} ("limits for b", Ann <ann@example.test>) is in force: 2 domains, 2 limits`,
   );
-});
-
-test('an invalid push is repaired by the next one, whichever way it comes', async (t) => {
-  const repository = createGitRepository(t);
-  repository.push({ 'a.yaml': ruleText('a', 1) });
-  const { cache, store, served } = await startOnGit(t, repository);
-  repository.push({ 'b.yaml': broken });
-  await store.trigger();
-  t.is(served(), 'a');
-  repository.push({ 'c.yaml': 'domain:' });
-  await store.trigger();
-  const since = cache.state().stale?.sinceMs;
-  t.is(cache.state().newest?.problems.length, 2);
-  repository.rewrite({ 'a.yaml': ruleText('a', 1), 'd.yaml': ruleText('d', 1) });
-  await store.trigger();
-  t.is(served(), 'a d');
-  t.truthy(since);
-  t.is(cache.state().stale, undefined);
-});
-
-test('an emptied directory is held back until somebody approves that revision', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', ruleText('a', 1));
-  const { cache, served, log, store, approve } = await startOnDirectory(t, folder.path);
-  unlinkSync(join(folder.path, 'rules/a.yaml'));
-  await eventually('it is held back', () => cache.state().newest?.isHeldBack === true);
-  t.is(served(), 'a');
-  t.is(cache.state().stale?.reason, 'newest_invalid');
-  t.regex(
-    log.lines.at(-1) ?? '',
-    /is not served: .*held back: no domain would be left \(a\.k\);.* stays in force/,
-  );
-  const { id } = await store.read();
-  approve('0123456789ab');
-  t.is(served(), 'a');
-  approve(id);
-  t.is(served(), '');
-  t.false(cache.state().newest?.isHeldBack);
-  t.is(cache.state().stale, undefined);
 });
 
 test('a commit says beforehand that it is meant to remove everything', async (t) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { loadProtos } from '../../../shared/wire/protos.ts';
 import { type Caller, type CallerTls, createCaller } from '../../contract/grpc-transport-caller.ts';
@@ -11,7 +11,10 @@ import {
   authority,
   clientCertificate,
   misnamedCertificate,
+  renewedCertificate,
+  secondAuthority,
   serverCertificate,
+  type TestCertificate,
 } from '../../contract/grpc-transport-certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -178,6 +181,40 @@ test('GRPC_CLIENT_TLS_SAN: only a client certificate for that name opens the por
   const known = await connectTo(t, env, { ca: authority, ...clientCertificate });
   t.is((await known.call('/grpc.health.v1.Health/Check', nothing)).grpcStatus, 0);
   await t.throwsAsync(connectTo(t, env, { ca: authority, ...misnamedCertificate }));
+});
+
+test('certificates that are replaced while the port serves count for new connections, and cost no call', async (t) => {
+  const { ca, cert, key } = await writeCertificate(t);
+  const env = {
+    ...memory,
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: cert,
+    GRPC_SERVER_TLS_KEY: key,
+    GRPC_CLIENT_TLS_CACERT: ca,
+  };
+  const worker = await startWorker(t, { env });
+  const { grpc } = await worker.started;
+  const open = async (client: TestCertificate) => {
+    const caller = await createCaller(grpc, { ca: authority, ...client });
+    t.teardown(caller.close);
+    const isServed = async () =>
+      (await caller.call('/grpc.health.v1.Health/Check', nothing)).grpcStatus === 0;
+    const { subject } = (caller.session.socket as TLSSocket).getPeerCertificate();
+    return { isServed, name: subject.CN };
+  };
+  const before = await open(clientCertificate);
+  t.is(before.name, 'server');
+  await writeFile(cert, renewedCertificate.cert);
+  await writeFile(key, renewedCertificate.key);
+  await writeFile(ca, secondAuthority.cert);
+  await eventually('new connections get the new one', async () => {
+    const isServed = await open(secondAuthority).then(
+      async (after) => after.name === 'renewed' && (await after.isServed()),
+      () => false,
+    );
+    return (await before.isServed()) && isServed;
+  });
+  await t.throwsAsync(async () => (await open(clientCertificate)).isServed());
 });
 
 test('GRPC_TRANSPORT: the transport that was set once has no effect, which is said', async (t) => {

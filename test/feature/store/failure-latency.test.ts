@@ -3,15 +3,15 @@
 // logged; asserted is what is counted: answers, and what reaches the server.
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../support/eventually.ts';
-import { maxOpen, type PacedCall, startPacedCalls } from '../../support/paced-calls.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
+import { mostOpen, startLoad, type Timing } from '../../support/steady-load.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
+import { type CallAnswer, createWorkerCaller } from '../../support/worker-caller.ts';
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts';
 
 const ratePerSecond = 400;
 /** Decisions of a phase in which nothing is away. */
 const phase = 1.5 * ratePerSecond;
-const probeTimeoutMs = 1_000;
 /** A test here waits for phases of load, some of them more than once. */
 const testMs = 300_000;
 const rules = {
@@ -21,10 +21,7 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 1000000000}
 `,
 };
-const requests = Array.from({ length: 200 }, (_, index) => ({
-  domain: 'd',
-  descriptors: [{ entries: [{ key: 'k', value: `v${index}` }] }],
-}));
+const values = 200;
 /** What callers are told once the store is known to be away. */
 const answersWhenOpen = { error: 'failed', allow: 'OK', deny: 'OVER_LIMIT', local: 'OK' } as const;
 type Mode = keyof typeof answersWhenOpen;
@@ -64,11 +61,12 @@ async function silence(worker: WorkerProcess, redis: RedisServer, began: () => v
   }
 }
 
-function logPhase(t: ExecutionContext, phase: string, calls: readonly PacedCall[]): void {
-  const took = calls.map(({ askedMs, answeredMs }) => answeredMs - askedMs).sort((a, b) => a - b);
+type Call = Timing & { readonly answer: CallAnswer };
+
+function logPhase(t: ExecutionContext, phase: string, calls: readonly Call[]): void {
+  const took = calls.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
   const at = (part: number) => took[Math.min(took.length - 1, Math.floor(took.length * part))] ?? 0;
-  const count = (answer: PacedCall['answer']) =>
-    calls.filter((call) => call.answer === answer).length;
+  const count = (kind: string) => calls.filter(({ answer }) => answer.startsWith(kind)).length;
   t.log(
     `${phase}: ${calls.length} requests, p50 ${at(0.5).toFixed(2)} ms, p99 ${at(0.99).toFixed(2)} ms, max ${at(1).toFixed(1)} ms; ${count('OK')} OK, ${count('OVER_LIMIT')} over the limit, ${count('failed')} failed`,
   );
@@ -92,13 +90,17 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       KVSTORE_FAILURE_MODE: mode,
     };
     const worker = await startWorkerProcess(t, { env, rules });
-    const load = await startPacedCalls(worker.ports.grpc, ratePerSecond, requests);
+    const { decide, close } = createWorkerCaller(worker);
+    t.teardown(close);
+    const load = startLoad(ratePerSecond, async (index) => ({
+      answer: await decide('d', 'k', `v${index % values}`),
+    }));
     t.teardown(load.stop);
     // The first ones compile the worker's code.
-    await eventually('a warm worker', () => load.calls.length > 800);
+    await eventually('a warm worker', () => load.results.length > 800);
 
     const warmMs = performance.now();
-    await eventually('decisions', () => load.calls.length > 800 + phase);
+    await eventually('decisions', () => load.results.length > 800 + phase);
     t.true(counted > 0);
     let stoppedMs = 0;
     await silence(worker, redis, () => {
@@ -110,10 +112,10 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     const openMs = performance.now();
     // Whoever waits for the store does so as long as a probe, so that not many more are answered between two
     // probes than wait at once.
-    let [probes, answered] = [proxy.accepted, load.calls.length];
+    let [probes, answered] = [proxy.accepted, load.results.length];
     await eventually('decisions between two probes', () => {
-      if (proxy.accepted !== probes) [probes, answered] = [proxy.accepted, load.calls.length];
-      return load.calls.length - answered > 4 * maxOpen;
+      if (proxy.accepted !== probes) [probes, answered] = [proxy.accepted, load.results.length];
+      return load.results.length - answered > 4 * mostOpen;
     });
     const measuredMs = performance.now();
     if (mode !== 'error') {
@@ -129,10 +131,10 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
     const resumedMs = performance.now();
     redis.resume();
     const asked = (fromMs: number, toMs: number) =>
-      load.calls.filter(({ askedMs }) => askedMs >= fromMs && askedMs < toMs);
+      load.results.filter(({ startedMs }) => startedMs >= fromMs && startedMs < toMs);
     await awaitClosed(worker);
     const closedMs = performance.now();
-    let after: PacedCall[] = [];
+    let after: Call[] = [];
     for (let openedBefore = -1; openedBefore !== (await countOpened(worker)); ) {
       // Once more where a busy machine has made the server silent.
       await awaitClosed(worker);
@@ -151,72 +153,16 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       `silent, ${Math.round(openMs - stoppedMs)} ms until open`,
       asked(stoppedMs, openMs),
     );
-    const whenOpen = asked(openMs, measuredMs).filter(({ answeredMs }) => answeredMs < resumedMs);
+    const whenOpen = asked(openMs, measuredMs).filter(
+      ({ startedMs, tookMs }) => startedMs + tookMs < resumedMs,
+    );
     logPhase(t, 'open', whenOpen);
     t.log(`closed ${Math.round(closedMs - resumedMs)} ms after the server went on`);
     logPhase(t, 'after', after);
 
-    t.true(whenOpen.every(({ answer }) => answer === answersWhenOpen[mode]));
+    t.true(whenOpen.every(({ answer }) => answer.startsWith(answersWhenOpen[mode])));
     t.true(after.every(({ answer }) => answer === 'OK'));
     if (mode === 'allow' || mode === 'local')
-      t.true(load.calls.every(({ answer }) => answer === 'OK'));
+      t.true(load.results.every(({ answer }) => answer === 'OK'));
   });
 }
-
-test('a store that is away is probed over one connection at a time', async (t) => {
-  t.timeout(testMs);
-  const redis = await startRedisServer(t);
-  const requestsSeen: string[] = [];
-  const proxy = await startTcpProxy(t, redis.port, {
-    onRequest: (chunk) => requestsSeen.push(chunk.toString('latin1')),
-  });
-  const worker = await startWorkerProcess(t, {
-    env: {
-      KVSTORE_URL: `127.0.0.1:${proxy.port}`,
-      KVSTORE_TIMEOUT: `${probeTimeoutMs}ms`,
-      // No connection is opened that is no probe.
-      KVSTORE_POOL_ON_EMPTY_BEHAVIOR: 'WAIT',
-      KVSTORE_FAILURE_MODE: 'local',
-    },
-    rules,
-  });
-  const load = await startPacedCalls(worker.ports.grpc, 200, requests);
-  t.teardown(load.stop);
-  await eventually('decisions', () => load.calls.length > 20);
-  const closedBefore = await readStat(worker, 'ratelimit.store.breaker.closed');
-  let accepted = 0;
-  let beganMs = 0;
-  for (;;) {
-    await eventually('all connections', async () => {
-      const active = await readStat(worker, 'ratelimit.redis_pool.cx_active');
-      return active === 10 && proxy.open === 10;
-    });
-    const before = await countOpened(worker);
-    await silence(worker, redis, () => {
-      // From before it is silent: attempts that the test has not seen yet were made after this too.
-      accepted = proxy.accepted;
-      beganMs = performance.now();
-    });
-    if ((await countOpened(worker)) === before + 1) break;
-    redis.resume();
-  }
-  t.is(await readStat(worker, 'ratelimit.redis_pool.cx_active'), 0);
-  // By then all has arrived that was sent before.
-  await eventually('the second probe', () => proxy.accepted >= accepted + 2);
-  requestsSeen.length = 0;
-  await eventually('several probes', () => proxy.accepted >= accepted + 5);
-  const elapsedMs = performance.now() - beganMs;
-  t.log(`${proxy.accepted - accepted} probes in ${Math.round(elapsedMs)} ms`);
-  // Each is waited for until its time is over, and then the next one begins.
-  t.true(proxy.accepted - accepted <= elapsedMs / probeTimeoutMs + 1);
-  t.false(
-    requestsSeen.some((text) => text.includes('INCRBY')),
-    'nothing is counted',
-  );
-  redis.resume();
-  await eventually(
-    'all connections are back',
-    async () => (await readStat(worker, 'ratelimit.redis_pool.cx_active')) === 10,
-  );
-  t.true((await readStat(worker, 'ratelimit.store.breaker.closed')) > closedBefore);
-});

@@ -162,22 +162,3 @@ for (const mode of ['error', 'allow', 'local'] as const) {
     await eventually('it is counted again', isCounted);
   });
 }
-
-test.serial(
-  'nothing of a killed memory cache is waited for, and it is back by itself',
-  async (t) => {
-    const memcached = await startMemcachedServer(t);
-    const store = await openMemcachedStore(t, { urls: [memcached.url], failureMode: 'deny' });
-    await count(store, 'killed_');
-    await store.settled();
-    await memcached.kill();
-    await eventually('it is away', async () => {
-      await count(store, 'killed_');
-      return store.metrics.gauge(openGauge).value === 1;
-    });
-    await memcached.restart();
-    // Without anybody asking.
-    await eventually('it is back', () => store.metrics.gauge(openGauge).value === 0);
-    t.deepEqual((await count(store, 'killed_')).after, [1]);
-  },
-);

@@ -2,8 +2,6 @@
 // and a master that sentinels name, before and after it changes. In a cluster: limiters-redis.test.ts.
 import test from 'ava';
 import { limiterAlgorithms } from '../../../shared/rules/limit-shape.ts';
-import { eventually } from '../../support/eventually.ts';
-import { startRedisSentinels } from '../../support/redis-sentinel.ts';
 import { startRedisServer } from '../../support/redis-server.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
@@ -41,25 +39,4 @@ test('limiters per second are counted in their own store, all others in the firs
   // Those per second may be gone by now.
   const perSecond = await second.command('INFO', 'commandstats');
   t.regex(String(perSecond), /cmdstat_evalsha:calls=[2-9]/);
-});
-
-test('limiters behind sentinels go on on the new master', async (t) => {
-  t.timeout(300_000);
-  const group = await startRedisSentinels(t);
-  const env = { KVSTORE_TYPE: 'sentinel', KVSTORE_URL: group.url };
-  const worker = await startWorker(t, { env, rules });
-  const decideAll = async () => {
-    const answers = await Promise.all(
-      limiterAlgorithms.map((algorithm) => worker.decide(`${algorithm}_per_day=x`)),
-    );
-    return answers.map(({ status }) => status);
-  };
-  t.deepEqual(await decideAll(), [200, 200]);
-  const announcement = group.announcement();
-  await group.servers[0].kill();
-  await group.setDownAfter(500);
-  await announcement;
-  await eventually('decisions on the new master', async () =>
-    (await decideAll()).every((status) => status === 200),
-  );
 });

@@ -8,7 +8,7 @@ import { openRedisStore } from '../../support/redis-store.ts';
 import {
   type LoadResult,
   loadPerSecond,
-  type SteadyLoad,
+  type StoreLoad,
   startSteadyLoad,
 } from '../../support/steady-load.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -157,11 +157,11 @@ test.serial(
   },
 );
 
-function countErrors({ results }: SteadyLoad): number {
+function countErrors({ results }: StoreLoad): number {
   return results.filter(({ error }) => error !== undefined).length;
 }
 
-async function checkRecovery(t: ExecutionContext, load: SteadyLoad, outage: Outage): Promise<void> {
+async function checkRecovery(t: ExecutionContext, load: StoreLoad, outage: Outage): Promise<void> {
   const { awayMs, backMs } = outage;
   const isOkAfter = ({ error, startedMs }: LoadResult) => error === undefined && startedMs > backMs;
   await eventually('OK again', () => load.results.filter(isOkAfter).length > 50);

@@ -1,7 +1,5 @@
 // A Redis whose user has a cloud token for a password: connections that come later use a later token.
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../../shared/clock.ts';
-import { createCloudIamCredentials } from '../../../worker/counters/redis/cloud-iam-token.ts';
 import { toRedisStoreOptions } from '../../../worker/counters/redis/redis-options.ts';
 import type { CounterStore } from '../../../worker/counters/store.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
@@ -15,40 +13,6 @@ import { startTcpProxy } from '../../support/tcp-proxy.ts';
 // Where a token's signer looks first for the credentials of this process.
 process.env['AWS_ACCESS_KEY_ID'] = 'AKID';
 process.env['AWS_SECRET_ACCESS_KEY'] = 'secret';
-
-const options = { cacheName: 'orders', userId: 'limits', serverless: false, region: 'eu-west-1' };
-
-test('connections authenticate with the token of their time, and are replaced in time', async (t) => {
-  const redis = await startRedisServer(t);
-  let wallMs = Date.parse('2026-03-04T05:06:07Z');
-  const readCredentials = createCloudIamCredentials(options, {
-    clock: { ...systemClock, wallMs: () => wallMs },
-    readRegion: async () => options.region,
-    readCloudCredentials: async () => ({ accessKeyId: 'AKID', secretAccessKey: 'secret' }),
-  });
-  const allow = async (token: string) =>
-    redis.command('ACL', 'SETUSER', 'limits', 'on', 'resetpass', `>${token}`, '~*', '+@all');
-  const first = (await readCredentials())?.password ?? '';
-  await allow(first);
-  const store = await openRedisStore(t, redis.url, { readCredentials, size: 1, maxAgeMs: 500 });
-  const count = () => {
-    return countOn(store, [createHit({ key: 'token_' })]);
-  };
-  t.is((await count()).error, undefined);
-  wallMs += 11 * 60_000;
-  const second = (await readCredentials())?.password ?? '';
-  t.not(second, first);
-  await allow(second);
-  const before = store.connections.total;
-  await eventually('the connection is replaced', () => store.connections.total > before);
-  for (let i = 0; i < 20; i++) t.is((await count()).error, undefined);
-  t.is(await redis.command('ACL', 'WHOAMI'), 'default');
-  // The only connection may be being replaced.
-  await eventually('a connection of the user', async () =>
-    String(await redis.command('CLIENT', 'LIST')).includes('user=limits'),
-  );
-  t.false(store.log.lines.join().includes('X-Amz-Signature'));
-});
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

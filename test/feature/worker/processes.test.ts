@@ -9,12 +9,12 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { Profile } from 'pprof-format';
-import { startDecisionLoad } from '../../support/decision-load.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../../support/scripted-ads-server.ts';
 import { standStill } from '../../support/standstill.ts';
+import { startLoad } from '../../support/steady-load.ts';
 import { readThreads } from '../../support/threads.ts';
 import { createWorkerCaller, type WorkerCaller } from '../../support/worker-caller.ts';
 import {
@@ -85,6 +85,17 @@ function createCallers(
     for (const caller of callers) caller.close();
   });
   return callers;
+}
+
+/** Each caller in turn; `ask` gives key and value. */
+function startDecisions(
+  callers: readonly WorkerCaller[],
+  ask: (index: number) => readonly [key: string, value: string],
+) {
+  return startLoad(100, async (index) => {
+    const caller = callers[index % callers.length];
+    return { caller, answer: await caller?.decide('d', ...ask(index)) };
+  });
 }
 
 function isRunning(pid: number): boolean {
@@ -174,7 +185,7 @@ test.serial(
       );
     });
 
-    const load = startDecisionLoad(callers, (caller) => caller.decide('d', 'last', 'v'));
+    const load = startDecisions(callers, () => ['last', 'v']);
     t.teardown(load.stop);
     const profileUrl = `http://127.0.0.1:${worker.ports.debug}/debug/pprof/profile?seconds=1&process=`;
     await eventually(
@@ -231,28 +242,25 @@ test.serial(
       rules,
     });
     const callers = createCallers(t, worker, 8);
-    const load = startDecisionLoad(callers, (caller, round) =>
-      caller.decide('d', 'k', String(round)),
-    );
+    const load = startDecisions(callers, (index) => ['k', String(index)]);
     t.teardown(load.stop);
     const answeredBy = (from: number) =>
-      new Set(
-        load.decisions.slice(from).flatMap((each) => (each.answer === 'OK' ? each.caller : [])),
-      ).size;
+      new Set(load.results.slice(from).flatMap((each) => (each.answer === 'OK' ? each.caller : [])))
+        .size;
     await eventually('all callers are answered', () => answeredBy(0) === callers.length);
     const [, victim = 0] = await pidsOf(worker);
     process.kill(victim, 'SIGKILL');
     const gone = /Process 2 \(pid \d+\) was ended by SIGKILL; another takes its place/;
     await eventually('the primary says so', () => gone.test(worker.output()));
     await allServe(worker, victim);
-    const replacedAt = load.decisions.length;
+    const replacedAt = load.results.length;
     await eventually('all callers are answered again', () => answeredBy(replacedAt) === 8);
-    const againAt = load.decisions.length;
+    const againAt = load.results.length;
     await eventually('they go on', () => answeredBy(againAt) === 8);
     await load.stop();
-    const failures = load.decisions.filter(({ answer }) => answer !== 'OK');
+    const failures = load.results.filter(({ answer }) => answer !== 'OK');
     t.true(new Set(failures.map(({ caller }) => caller)).size <= 4, 'those of one process at most');
-    t.true(load.decisions.slice(againAt).every(({ answer }) => answer === 'OK'));
+    t.true(load.results.slice(againAt).every(({ answer }) => answer === 'OK'));
     t.regex(
       await worker.page('/status'),
       /process 2: pid \d+, serves .*, replaced 1 time, counters: /,

@@ -7,7 +7,7 @@ import { authority, serverCertificate } from '../../contract/grpc-transport-cert
 import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { openOn, openRaw, request } from '../../support/raw-discovery.ts';
+import { openRaw, request } from '../../support/raw-discovery.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 
@@ -59,26 +59,6 @@ function begun(bytes: number): Buffer {
   return part;
 }
 
-test('unfinished requests have a total: those that were begun first go, and never an idle worker', async (t) => {
-  const limits = { maxUnfinishedBytes: 2_000_000 };
-  const ads = await startAttacked(t, { limits });
-  const { session } = await openRaw(ads);
-  t.teardown(() => session.destroy());
-  const attackers = Array.from({ length: 40 }, () => openOn(session));
-  for (const { stream } of attackers) stream.write(Buffer.concat([request(), begun(100_000)]));
-  const ended = () => attackers.filter(({ stream }) => stream.readableEnded);
-  // The memory of each is between what it has sent and twice as much.
-  await eventually('half of them are ended', () => ended().length >= 20);
-  await ads.change();
-  t.is(ended()[0], attackers[0]);
-  t.is(
-    await attackers[0]?.status(),
-    '8 unfinished requests hold too many bytes, and this one is the oldest',
-  );
-  t.true(ended().length <= 30, `${ended().length} were ended`);
-  await ads.change();
-});
-
 test('a request that is begun must be complete in time, with what comes of it or without', async (t) => {
   const clock = createManualClock();
   const ads = await startAttacked(t, { clock });
@@ -94,26 +74,6 @@ test('a request that is begun must be complete in time, with what comes of it or
   clock.advance(1000);
   t.is(await raw.status(), '8 a request was not complete after 30 s');
   await ads.change();
-});
-
-test('names that streams keep have a total: the greediest go, and never a modest worker', async (t) => {
-  const ads = await startAttacked(t, { limits: { maxKeptBytes: 1_000_000 } });
-  const modest = callDiscovery(ads.port, sotw);
-  t.teardown(modest.close);
-  modest.send({ node: { id: 'modest' }, resourceNames: ['shop', 'another'] });
-  await modest.next();
-  const attackers = await Promise.all(Array.from({ length: 10 }, () => openRaw(ads)));
-  for (const [index, { session, stream }] of attackers.entries()) {
-    t.teardown(() => session.destroy());
-    const resourceNames = Array.from({ length: 2000 }, (_, at) => `${index} wants ${at}`);
-    stream.write(request({ resourceNames }));
-  }
-  // Each of them keeps some 280 kB.
-  const gone = () => attackers.filter(({ stream }) => stream.closed).length;
-  await eventually('they are cut off', () => gone() === 7);
-  await ads.change();
-  await modest.next();
-  t.is(ads.server.workers.list().length, 5);
 });
 
 /** Connections that send these bytes and no more; `closed` says how many of them the server has ended. */

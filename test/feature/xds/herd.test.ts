@@ -2,11 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import test from 'ava';
-import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import { snapshotOf, startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
-
-const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
-  discoveryProtos.aggregated;
 
 test('workers that connect while the process is busy are taken in by the kernel', async (t) => {
   const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
@@ -45,24 +42,4 @@ test('workers whose answers to the settings are on their way are not closed for 
   }
   await eventually('all have the settings', () => greeted + closed >= 2_500);
   t.is(closed, 0);
-});
-
-test('many more than are opened at once are all served, each with one response', async (t) => {
-  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }), limits: { maxOpening: 5 } });
-  t.teardown(ads.stop);
-  const workers = Array.from({ length: 100 }, (_, index) => {
-    const worker = index % 2 === 0 ? callDiscovery(ads.port, sotw) : callDiscovery(ads.port, delta);
-    t.teardown(worker.close);
-    worker.send({ node: { id: `worker-${index}` } });
-    return worker;
-  });
-  for (const worker of workers) {
-    const { nonce = '' } = await worker.next();
-    worker.send({ responseNonce: nonce });
-  }
-  await eventually('all have accepted it', () =>
-    ads.server.workers.list().every(({ acked }) => acked !== undefined),
-  );
-  t.is(ads.server.workers.list().length, 100);
-  t.true(workers.every(({ waiting }) => waiting.length === 0));
 });
