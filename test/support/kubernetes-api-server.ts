@@ -18,7 +18,7 @@ export interface KubernetesApiServer {
   readonly port: number;
   /** In PEM, of its certificate for 127.0.0.1. */
   readonly ca: string;
-  /** One call as an administrator; rejects with what the server says. */
+  /** One call as an administrator; rejects with what the server says, also where it only warns. */
   call(method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown>;
 }
 
@@ -57,7 +57,7 @@ export async function startKubernetesApiServer(
       ...['--token-auth-file', join(folder, 'tokens.csv'), '--authorization-mode', 'RBAC'],
       ...['--service-account-issuer', 'https://kubernetes.test'],
       ...['--service-account-key-file', key, '--service-account-signing-key-file', key],
-      ...['--service-cluster-ip-range', '10.0.0.0/24'],
+      ...['--service-cluster-ip-range', '10.0.0.0/24,fd00:10::/112'],
       ...['--disable-admission-plugins', 'ServiceAccount'],
     ],
     { stdio: 'ignore' },
@@ -102,7 +102,9 @@ function callAsAdmin(
   call.on('error', reject);
   call.on('response', async (response) => {
     const text = Buffer.concat(await response.toArray()).toString();
+    const { warning } = response.headers;
     if ((response.statusCode ?? 500) >= 300) reject(new Error(text));
+    else if (warning !== undefined) reject(new Error(warning));
     else resolve(text.startsWith('{') ? JSON.parse(text) : text);
   });
   call.end(body === undefined ? undefined : JSON.stringify(body));
