@@ -1,8 +1,7 @@
 // The application: controllers found, the table built, and one entry for each kind of server.
 
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
-import type { FormatCheck } from './arguments/declared-schema.ts';
-import { createSchemaCompiler } from './arguments/schema.ts';
+import { createSchemaCompiler, type FormatCheck } from './arguments/schema.ts';
 import type { OpenApiDocument } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch } from './dispatch.ts';
@@ -117,8 +116,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   for (const prefix of choosePrefixes(options.controllerPrefix, options.env ?? {})) {
     trees.push(await load(prefix));
   }
+  const compiler = createSchemaCompiler(options.formats);
   const table = buildTable(trees, {
-    compiler: createSchemaCompiler(options.formats),
+    compiler,
     limits,
     guard: options.guard,
     requireGuards: options.requireGuards ?? false,
@@ -126,6 +126,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     around: options.around,
     warn: options.warn ?? writeWarning,
   });
+  await compiler.load();
   const kinds = options.bodyKinds ?? bodyKinds;
   const routes = listRoutes(table);
   const xml = routes.some(({ route }) => route.xml) ? await loadXml() : undefined;

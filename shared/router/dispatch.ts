@@ -194,7 +194,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const keywords =
       query === '' || !binder.readsQuery
         ? noKeywords
-        : parseUrlencoded(query, 'query', route.limits, binder.names);
+        : parseUrlencoded(query, 'query', route.limits, binder.query);
     return binder.bind(positionals, keywords, body);
   }
 
@@ -232,9 +232,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function writingOf({ route, given }: Call): Writing {
-    if (!route.xml || deps.xml === undefined) return jsonAlone;
+    const { filters } = route;
+    if (!route.xml || deps.xml === undefined)
+      return filters ? { ...jsonAlone, filters } : jsonAlone;
     const asked = route.negotiated && chooseFormat(given.headers.get('accept')) === 'xml';
-    return { stringReturn, xml: { ...deps.xml, asked } };
+    return { stringReturn, xml: { ...deps.xml, asked }, filters };
   }
 
   /** Answers a method that was ended by `Stop` or `Redirect`; any other error is thrown on. */

@@ -1,7 +1,6 @@
 // The package of the router exports this: everything else is its own. Importing it starts nothing.
 
 export { default as Type } from 'typebox';
-export { acceptVersion } from './accept-version.ts';
 export { type ErrorReport, type ReportError, toErrorText } from './answer/error-report.ts';
 export { statusTitle, toErrorResponse } from './answer/problem.ts';
 export { type App, type AppOptions, createApp } from './app.ts';

@@ -1,13 +1,20 @@
 // Declares what a method of a controller takes and answers, as data beside it: the same schemas check,
 // type and describe the arguments. bind.ts binds them.
 import type Type from 'typebox';
-import { closeParts } from './closed-schema.ts';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
 import { defaultLimits, type Limits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
+import {
+  closed,
+  isOfFields,
+  isOfObjects,
+  noScope,
+  type Plain,
+  unfold,
+} from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
 
 type PathEntry = PositionSchema | PathPart;
@@ -20,8 +27,10 @@ export interface OpSpec {
   /** Keyword arguments, described as query parameters. */
   readonly query?: Type.TObject | StandardObject;
   /** Keyword arguments, described as fields of the body. Both kinds may come from the query or the
-   * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. */
-  readonly body?: Type.TObject | StandardObject;
+   * body; the body wins. `additionalProperties: true`, or a schema, takes any further keyword. Any other schema is that of
+   * the whole body: its fields are keyword arguments where it is one of objects (alternatives, an intersection, one that
+   * refers to itself); else, as of a list, it is the method's argument behind the fields. */
+  readonly body?: Type.TSchema | StandardObject;
   /** The body is not parsed, whatever its type: its bytes as they came, such as a signature covers, are the method's
    * argument behind the fields, a `Uint8Array` of at most `limits.bodyBytes`. Not beside `body`. */
   readonly raw?: true;
@@ -30,8 +39,10 @@ export interface OpSpec {
   readonly stream?: true;
   /** Aliases of keywords: from the parameter's name to its other names. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
-  /** Schemas by status; for descriptions. */
+  /** Schemas by status; for descriptions, and for `filter`. */
   readonly returns?: Readonly<Record<number, Type.TSchema>>;
+  /** What is sent has the fields alone that `returns` declares for its status, at any depth; a status without is a 500. */
+  readonly filter?: true;
   /** The media type of the result; default JSON. For descriptions. */
   readonly produces?: string;
   /** Its own error statuses, with a schema where the body has more than the usual members of a problem. For
@@ -71,11 +82,20 @@ export interface Op<Spec extends OpSpec = OpSpec> {
   readonly spec: Spec;
   readonly path: readonly PathPart[];
   /** The same as plain JSON Schema, whose objects are closed where they declare nothing else. */
-  readonly fields: { readonly query?: Type.TObject; readonly body?: Type.TObject };
+  readonly fields: { readonly query?: Plain; readonly body?: Plain };
+  /** The schema of a body that is more than its fields. */
+  readonly whole: WholeBody | undefined;
   /** Fields whose schemas check by themselves. */
   readonly standard: readonly StandardFields[];
   /** The method itself, where it was given with its declaration. */
   readonly method: AnyMethod | undefined;
+}
+
+export interface WholeBody {
+  readonly schema: Plain;
+  readonly standard: StandardObject | undefined;
+  /** It is an argument by itself: not all of its values are objects. */
+  readonly isBehind: boolean;
 }
 
 export interface StandardFields {
@@ -106,8 +126,9 @@ export function op<
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
   refuseUnknownNames('op', spec, specKeys);
   refuseUnknownNames('op: limits', spec.limits ?? {}, defaultLimits);
-  const path = (spec.path ?? []).map((entry) => toPathPart(entry));
-  refuseOtherSchemas([...path.map(({ schema }) => schema), spec.rest]);
+  const given = (spec.path ?? []).map((entry) => toPathPart(entry));
+  refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
+  const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));
   const firstOptional = path.findIndex((entry) => entry.optional);
   if (firstOptional >= 0 && path.slice(firstOptional).some((entry) => !entry.optional)) {
     throw new TypeError('op: a required positional parameter follows an optional one');
@@ -118,20 +139,28 @@ export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): O
   if (spec.stream && (spec.body !== undefined || spec.raw)) {
     throw new TypeError('op: a streamed body is not parsed, and has no fields');
   }
-  const fields: { query?: Type.TObject; body?: Type.TObject } = {};
-  const standard: StandardFields[] = [];
-  for (const where of ['query', 'body'] as const) {
-    const schema = spec[where];
-    if (schema === undefined) continue;
-    if (!isStandard(schema)) {
-      fields[where] = closeParts(schema);
-      continue;
-    }
-    const plain = toJsonSchema(schema);
-    fields[where] = plain;
-    standard.push({ in: where, names: Object.keys(plain.properties ?? {}), schema });
+  if (spec.filter && (spec.returns === undefined || spec.produces === 'text/event-stream')) {
+    throw new TypeError('op: filter is by what returns declares, and not for events');
   }
-  return Object.freeze({ [brand]: true as const, spec, path, fields, standard, method });
+  const fields: { query?: Plain; body?: Plain } = {};
+  const standard: StandardFields[] = [];
+  let whole: WholeBody | undefined;
+  for (const where of ['query', 'body'] as const) {
+    const given = spec[where];
+    if (given === undefined) continue;
+    const own = isStandard(given) ? given : undefined;
+    const schema = unfold(own === undefined ? closed(given as Plain) : toJsonSchema(own));
+    if (isOfFields(schema)) {
+      fields[where] = schema;
+      const names = Object.keys(schema['properties'] ?? {});
+      if (own !== undefined) standard.push({ in: where, names, schema: own });
+    } else if (where === 'body') {
+      whole = { schema, standard: own, isBehind: !isOfObjects(schema, noScope) };
+    } else {
+      fields.query = schema;
+    }
+  }
+  return Object.freeze({ [brand]: true as const, spec, path, fields, whole, standard, method });
 }
 
 /** By name: the compiler takes more than these, and a misspelt guard would be one that is never asked. */
@@ -144,6 +173,7 @@ const specKeys: Readonly<Record<keyof OpSpec, true>> = {
   stream: true,
   aliases: true,
   returns: true,
+  filter: true,
   produces: true,
   failures: true,
   headers: true,
@@ -176,11 +206,31 @@ export function isOp(value: unknown): value is Op {
   return typeof value === 'object' && value !== null && brand in value;
 }
 
-type FieldsOf<Schema> = Schema extends Type.TObject
-  ? Type.Static<Schema>
-  : Schema extends StandardObject<infer _Input, infer Output>
+type ValueOfSchema<Schema> =
+  Schema extends StandardObject<infer _Input, infer Output>
     ? Output
-    : unknown;
+    : Schema extends Type.TSchema
+      ? Type.Static<Schema>
+      : unknown;
+
+/** Whether it is an argument by itself. */
+export type IsBehind<Value> = [Value] extends [object]
+  ? [Value] extends [readonly unknown[]]
+    ? true
+    : false
+  : true;
+
+type FieldsOf<Schema> = Schema extends undefined
+  ? unknown
+  : IsBehind<ValueOfSchema<Schema>> extends true
+    ? unknown
+    : ValueOfSchema<Schema>;
+
+type BodyArg<Spec> = Spec extends { body: infer Body }
+  ? IsBehind<ValueOfSchema<Body>> extends true
+    ? [body: NoInfer<ValueOfSchema<Body>>]
+    : []
+  : [];
 
 /** The keyword object that a method with this declaration gets. */
 export type Fields<Declared extends Op> =
@@ -211,6 +261,7 @@ type SpecArgs<Spec extends OpSpec> = [
   fields: NoInfer<Fields<Op<Spec>>>,
   ...(Spec extends { raw: true } ? [body: Uint8Array] : []),
   ...(Spec extends { stream: true } ? [body: BodyStream] : []),
+  ...BodyArg<Spec>,
   ...Positionals<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? NoInfer<Type.Static<Rest>>[] : []),
 ];

@@ -1,6 +1,6 @@
 // Schemas of other libraries (zod, valibot, ArkType) in the form that they agree on, https://standardschema.dev: they
 // check and convert by themselves; their JSON Schema defines what texts become, and describes them.
-import type Type from 'typebox';
+import type { Plain } from './schema/json-schema.ts';
 
 interface Issue {
   readonly message: string;
@@ -46,9 +46,9 @@ export function isStandard(value: unknown): value is StandardObject {
 }
 
 /** Throws a TypeError where the library gives none. */
-export function toJsonSchema({ '~standard': standard }: StandardObject): Type.TObject {
+export function toJsonSchema({ '~standard': standard }: StandardObject): Plain {
   const { $schema: _draft, ...described } = describeInput(standard);
-  return described as unknown as Type.TObject;
+  return described;
 }
 
 function describeInput({
@@ -72,17 +72,17 @@ function describeInput({
   }
 }
 
-/** The converted fields, or what is wrong with them. Throws a TypeError for a schema that waits for something. */
-export function validateFields(
+/** The converted value, or what is wrong with it. Throws a TypeError for a schema that waits for something. */
+export function validate(
   schema: StandardObject,
-  fields: Readonly<Record<string, unknown>>,
-): { readonly value: object } | { readonly issues: readonly FieldIssue[] } {
-  const outcome = schema['~standard'].validate({ ...fields });
+  value: unknown,
+): { readonly value: unknown } | { readonly issues: readonly FieldIssue[] } {
+  const outcome = schema['~standard'].validate(value);
   if (outcome instanceof Promise) {
     outcome.catch(() => {});
     throw new TypeError('a schema of arguments must not wait: check that in the method');
   }
-  if (outcome.issues === undefined) return { value: outcome.value as object };
+  if (outcome.issues === undefined) return { value: outcome.value };
   return { issues: outcome.issues.map(toFieldIssue) };
 }
 

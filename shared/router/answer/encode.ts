@@ -15,6 +15,8 @@ export interface Writing {
   readonly stringReturn: 'application/json' | 'text/html';
   /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
   readonly xml: (Pick<Xml, 'writeXml'> & { readonly asked: boolean }) | undefined;
+  /** By status; a value of another one is not sent. */
+  readonly filters?: ReadonlyMap<number, (value: unknown) => unknown> | undefined;
 }
 
 const jsonType = 'application/json;charset=UTF-8';
@@ -32,9 +34,18 @@ export function encodeResult(
     return encodeOther(value, status, draft, request, writing);
   }
   if (withoutBody.has(status)) return toBodiless(status, draft, request);
-  const body = JSON.stringify(value);
+  const body = JSON.stringify(filtered(value, status, writing));
   const bytes = Buffer.byteLength(body);
   return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, request.id), body };
+}
+
+/** Of the value as its JSON has it. */
+function filtered(value: unknown, status: number, { filters }: Writing): unknown {
+  if (filters === undefined) return value;
+  const filter = filters.get(status);
+  if (filter === undefined) throw new TypeError(`returns declares nothing for ${status}`);
+  const text: string | undefined = JSON.stringify(value);
+  return text === undefined ? value : filter(JSON.parse(text));
 }
 
 /** Answers a method that was ended by `Stop` or `Redirect`, with the headers that it has set: a login sets its cookie, and
@@ -84,7 +95,8 @@ async function encodeOther(
   }
   try {
     const { chosenType, setHeaders } = draft;
-    const { body, type, length } = bytes ?? toText(value, chosenType, writing);
+    const { body, type, length } =
+      bytes ?? toText(filtered(value, status, writing), chosenType, writing);
     const chosen = chosenType === undefined ? type : checkedType(chosenType);
     if (typeof body === 'string') refuseOtherCharset(chosen);
     const headers =

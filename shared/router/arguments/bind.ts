@@ -2,16 +2,21 @@
 // an error of keywords is 400 with its problems at once (behaviour: positions-404-keywords-400).
 // Declarations are compiled at start.
 
-import { close } from '../closed-schema.ts';
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { Op } from '../op.ts';
+import type { Op, WholeBody } from '../op.ts';
 import { type BodyArguments, noBody } from '../request/body.ts';
-import { createKeywords, type Keywords, noKeywords } from '../request/keywords.ts';
-import { validateFields } from '../standard-schema.ts';
+import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/keywords.ts';
+import { eachSchema, type Plain } from '../schema/json-schema.ts';
+import { validate } from '../standard-schema.ts';
 import type { CastOptions } from './cast.ts';
-import { toDefault } from './declared-schema.ts';
-import { type Parameter, toKeywords, toParameter } from './parameter.ts';
+import {
+  type Keyword,
+  type Parameter,
+  toForeignParameter,
+  toKeywords,
+  toParameter,
+} from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
 export interface Binder {
@@ -19,8 +24,8 @@ export interface Binder {
   fits(partCount: number): boolean;
   /** Whether any argument of the method can come from a body. */
   readonly takesBody: boolean;
-  /** The names of the keywords that it takes, with their aliases. */
-  readonly names: readonly string[];
+  /** How its query is read, by the names of its keywords and their aliases. */
+  readonly query: QueryNames;
   /** Whether its query is read; one that no method asked for is ignored (behaviour: unasked-queries). */
   readonly readsQuery: boolean;
   /** Throws 404 where there are more parts than the method takes; called before the body is read. */
@@ -54,9 +59,6 @@ export function compileBinder(
 ): Binder {
   const { listItems } = limits;
   const ofText: CastOptions = { from: 'text', listItems };
-  const ofXml: CastOptions = { from: 'xml', listItems };
-  const ofJson: CastOptions = { from: 'json', listItems };
-  const ofShortJson: CastOptions = { ...ofJson, isShort: true };
   const path = (declared?.path ?? []).map((entry) => ({
     ...toParameter(entry.schema, compiler),
     optional: entry.optional,
@@ -64,7 +66,8 @@ export function compileBinder(
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
-  const rest = restSchema && toParameter(close(restSchema), compiler);
+  const rest = restSchema && toParameter(restSchema, compiler);
+  const whole = declared?.whole && toWhole(declared.whole, compiler);
   const { byName, others, aliases } = toKeywords(declared, compiler);
   const keywords = [...byName.values()].map((keyword) => ({
     ...keyword,
@@ -86,14 +89,35 @@ export function compileBinder(
   const takesNothing =
     path.length === 0 &&
     rest === undefined &&
+    whole === undefined &&
     known.size === 0 &&
     others === undefined &&
     !takesUnparsed;
+  const longest = Math.max(listItems, ...declaredLengths(declared));
 
-  /** A list of more than `listItems` items takes at least two bytes for each. */
-  function optionsOf({ from, bytes }: BodyArguments): CastOptions {
-    if (from === 'json') return bytes <= 2 * listItems ? ofShortJson : ofJson;
-    return from === 'xml' ? ofXml : ofText;
+  /** A longer list takes at least two bytes for each item. Each list that is declared has a bound of its own, too. */
+  function refuseLongLists({ whole: value, bytes }: BodyArguments): void {
+    if (bytes <= 2 * longest || !holdsList(value, longest)) return;
+    throw new BadRequest(`the body holds a list of more than ${longest} items`);
+  }
+
+  /** A body that is not but its fields; what is wrong with it is thrown. */
+  function bindWhole({ cast, check, complete, standard }: Whole, body: BodyArguments): unknown {
+    const { from, whole: sent } = body;
+    if (sent === undefined) throw new BadRequest('the body is missing');
+    const problems: FieldProblem[] = [];
+    const place = { in: 'body', name: '' } as const;
+    // JSON has types of its own.
+    const read = from === 'json' ? (value: unknown) => ({ ok: true, value }) as const : cast;
+    const parameter = { cast: read, check, complete, schema: {} };
+    let value = readValue(parameter, sent, { from, listItems }, place, problems);
+    if (standard !== undefined && problems.length === 0) {
+      const result = validate(standard, value);
+      if ('value' in result) value = result.value;
+      else problems.push(...result.issues.map((issue) => ({ in: 'body' as const, ...issue })));
+    }
+    refuse(problems);
+    return value;
   }
 
   /** A path that does not parse names nothing. */
@@ -200,7 +224,7 @@ export function compileBinder(
     const wrong = new Set(problems.map(({ name }) => fieldOf(name)));
     for (const { in: where, names, schema } of standard) {
       const own = names.filter((name) => name in fields).map((name) => [name, fields[name]]);
-      const result = validateFields(schema, Object.fromEntries(own));
+      const result = validate(schema, Object.fromEntries(own));
       if ('value' in result) Object.assign(fields, result.value);
       else {
         for (const { name, reason } of result.issues) {
@@ -212,38 +236,106 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
-    names: [...known, ...aliases.keys()],
+    query: toQueryNames([...byName.values()], [...known], aliases),
     readsQuery,
-    takesBody: takesUnparsed || rest !== undefined || known.size > 0 || others !== undefined,
+    takesBody:
+      takesUnparsed ||
+      rest !== undefined ||
+      whole !== undefined ||
+      known.size > 0 ||
+      others !== undefined,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
     bind(parts, query, body) {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
-      if (rest === undefined && body.positionals.length > 0) {
+      refuseLongLists(body);
+      const isOther = whole?.isBehind === false && body.positionals.length > 0;
+      if (isOther || (rest === undefined && whole === undefined && body.positionals.length > 0)) {
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
-      const ofBody = optionsOf(body);
-      const sent: Given = { query, body: body.keywords, ofBody };
+      const ofBody: CastOptions = { from: body.from, listItems };
+      const fieldsOfBody = whole === undefined ? body.keywords : noKeywords;
+      const sent: Given = { query, body: fieldsOfBody, ofBody };
       const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
       const args: unknown[] = [undefined];
       if (takesUnparsed) args.push(body.unparsed);
+      const value = whole && bindWhole(whole, body);
+      if (whole?.isBehind) args.push(value);
       bindPath(args, parts, given, problems);
-      bindRest(args, { parts, values: body.positionals, ofBody }, problems);
+      const values = whole === undefined ? body.positionals : [];
+      bindRest(args, { parts, values, ofBody }, problems);
       const fields = bindKeywords(given, problems);
       if (standard.length > 0) checkStandard(fields, problems);
-      if (problems.length > 0) {
-        throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
-      }
-      args[0] = fields;
+      refuse(problems);
+      args[0] = whole?.isBehind === false ? Object.assign(fields, value) : fields;
       return args;
     },
   };
 }
 
+function refuse(problems: readonly FieldProblem[]): void {
+  if (problems.length === 0) return;
+  throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
+}
+
+interface Whole extends Parameter {
+  readonly standard: WholeBody['standard'];
+  readonly isBehind: boolean;
+}
+
+function toWhole({ schema, standard, isBehind }: WholeBody, compiler: SchemaCompiler): Whole {
+  const compiled =
+    standard === undefined ? toParameter(schema, compiler) : toForeignParameter(schema, compiler);
+  return { ...compiled, standard, isBehind };
+}
+
+/** Makes a copy each time, so that no request changes the default of the next; undefined where there is none. */
+function toDefault(schema: Plain): (() => unknown) | undefined {
+  if (!('default' in schema)) return undefined;
+  const value = schema['default'];
+  return typeof value === 'object' ? () => structuredClone(value) : () => value;
+}
+
+/** The bounds of the lists that a declaration has. */
+function declaredLengths(declared: Op | undefined): readonly number[] {
+  const lengths: number[] = [];
+  const all = [declared?.fields.query, declared?.fields.body, declared?.whole?.schema];
+  for (const schema of [...all, declared?.spec.rest as Plain | undefined]) {
+    if (schema === undefined) continue;
+    eachSchema(schema, ({ maxItems }) => {
+      if (typeof maxItems === 'number') lengths.push(maxItems);
+    });
+  }
+  return lengths;
+}
+
+function holdsList(value: unknown, longerThan: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value) && value.length > longerThan) return true;
+  return Object.values(value).some((inside) => holdsList(inside, longerThan));
+}
+
+function toQueryNames(
+  keywords: readonly Keyword[],
+  known: readonly string[],
+  aliases: ReadonlyMap<string, string>,
+): QueryNames {
+  const namesOf = (has: (schema: Plain) => boolean) => {
+    const own = keywords.filter(({ schema }) => has(schema)).map(({ name }) => name);
+    const others = [...aliases].filter(([, name]) => own.includes(name)).map(([alias]) => alias);
+    return new Set([...own, ...others]);
+  };
+  return {
+    expected: [...known, ...aliases.keys()],
+    commas: namesOf(({ explode }) => explode === false),
+    flags: namesOf(({ type }) => type === 'boolean'),
+  };
+}
+
 function readValue(
-  { cast, check }: Parameter,
+  { cast, check, complete }: Parameter,
   value: unknown,
   options: CastOptions,
   place: Pick<FieldProblem, 'in' | 'name'>,
@@ -252,13 +344,19 @@ function readValue(
   const result = cast(value, options);
   if (!result.ok) {
     const { at = '', reason } = result;
-    problems.push({ in: place.in, name: `${place.name}${at}`, reason });
+    problems.push({ in: place.in, name: nameOf(place.name, at), reason });
     return undefined;
   }
-  for (const { at, reason } of check(result.value)) {
-    problems.push({ in: place.in, name: `${place.name}${at}`, reason });
+  const completed = complete === undefined ? result.value : complete(result.value);
+  for (const { at, reason } of check(completed)) {
+    problems.push({ in: place.in, name: nameOf(place.name, at), reason });
   }
-  return result.value;
+  return completed;
+}
+
+/** What is inside a whole body is named as a field is. */
+function nameOf(name: string, at: string): string {
+  return name === '' ? at.slice(1) : `${name}${at}`;
 }
 
 /** The keyword that a problem is about. */

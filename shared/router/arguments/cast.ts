@@ -1,7 +1,14 @@
 // Converts text (or JSON of another type) to the type that a schema declares. Strict: a value without a
 // single meaning is refused (behaviour: strict-casts). The compiled schema checks constraints.
-import type Type from 'typebox';
 import type { Origin } from '../request/body.ts';
+import {
+  isPlain,
+  noScope,
+  type Plain,
+  resolveRef,
+  type Scope,
+  scopeWithin,
+} from '../schema/json-schema.ts';
 import { isUpload } from '../upload.ts';
 
 export type Cast =
@@ -11,8 +18,6 @@ export type Cast =
 
 type Refusal = Extract<Cast, { readonly ok: false }>;
 
-type PlainSchema = Readonly<Record<string, unknown>>;
-
 const integer = /^-?\d+$/;
 const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
@@ -20,46 +25,59 @@ const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
 
 export interface CastOptions {
   readonly from: Origin;
-  /** Items of one list, unless its schema has a bound. */
+  /** Items of one list of texts, unless its schema has a bound. */
   readonly listItems: number;
-  /** The whole body is too short for a list of so many items. */
-  readonly isShort?: boolean;
 }
 
 export type CastValue = (value: unknown, options: CastOptions) => Cast;
 
-/** Reads the schema once, and not for each value. */
-export function compileCast(schema: Type.TSchema): CastValue {
-  return compile(schema as PlainSchema);
-}
+/** Whether a value is one of a schema: of several alternatives a text alone decides for none. */
+export type Accepts = (schema: Plain) => (value: unknown) => boolean;
 
-function compile(schema: PlainSchema): CastValue {
+/** Reads the schema once, and not for each value. Throws an Error for a reference that names nothing. */
+export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noScope): CastValue {
+  const inside = scopeWithin(scope, schema);
+  const compile = (inner: unknown) => compileCast(inner as Plain, accepts, inside);
   if (isUpload(schema)) {
     return (value) => (value instanceof File ? { ok: true, value } : refuse('must be one file'));
+  }
+  if (schema['$ref'] !== undefined) {
+    const target = resolveRef(inside, schema['$ref']);
+    // It may be one that this one is in.
+    let cast: CastValue | undefined;
+    return (value, options) => {
+      cast ??= compile(target);
+      return cast(value, options);
+    };
   }
   const literals = literalsOf(schema);
   if (literals !== undefined) return (value) => castLiteral(literals, value);
   const branches = schema['anyOf'] ?? schema['oneOf'];
   if (Array.isArray(branches)) {
-    const casts = (branches as PlainSchema[]).map(compile);
-    return (value, options) => castBranch(casts, value, options);
+    return castAlternatives(
+      branches.filter(isPlain).map((branch) => {
+        const whole = { ...branch, $defs: Object.fromEntries(defsOf(inside)) };
+        return { cast: compile(branch), isOne: accepts(whole) };
+      }),
+    );
   }
-  const type = schema['type'];
-  const schemas = [schema];
-  if (type === 'array') return compileList(schema);
-  if (type === 'object') {
-    return (value, options) => {
-      if (options.from === 'xml') return castFields(schema, value, options);
-      if (!isPlainObject(value)) return refuse('must be an object');
-      return castWhole(schemas, value, options);
-    };
+  const parts = schema['allOf'];
+  if (Array.isArray(parts)) {
+    const { allOf: _parts, ...own } = schema;
+    return castParts([...parts.filter(isPlain), own].map(compile));
   }
+  const type = schema['type'] ?? ('properties' in schema ? 'object' : undefined);
+  if (type === 'array') return castList(schema, compile);
+  if (type === 'object') return castObject(schema, compile);
   if (type === 'null') {
     return (value) => (value === null ? { ok: true, value } : refuse('must be null'));
   }
-  if (type === undefined || Array.isArray(type)) {
-    return (value, options) => castWhole(schemas, value, options);
+  if (Array.isArray(type)) {
+    return castAlternatives(
+      type.map((one) => ({ cast: compile({ ...schema, type: one }), isOne: () => true })),
+    );
   }
+  if (type === undefined) return (value) => ({ ok: true, value });
   const name = String(type);
   return (value, { from }) => {
     if (Array.isArray(value)) {
@@ -69,6 +87,14 @@ function compile(schema: PlainSchema): CastValue {
     if (name === 'string') return { ok: true, value: String(value) };
     return castText(name, String(value));
   };
+}
+
+/** Those of a scope, as `$defs` has them. */
+function defsOf(scope: Scope): readonly (readonly [string, Plain])[] {
+  return [...scope].flatMap(([ref, schema]) => {
+    const [, name] = /^#\/\$defs\/(.*)$/.exec(ref) ?? [];
+    return name === undefined ? [] : [[name, schema] as const];
+  });
 }
 
 function castText(type: string, text: string): Cast {
@@ -87,24 +113,15 @@ function castText(type: string, text: string): Cast {
   return isNumber ? { ok: true, value } : refuse('must be a number');
 }
 
-function compileList(schema: PlainSchema): CastValue {
+function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastValue {
   const declared = schema['maxItems'];
-  const schemas = [schema];
   const of = schema['items'];
-  const castItem = isSchema(of) ? compile(of) : undefined;
+  const castItem = isPlain(of) ? compile(of) : undefined;
   return (value, options) => {
     const maxItems = typeof declared === 'number' ? declared : options.listItems;
-    const hasCommas =
-      options.from === 'text' || (options.from === 'json' && typeof value === 'string');
-    const items: unknown[] = [];
-    for (const item of Array.isArray(value) ? value : [value]) {
-      const isText = hasCommas && typeof item === 'string';
-      if (isText) items.push(...item.split(',', maxItems + 1));
-      else items.push(item);
-      if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
-    }
-    if (castItem === undefined) return castWhole(schemas, items, options);
-    for (let at = 0; at < items.length; at += 1) {
+    const items: unknown[] = Array.isArray(value) ? [...value] : [value];
+    if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
+    for (let at = 0; castItem !== undefined && at < items.length; at += 1) {
       const result = castItem(items[at], options);
       if (!result.ok) return refuseAt(at, result);
       items[at] = result.value;
@@ -113,93 +130,56 @@ function compileList(schema: PlainSchema): CastValue {
   };
 }
 
-/** An object of XML, where an empty element is an empty object. */
-function castFields(schema: PlainSchema, value: unknown, options: CastOptions): Cast {
-  if (typeof value === 'string' && value.trim() === '') return { ok: true, value: {} };
-  if (!isPlainObject(value)) return refuse('must be an object');
-  const branches = toBranches(schema);
-  const fields = new Map<string, unknown>();
-  for (const [name, field] of Object.entries(value as object)) {
-    const [declared, ...others] = schemasAt(branches, name);
-    // Of several schemas that apply, none alone decides what the text means.
-    if (declared === undefined || others.length > 0) {
-      fields.set(name, field);
-      continue;
+/** What is in an object of JSON has its type; fields of a form and of XML are texts. An empty element of XML is an empty
+ * object. */
+function castObject(schema: Plain, compile: (inner: unknown) => CastValue): CastValue {
+  const compileAll = (all: unknown) =>
+    new Map(Object.entries(all ?? {}).map(([name, inner]) => [name, compile(inner)] as const));
+  const named = compileAll(schema['properties']);
+  const [patterned] = compileAll(schema['patternProperties']).values();
+  const additional = schema['additionalProperties'];
+  const others = patterned ?? (isPlain(additional) ? compile(additional) : undefined);
+  return (value, options) => {
+    if (options.from === 'xml' && typeof value === 'string' && value.trim() === '') {
+      return { ok: true, value: {} };
     }
-    const result = compile(declared)(field, options);
-    if (!result.ok) return refuseAt(name, result);
-    fields.set(name, result.value);
-  }
-  return castWhole([schema], Object.fromEntries(fields), options);
+    if (!isPlain(value)) return refuse('must be an object');
+    if (options.from === 'json') return { ok: true, value };
+    const fields = new Map<string, unknown>();
+    for (const [name, field] of Object.entries(value)) {
+      const result = (named.get(name) ?? others)?.(field, options) ?? { ok: true, value: field };
+      if (!result.ok) return refuseAt(name, result);
+      fields.set(name, result.value);
+    }
+    return { ok: true, value: Object.fromEntries(fields) };
+  };
 }
 
-/** A value that is not converted, as everything within an object: its lists are bounded too. */
-function castWhole(
-  schemas: readonly PlainSchema[],
-  value: unknown,
-  { listItems, isShort }: CastOptions,
-): Cast {
-  if (isShort) return { ok: true, value };
-  const tooLong = findLongList(schemas, value, listItems);
-  return tooLong === undefined
-    ? { ok: true, value }
-    : refuse(`holds a list of more than ${tooLong} items`);
+/** The first that takes the value, else the first that can convert it. */
+function castAlternatives(
+  branches: readonly { readonly cast: CastValue; readonly isOne: (value: unknown) => boolean }[],
+): CastValue {
+  return (value, options) => {
+    let first: Cast | undefined;
+    let refusal: Cast | undefined;
+    for (const { cast, isOne } of branches) {
+      const result = cast(value, options);
+      if (result.ok && isOne(result.value)) return result;
+      if (result.ok) first ??= result;
+      else refusal ??= result;
+    }
+    return first ?? refusal ?? { ok: true, value };
+  };
 }
 
-/** The bound of a list within the value that exceeds it, if any does. */
-function findLongList(
-  schemas: readonly PlainSchema[],
-  value: unknown,
-  listItems: number,
-): number | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const all = schemas.flatMap(toBranches);
-  if (Array.isArray(value)) {
-    const declared = all
-      .map((schema) => schema['maxItems'])
-      .filter((max) => typeof max === 'number');
-    // The largest bound of several branches: the compiled schema decides which branch applies.
-    const maxItems = declared.length === 0 ? listItems : Math.max(...declared);
-    if (value.length > maxItems) return maxItems;
-  }
-  for (const [key, inside] of Object.entries(value)) {
-    if (typeof inside !== 'object' || inside === null) continue;
-    const found = findLongList(schemasAt(all, key), inside, listItems);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-/** The schema and all that it combines (allOf, anyOf, oneOf). */
-function toBranches(schema: PlainSchema): readonly PlainSchema[] {
-  const within = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => schema[keyword] ?? []);
-  return [schema, ...within.filter(isSchema).flatMap(toBranches)];
-}
-
-/** Schemas that apply to a property or an item. */
-function schemasAt(schemas: readonly PlainSchema[], key: string): readonly PlainSchema[] {
-  return schemas
-    .flatMap(({ properties, patternProperties, additionalProperties, items }) => {
-      if (isSchema(properties) && Object.hasOwn(properties, key)) return [properties[key]];
-      if (Array.isArray(items)) return [items[Number(key)]];
-      const patterned = isSchema(patternProperties) ? Object.values(patternProperties) : [];
-      return [...patterned, additionalProperties, items];
-    })
-    .filter(isSchema);
-}
-
-function isSchema(value: unknown): value is PlainSchema {
-  return isPlainObject(value);
-}
-
-function castBranch(branches: readonly CastValue[], value: unknown, options: CastOptions): Cast {
-  let first: Cast | undefined;
-  for (const cast of branches) {
-    const result = cast(value, options);
-    if (result.ok) return result;
-    first ??= result;
-  }
-  return first ?? { ok: true, value };
+function castParts(parts: readonly CastValue[]): CastValue {
+  return (value, options) => {
+    let result: Cast = { ok: true, value };
+    for (const cast of parts) {
+      if (result.ok) result = cast(result.value, options);
+    }
+    return result;
+  };
 }
 
 function castLiteral(literals: readonly unknown[], value: unknown): Cast {
@@ -207,29 +187,23 @@ function castLiteral(literals: readonly unknown[], value: unknown): Cast {
   const meant = isScalar(value)
     ? literals.find((literal) => literal !== null && String(literal) === String(value))
     : undefined;
-  return meant === undefined ? refuse(choiceReason(literals)) : { ok: true, value: meant };
+  return meant === undefined
+    ? refuse(`must be ${literals.map(String).join(' or ')}`)
+    : { ok: true, value: meant };
 }
 
 /** The closed set of values of a schema that is nothing else. */
-function literalsOf(schema: PlainSchema): readonly unknown[] | undefined {
+function literalsOf(schema: Plain): readonly unknown[] | undefined {
   if ('const' in schema) return [schema['const']];
   if (Array.isArray(schema['enum'])) return schema['enum'];
   const branches = schema['anyOf'] ?? schema['oneOf'];
   if (!Array.isArray(branches)) return undefined;
-  const literals = (branches as PlainSchema[]).map(literalsOf);
+  const literals = (branches as Plain[]).map(literalsOf);
   return literals.every((list) => list !== undefined) ? literals.flat() : undefined;
-}
-
-function choiceReason(literals: readonly unknown[]): string {
-  return `must be ${literals.map(String).join(' or ')}`;
 }
 
 function isScalar(value: unknown): value is string | number | boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-}
-
-function isPlainObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function article(type: string): string {

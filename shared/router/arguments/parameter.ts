@@ -1,13 +1,23 @@
 // The parameters of a method, compiled from its declaration. bind.ts supplies the values.
-import type Type from 'typebox';
 import type { Op } from '../op.ts';
+import {
+  closed,
+  isOfFields,
+  isPlain,
+  keywordsBesideFields,
+  noScope,
+  type Plain,
+  scopeWithin,
+} from '../schema/json-schema.ts';
 import { type CastValue, compileCast } from './cast.ts';
 import type { Check, SchemaCompiler } from './schema.ts';
 
 export interface Parameter {
-  readonly schema: Type.TSchema;
+  readonly schema: Plain;
   readonly cast: CastValue;
   readonly check: Check;
+  /** Fills in defaults inside of the value. */
+  readonly complete: ((value: unknown) => unknown) | undefined;
 }
 
 export interface Keyword extends Parameter {
@@ -25,18 +35,38 @@ export interface Keywords {
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** Other schema keywords would be silently ignored, since each property is checked by itself. */
-const understood: ReadonlySet<string> = new Set([
-  'type',
-  'properties',
-  'required',
-  'additionalProperties',
-  'title',
-  'description',
-]);
+/** A position, or a field of TypeBox. `$defs`: those of the object that it is in. */
+export function toParameter(given: object, compiler: SchemaCompiler, $defs: Plain = {}): Parameter {
+  const schema = closed(given as Plain);
+  const accepts = (inner: Plain) => {
+    const check = compiler.compile(inner);
+    return (value: unknown) => check(value).length === 0;
+  };
+  return {
+    schema,
+    cast: compileCast(schema, accepts, scopeWithin(noScope, { $defs })),
+    check: compiler.compile(schema, $defs),
+    complete: compiler.compileDefaults(schema, $defs),
+  };
+}
 
-export function toParameter(schema: Type.TSchema, compiler: SchemaCompiler): Parameter {
-  return { schema, cast: compileCast(schema), check: compiler.compile(schema) };
+/** Another library checks its own schemas, by its own rules. */
+export function toForeignParameter(
+  schema: Plain,
+  compiler: SchemaCompiler,
+  $defs: Plain = {},
+): Parameter {
+  const accepts = (inner: Plain) => {
+    const check = compiler.compileShape(inner);
+    return (value: unknown) => check(value).length === 0;
+  };
+  const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
+  return {
+    schema,
+    cast: compileCast(schema, accepts, scope),
+    check: compiler.compileBounds({ ...schema, $defs: { ...$defs, ...(schema['$defs'] ?? {}) } }),
+    complete: undefined,
+  };
 }
 
 /** Throws an Error that names the invalid part of the declaration. */
@@ -49,30 +79,37 @@ export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): 
   for (const where of ['query', 'body'] as const) {
     const object = declared?.fields[where];
     if (object === undefined) continue;
-    refuseUnderstoodByNobody(object, where);
-    const required = new Set<string>(object.required);
-    // Another library checks its own schemas, by its own rules.
+    if (!isOfFields(object)) refuseOther(object);
+    const required = new Set<unknown>((object['required'] as unknown[] | undefined) ?? []);
     const isStandard = declared?.standard.some((one) => one.in === where) === true;
-    for (const [name, schema] of Object.entries<Type.TSchema>(object.properties)) {
+    const $defs = (object['$defs'] ?? {}) as Plain;
+    for (const [name, schema] of Object.entries((object['properties'] ?? {}) as Plain)) {
       if (byName.has(name) || positional.has(name) || name === '__proto__') {
         throw new Error(`the keyword ${name} cannot be declared, or is declared twice`);
       }
+      const field = schema as Plain;
       byName.set(name, {
         ...(isStandard
-          ? { schema, cast: compileCast(schema), check: () => [] }
-          : toParameter(schema, compiler)),
+          ? toForeignParameter(field, compiler, $defs)
+          : toParameter(field, compiler, $defs)),
         name,
         in: where,
-        required: required.has(name) && !('default' in schema),
+        required: required.has(name) && !('default' in field),
       });
     }
-    const additional: unknown = 'additionalProperties' in object && object.additionalProperties;
-    if (additional === true) others ??= { schema: {}, cast: compileCast({}), check: () => [] };
-    else if (typeof additional === 'object' && additional !== null) {
-      others ??= toParameter(additional, compiler);
-    }
+    const { additionalProperties: additional } = object;
+    if (additional === true) others ??= toParameter({}, compiler);
+    else if (isPlain(additional)) others ??= toParameter(additional, compiler, $defs);
   }
   return { byName, others, aliases: toAliases(declared, byName) };
+}
+
+function refuseOther(query: Plain): never {
+  if (query['type'] !== 'object') {
+    throw new Error('query must be one object of named fields, as Type.Object({ ... })');
+  }
+  const unknown = keywordsBesideFields(query);
+  throw new Error(`query must be a plain object schema; remove ${unknown.join(', ') || '$ref: #'}`);
 }
 
 function toAliases(
@@ -90,14 +127,4 @@ function toAliases(
     }
   }
   return aliases;
-}
-
-function refuseUnderstoodByNobody(object: Type.TObject, where: 'query' | 'body'): void {
-  if (object.type !== 'object') {
-    throw new Error(`${where} must be one object of named fields, as Type.Object({ ... })`);
-  }
-  const unknown = Object.keys(object).filter((key) => !understood.has(key));
-  if (unknown.length > 0) {
-    throw new Error(`${where} must be a plain object schema; remove ${unknown.join(', ')}`);
-  }
 }

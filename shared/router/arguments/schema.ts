@@ -1,9 +1,13 @@
-// Compiles schemas at start. Values are checked as they are; cast.ts converts text, bind.ts adds defaults
-// of keywords. TypeBox checks: it comes along for the declarations, and needs no `eval` where that is forbidden.
+// Compiles schemas at start: what is not understood is refused, patterns and formats become functions of ours. Values are
+// checked as they are; cast.ts converts text. TypeBox checks: it comes along for the declarations, and needs no `eval`
+// where that is forbidden.
 import type Type from 'typebox';
+import Format from 'typebox/format';
 import Schema from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { type FormatCheck, knownFormats, readDeclared } from './declared-schema.ts';
+import { eachSchema, isPlain, mapSchemas, type Plain } from '../schema/json-schema.ts';
+import { patternCharacters, whyExponential } from '../schema/pattern.ts';
+import { uploadKeyword } from '../upload.ts';
 
 export interface SchemaProblem {
   /** Inside the value: `` for the value itself, `/tags/3`. */
@@ -11,35 +15,153 @@ export interface SchemaProblem {
   readonly reason: string;
 }
 
-/** The problems of the value, at most 20; empty when it is valid. May fill in defaults inside the value. */
+/** The problems of the value, at most 20; empty when it is valid. */
 export type Check = (value: unknown) => readonly SchemaProblem[];
 
+/** Whether a text has the form. */
+export type FormatCheck = (text: string) => boolean;
+
 export interface SchemaCompiler {
-  /** Throws an Error that names what the schema has that is not supported. */
-  compile(schema: Type.TSchema): Check;
+  /** A schema of TypeBox. `$defs`: what its references name beside its own. Throws an Error that names what it has that
+   * is not supported. */
+  compile(schema: Plain, $defs?: Plain): Check;
+  /** A schema of another library, which checks by itself: only the lengths of texts that it tries a pattern on. Throws an
+   * Error for a pattern that is too slow. */
+  compileBounds(schema: Plain): Check;
+  /** A schema of another library, as far as it distinguishes alternatives. */
+  compileShape(schema: Plain): Check;
+  /** The value with the defaults in it; undefined where there are none. Only after `load`. */
+  compileDefaults(schema: Plain, $defs?: Plain): ((value: unknown) => unknown) | undefined;
+  /** The value without what the schema does not declare. Only after `load`. */
+  compileFilter(schema: Plain): (value: unknown) => unknown;
+  /** Loads what the compiled functions need. */
+  load(): Promise<void>;
 }
 
 const maxProblems = 20;
 /** These hold for each part, too. */
-const summaries: ReadonlySet<string> = new Set(['boolean', 'additionalProperties']);
+const summaries: ReadonlySet<string> = new Set(['boolean', 'additionalProperties', '$ref']);
 const noProblems: readonly SchemaProblem[] = [];
+
+/** RFC 3339 alone: TypeBox takes suffixes such as `[Europe/Paris]` too. */
+const dateTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+const knownFormats: Readonly<Record<string, FormatCheck>> = {
+  date: Format.IsDate,
+  'date-time': (text) => dateTime.test(text) && Format.IsDateTime(text),
+  email: Format.IsEmail,
+  ipv4: Format.IsIPv4,
+  ipv6: Format.IsIPv6,
+  uri: Format.IsUri,
+  uuid: Format.IsUuid,
+};
+
+const understood: ReadonlySet<string> = new Set([
+  ...['type', 'const', 'enum', 'required', 'dependentRequired', 'uniqueItems', 'multipleOf'],
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minLength', 'maxLength'],
+  ...['minItems', 'maxItems', 'minContains', 'maxContains', 'minProperties', 'maxProperties'],
+  ...['title', 'description', 'examples', 'deprecated', 'readOnly', 'writeOnly', '$comment'],
+  ...['$id', '$ref', '$schema', 'contentEncoding', 'contentMediaType', 'default', '~refine'],
+  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'not'],
+  ...['if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems', 'properties', '$defs'],
+  ...['patternProperties', 'dependentSchemas', 'definitions', 'pattern', 'format', 'explode'],
+  uploadKeyword,
+]);
 
 /** `formats`: those of the application, beside the known ones. */
 export function createSchemaCompiler(
   formats: Readonly<Record<string, FormatCheck>> = {},
 ): SchemaCompiler {
-  const all = { ...knownFormats, ...formats };
+  const all = new Map(Object.entries({ ...knownFormats, ...formats }));
+  let values: typeof import('typebox/value') | undefined;
+  let needsValues = false;
+
+  function loaded(): typeof import('typebox/value') {
+    if (values === undefined) throw new TypeError('load() comes first');
+    return values;
+  }
+
   return {
-    compile(declared) {
-      // A default of the value itself may violate the schema.
-      const { schema, fill } = readDeclared(declared as Record<string, unknown>, all);
-      const validator = Schema.Compile(schema);
-      return (value) => {
-        fill?.(value);
-        return validator.Check(value) ? noProblems : findProblems(schema, value);
-      };
+    compile: (declared, $defs = {}) => toCheck(toChecked(withDefs(declared, $defs), all)),
+    compileBounds: (declared) => toCheck(toBounds(declared)),
+    compileShape: (declared) => toCheck(toShape(declared)),
+    compileDefaults(declared, $defs = {}) {
+      let hasDefaults = false;
+      eachSchema(withDefs(declared, $defs), (schema) => {
+        hasDefaults ||= Object.values(schema['properties'] ?? {}).some((one) => 'default' in one);
+      });
+      if (!hasDefaults) return undefined;
+      needsValues = true;
+      return (value) => loaded().Default($defs as Type.TProperties, declared, value);
+    },
+    compileFilter(declared) {
+      needsValues = true;
+      return (value) => loaded().Clean(declared, value);
+    },
+    async load() {
+      if (needsValues) values ??= await import('typebox/value');
     },
   };
+}
+
+function withDefs(schema: Plain, $defs: Plain): Plain {
+  if (Object.keys($defs).length === 0) return schema;
+  return { ...schema, $defs: { ...$defs, ...(schema['$defs'] as Plain | undefined) } };
+}
+
+function toCheck(schema: Plain): Check {
+  const validator = Schema.Compile(schema);
+  return (value) => (validator.Check(value) ? noProblems : findProblems(schema, value));
+}
+
+/** As TypeBox's checker takes it. */
+function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): Plain {
+  const unknown = Object.keys(declared).find((keyword) => !understood.has(keyword));
+  if (unknown !== undefined) throw new Error(`unknown keyword "${unknown}"`);
+  const {
+    pattern,
+    format,
+    default: _default,
+    explode: _explode,
+    ...schema
+  } = mapSchemas(declared, (inner) => toChecked(inner, formats));
+  const isFile = schema[uploadKeyword] === true;
+  delete schema[uploadKeyword];
+  // Those of `Type.Refine`, which are hidden.
+  const refine = [...((declared['~refine'] as unknown[] | undefined) ?? [])];
+  if (format !== undefined) refine.push(toFormatCheck(String(format), formats));
+  if (isFile) refine.push(fileCheck);
+  if (pattern !== undefined) {
+    schema['maxLength'] ??= patternCharacters;
+    refine.push(toPatternCheck(String(pattern), Number(schema['maxLength'])));
+  }
+  for (const one of Object.keys(schema['patternProperties'] ?? {})) {
+    refuseSlow(one);
+    if (!/^\^\.\*\$$/.test(one)) schema['propertyNames'] ??= { maxLength: patternCharacters };
+  }
+  return refine.length === 0 ? schema : { ...schema, '~refine': refine };
+}
+
+/** What bounds the texts that a pattern is tried on; of alternatives each may be tried. */
+function toBounds(declared: Plain): Plain {
+  const { $id, $ref, $defs, properties, additionalProperties, items, prefixItems, ...others } =
+    mapSchemas(declared, (inner) => toBounds(inner));
+  const alternatives = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => others[keyword] ?? []);
+  const { pattern, maxLength } = declared;
+  if (pattern !== undefined) refuseSlow(String(pattern));
+  for (const one of Object.keys(declared['patternProperties'] ?? {})) refuseSlow(one);
+  const held = { $id, $ref, $defs, properties, items, prefixItems };
+  return {
+    ...Object.fromEntries(Object.entries(held).filter(([, value]) => value !== undefined)),
+    ...(isPlain(additionalProperties) && { additionalProperties }),
+    ...(alternatives.length > 0 && { allOf: alternatives }),
+    ...(pattern !== undefined && { maxLength: maxLength ?? patternCharacters }),
+  };
+}
+
+function toShape(declared: Plain): Plain {
+  const { pattern: _pattern, format: _format, ...shape } = mapSchemas(declared, toShape);
+  return shape;
 }
 
 /** A field that is in a closed object: its schema is false. */
@@ -61,4 +183,38 @@ function findProblems(schema: object, value: unknown): readonly SchemaProblem[] 
   } finally {
     Settings.Set({ maxErrors });
   }
+}
+
+const fileCheck = {
+  check: (value: unknown) => value instanceof File,
+  error: () => 'must be a file',
+};
+
+function toFormatCheck(name: string, formats: ReadonlyMap<string, FormatCheck>) {
+  const isFormed = formats.get(name);
+  if (isFormed === undefined) {
+    const known = [...formats.keys()].sort().join(', ');
+    throw new Error(`unknown format "${name}"; known are ${known}`);
+  }
+  return {
+    check: (value: unknown) => typeof value !== 'string' || isFormed(value),
+    error: () => `must match format "${name}"`,
+  };
+}
+
+/** A text longer than its schema allows is skipped: `maxLength` refuses it. A character is one or two units. */
+function toPatternCheck(pattern: string, maxLength: number) {
+  refuseSlow(pattern);
+  const regExp = new RegExp(pattern, 'u');
+  return {
+    check: (value: unknown) =>
+      typeof value !== 'string' || value.length > 2 * maxLength || regExp.test(value),
+    error: () => `must match pattern "${pattern}"`,
+  };
+}
+
+function refuseSlow(pattern: string): void {
+  const reason = whyExponential(pattern);
+  if (reason === undefined) return;
+  throw new Error(`the pattern ${pattern} can take exponential time: ${reason}`);
 }

@@ -2,7 +2,7 @@
 // writes, and what it returns is what a caller gets, as it arrives in JSON. client.ts calls.
 import type Type from 'typebox';
 import type { ServerEvent } from '../live/server-event.ts';
-import type { Op, OpMethod, OpSpec } from '../op.ts';
+import type { IsBehind, Op, OpMethod, OpSpec } from '../op.ts';
 import type { PathPart } from '../path-part.ts';
 import type { StandardObject } from '../standard-schema.ts';
 
@@ -168,9 +168,22 @@ type Sent<Schema> =
           | Type.Static<Fields[Name]>
           | undefined;
       }
-    : Schema extends StandardObject<infer Input, unknown>
-      ? Input
-      : unknown;
+    : IsBehind<SentValue<Schema>> extends true
+      ? unknown
+      : SentValue<Schema>;
+
+type SentValue<Schema> =
+  Schema extends StandardObject<infer Input, unknown>
+    ? Input
+    : Schema extends Type.TSchema
+      ? Type.Static<Schema>
+      : never;
+
+type SentBody<Spec> = Spec extends { body: infer Body }
+  ? IsBehind<SentValue<Body>> extends true
+    ? [body: SentValue<Body>]
+    : []
+  : [];
 
 type MayBeOmitted<Schema> = Schema extends { '~optional': true }
   ? true
@@ -187,6 +200,7 @@ type HasDefault<Schema> = 'default' extends keyof Schema
 type Positionals<Spec> = [
   ...(Spec extends { raw: true } ? [body: Blob | Uint8Array<ArrayBuffer>] : []),
   ...(Spec extends { stream: true } ? [body: Blob | FormData | Uint8Array<ArrayBuffer>] : []),
+  ...SentBody<Spec>,
   ...PathArgs<Spec extends { path: infer Path } ? Path : []>,
   ...(Spec extends { rest: infer Rest extends Type.TSchema } ? Type.Static<Rest>[] : []),
 ];

@@ -60,7 +60,7 @@ function toNode(place: Place): object {
         const named = suffix === undefined ? parts : [...parts, toPathName(suffix)];
         return async (fields: object = {}, ...given: readonly unknown[]) => {
           const [first, ...behind] = given;
-          const [raw, positionals] = isRaw(first) ? [first, behind] : [undefined, given];
+          const [raw, positionals] = isWhole(first) ? [first, behind] : [undefined, given];
           const path = base + fillPath(named, positionals);
           return call(method, path, { fields, raw }, options);
         };
@@ -74,11 +74,17 @@ function toPart(name: string): string {
   return /^[A-Z]/.test(name) ? (toClassPathName(name)?.part ?? name) : toPathName(name);
 }
 
-/** The body of a method with `raw` or `stream`, which stands before its positions; these are of other types. */
-type RawBody = Blob | FormData | Uint8Array<ArrayBuffer>;
+/** A body that is an argument by itself, a list or one of a method with `raw` or `stream`, which stands before the
+ * positions; these are of other types. */
+type WholeBody = Blob | FormData | Uint8Array<ArrayBuffer> | readonly unknown[];
 
-function isRaw(value: unknown): value is RawBody {
-  return value instanceof Blob || value instanceof FormData || value instanceof Uint8Array;
+function isWhole(value: unknown): value is WholeBody {
+  return (
+    value instanceof Blob ||
+    value instanceof FormData ||
+    value instanceof Uint8Array ||
+    Array.isArray(value)
+  );
 }
 
 /** The first positions where folders `[id]` stand for a part, the others behind. */
@@ -116,7 +122,7 @@ function openSocket(path: string, fields: object, { headers }: ClientOptions): W
 async function call(
   method: string,
   path: string,
-  { fields, raw }: { readonly fields: object; readonly raw: RawBody | undefined },
+  { fields, raw }: { readonly fields: object; readonly raw: WholeBody | undefined },
   options: ClientOptions,
 ): Promise<Answer<unknown>> {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined);
@@ -124,7 +130,11 @@ async function call(
   const hasQuery = inQuery && given.length > 0;
   const hasBody = !inQuery && given.length > 0;
   const headers = new Headers(options.headers?.());
-  const body = hasBody ? toBody(given, headers) : raw;
+  if (Array.isArray(raw)) headers.set('content-type', 'application/json');
+  const own = Array.isArray(raw)
+    ? JSON.stringify(raw)
+    : (raw as Exclude<WholeBody, readonly unknown[]> | undefined);
+  const body = hasBody ? toBody(given, headers) : own;
   const abort = new AbortController();
   const request = new Request(hasQuery ? `${path}?${toQuery(given)}` : path, {
     method,
@@ -163,11 +173,7 @@ function toQuery(given: readonly (readonly [string, unknown])[]): URLSearchParam
   const query = new URLSearchParams();
   for (const [name, value] of given) {
     for (const item of Array.isArray(value) ? value : [value]) {
-      const text = toText(item);
-      if (Array.isArray(value) && text.includes(',')) {
-        throw new TypeError(`an item of ${name} has a comma, which separates items in a query`);
-      }
-      query.append(name, text);
+      query.append(name, toText(item));
     }
   }
   return query;

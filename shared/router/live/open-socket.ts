@@ -66,7 +66,7 @@ async function openSession(
     async onMessage(text) {
       if (message === undefined) return undefined;
       const value = parseJson(text, limits.jsonDepth);
-      const body = fromValue(value, { from: 'json', bytes: text.length }, limits);
+      const body = fromValue(value, { from: 'json', bytes: text.length });
       return instance.MESSAGE?.(...message.bind([], noKeywords, body));
     },
     async onEnd(how) {

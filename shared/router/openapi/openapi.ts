@@ -1,13 +1,15 @@
 // The OpenAPI 3.1 document of an application: of its declarations, in a stable order.
-import type Type from 'typebox';
+
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument } from '../controller.ts';
-import type { OpSpec } from '../op.ts';
+import type { OpSpec, WholeBody } from '../op.ts';
 import type { BodyKind } from '../request/body.ts';
+import type { Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
-import { isUpload, uploadKeyword } from '../upload.ts';
+import { isUpload } from '../upload.ts';
 import type { OpenApiFrame } from './frame.ts';
+import { Models } from './models.ts';
 
 type Json = { [name: string]: unknown };
 
@@ -30,6 +32,7 @@ export function toOpenApi(
 ): OpenApiDocument {
   const paths: Record<string, Json> = {};
   const schemes: Json = {};
+  const models = new Models({ Problem: problemSchema });
   const tags = new Set<string>();
   const ids = new Set<string>();
   const hasSchemes = entries.some(({ route }) => route.guards.some(({ security }) => security));
@@ -49,7 +52,7 @@ export function toOpenApi(
           operationId: toOperationId(verb, variant.path, ids),
           // Where other methods need credentials, this one states that it needs none.
           ...(hasSchemes && { security: [] }),
-          ...toOperation(entry, verb, variant, bodyKinds),
+          ...toOperation(entry, verb, variant, { bodyKinds, models }),
         };
       }
     }
@@ -61,7 +64,7 @@ export function toOpenApi(
     tags: [...tags].sort().map((name) => ({ name })),
     paths: sorted({ ...paths, ...otherPaths }),
     components: {
-      schemas: { Problem: problemSchema },
+      schemas: models.schemas,
       responses: {
         Problem: {
           description: 'The request failed',
@@ -88,18 +91,23 @@ function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[]
   return variants;
 }
 
+interface Describing {
+  readonly bodyKinds: readonly BodyKind[];
+  readonly models: Models;
+}
+
 function toOperation(
   entry: RouteEntry,
   verb: Verb,
   { count }: Variant,
-  bodyKinds: readonly BodyKind[],
+  { bodyKinds, models }: Describing,
 ): Json {
   const { route, parameters } = entry;
-  const { path = [], spec: whole = {} } = route.op ?? {};
-  const spec: OpSpec = { ...whole, ...whole.shorter?.[count] };
+  const { path = [], spec: declared = {} } = route.op ?? {};
+  const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
   const taken = withAliases(route.op?.fields.body, spec.aliases);
   const shownQuery = withAliases(
-    whole.shorter?.[count]?.query ?? route.op?.fields.query,
+    (declared.shorter?.[count]?.query as Plain | undefined) ?? route.op?.fields.query,
     spec.aliases,
   );
   const takesBody = withBody.has(verb);
@@ -107,27 +115,34 @@ function toOperation(
     name,
     in: 'path',
     required: true,
-    schema: toDescribedSchema(path[index]?.schema ?? spec.rest ?? {}),
+    schema: models.describe(path[index]?.schema ?? spec.rest ?? {}),
   }));
   const byKeyword = path
     .slice(count)
     .flatMap(({ name, byKeyword, optional, schema }) =>
       byKeyword
-        ? [{ name, in: 'query', required: !optional, schema: toDescribedSchema(schema) }]
+        ? [{ name, in: 'query', required: !optional, schema: models.describe(schema) }]
         : [],
     );
   const query = [shownQuery, takesBody ? undefined : taken].flatMap((object) =>
-    toParameters(object, 'query'),
+    toParameters(object, 'query', models),
   );
-  const parsed =
-    takesBody && taken !== undefined
-      ? toRequestBody(taken, route.xml ? [...bodyKinds, 'xml'] : bodyKinds, spec.otherBodies)
-      : undefined;
+  const kinds = route.xml ? [...bodyKinds, 'xml' as const] : bodyKinds;
+  const parsed = !takesBody
+    ? undefined
+    : route.op?.whole !== undefined
+      ? toWholeBody(route.op.whole, kinds, spec.otherBodies, models)
+      : taken && toRequestBody(taken, kinds, spec.otherBodies, models);
   const body = route.unparsed
     ? // Without a body the method is given no bytes.
-      { required: false, content: toContent(spec.otherBodies ?? { '*/*': {} }) }
+      { required: false, content: toContent(spec.otherBodies ?? { '*/*': {} }, models) }
     : parsed;
-  const all = [...positional, ...byKeyword, ...query, ...toParameters(spec.headers, 'header')];
+  const all = [
+    ...positional,
+    ...byKeyword,
+    ...query,
+    ...toParameters(spec.headers as Plain | undefined, 'header', models),
+  ];
   const security = Object.fromEntries(
     route.guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
   );
@@ -149,8 +164,8 @@ function toOperation(
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
       ...Object.fromEntries(failures.map((status) => [status, problemRef])),
-      ...toFailures(spec.failures),
-      ...toResponses(spec, route.negotiated),
+      ...toFailures(spec.failures, models),
+      ...toResponses(spec, route.negotiated, models),
     },
     ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
   };
@@ -158,54 +173,92 @@ function toOperation(
 
 /** The other names stand beside a keyword's own, which need not be given then. */
 function withAliases(
-  object: Type.TObject | undefined,
+  object: Plain | undefined,
   aliases: OpSpec['aliases'] = {},
-): Type.TObject | undefined {
+): Plain | undefined {
   if (object === undefined || Object.keys(aliases).length === 0) return object;
-  const properties: Record<string, Type.TSchema> = { ...object.properties };
+  const own = (object['properties'] ?? {}) as Readonly<Record<string, Plain>>;
+  const properties = { ...own };
   for (const [name, others] of Object.entries(aliases)) {
-    const schema = object.properties[name];
-    if (schema === undefined) continue;
-    const { default: _own, ...described } = { ...schema } as Json;
+    if (own[name] === undefined) continue;
+    const { default: _own, ...described } = own[name];
     for (const other of others) properties[other] = { ...described, description: `As ${name}` };
   }
-  const required = [...new Set<string>(object.required)].filter(
-    (name) => !Object.hasOwn(aliases, name),
-  );
-  return { ...object, properties, required } as Type.TObject;
+  const required = requiredOf(object).filter((name) => !Object.hasOwn(aliases, name));
+  return { ...object, properties, required };
 }
 
-function toParameters(object: Type.TObject | undefined, place: 'query' | 'header') {
+/** Those that a request must have. The member is missing where all properties are optional. */
+function requiredOf(object: Plain): readonly string[] {
+  const properties = (object['properties'] ?? {}) as Readonly<Record<string, Plain>>;
+  return ((object['required'] as readonly string[] | undefined) ?? []).filter(
+    (name) => !('default' in (properties[name] ?? {})),
+  );
+}
+
+/** A field, with what its references name. */
+function fieldsOf({ properties = {}, $defs }: Plain): readonly (readonly [string, Plain])[] {
+  return Object.entries(properties as Readonly<Record<string, Plain>>).map(
+    ([name, schema]) => [name, $defs === undefined ? schema : { $defs, ...schema }] as const,
+  );
+}
+
+function toParameters(object: Plain | undefined, place: 'query' | 'header', models: Models) {
   if (object === undefined) return [];
-  const required = new Set<string>(object.required);
-  return Object.entries<Type.TSchema>(object.properties).map(([name, schema]) => ({
+  const required = requiredOf(object);
+  return fieldsOf(object).map(([name, schema]) => ({
     name,
     in: place,
-    required: required.has(name) && !('default' in schema),
-    schema: toDescribedSchema(schema),
+    required: required.includes(name),
+    ...(schema['explode'] === false && { style: 'form', explode: false }),
+    schema: models.describe(schema),
   }));
 }
 
+type Kinds = readonly (BodyKind | 'xml')[];
+
 function toRequestBody(
-  object: Type.TObject,
-  bodyKinds: readonly (BodyKind | 'xml')[],
-  otherBodies: OpSpec['otherBodies'] = {},
+  object: Plain,
+  kinds: Kinds,
+  otherBodies: OpSpec['otherBodies'],
+  models: Models,
 ): Json {
-  const properties = Object.entries<Type.TSchema>(object.properties);
-  // Despite its type, the schema lacks this member where all properties are optional.
-  const isRequired = new Set<string>(object.required);
-  const required = properties
-    .filter(([name, schema]) => isRequired.has(name) && !('default' in schema))
-    .map(([name]) => name);
-  const schema = {
+  const { $id, $defs, title, properties = {}, additionalProperties = false } = object;
+  const required = requiredOf(object);
+  const schema = models.describe({
+    ...($id !== undefined && { $id }),
+    ...($defs !== undefined && { $defs }),
+    ...(title !== undefined && { title }),
     type: 'object',
-    properties: Object.fromEntries(
-      properties.map(([name, property]) => [name, toDescribedSchema(property)]),
-    ),
-    ...(required.length === 0 ? {} : { required }),
-    additionalProperties: toDescribedSchema(Reflect.get(object, 'additionalProperties') ?? false),
+    properties,
+    ...(required.length > 0 && { required }),
+    additionalProperties,
+  });
+  const hasFile = fieldsOf(object).some(([, property]) => isUpload(property));
+  return {
+    required: required.length > 0,
+    content: toContents(schema, kinds, otherBodies, hasFile, models),
   };
-  const hasFile = properties.some(([, property]) => isUpload({ ...property }));
+}
+
+function toWholeBody(
+  { schema, isBehind }: WholeBody,
+  kinds: Kinds,
+  otherBodies: OpSpec['otherBodies'],
+  models: Models,
+): Json {
+  const fitting = isBehind ? kinds.filter((kind) => kind !== 'form') : kinds;
+  const described = models.describe(schema);
+  return { required: true, content: toContents(described, fitting, otherBodies, false, models) };
+}
+
+function toContents(
+  schema: unknown,
+  kinds: Kinds,
+  otherBodies: OpSpec['otherBodies'],
+  hasFile: boolean,
+  models: Models,
+): Json {
   const types: readonly (readonly [BodyKind | 'xml', string])[] = hasFile
     ? [['multipart', 'multipart/form-data']]
     : [
@@ -213,27 +266,25 @@ function toRequestBody(
         ['form', 'application/x-www-form-urlencoded'],
         ['xml', 'application/xml'],
       ];
+  const parsed = types.filter(([kind]) => kinds.includes(kind));
   return {
-    required: required.length > 0,
-    content: Object.fromEntries([
-      ...types.filter(([kind]) => bodyKinds.includes(kind)).map(([, type]) => [type, { schema }]),
-      ...Object.entries(toContent(otherBodies)),
-    ]),
+    ...Object.fromEntries(parsed.map(([, type]) => [type, { schema }])),
+    ...toContent(otherBodies ?? {}, models),
   };
 }
 
-function toContent(schemas: Readonly<Record<string, Type.TSchema>>): Json {
+function toContent(schemas: Readonly<Record<string, object>>, models: Models): Json {
   return Object.fromEntries(
-    Object.entries(schemas).map(([type, schema]) => [type, { schema: toDescribedSchema(schema) }]),
+    Object.entries(schemas).map(([type, schema]) => [type, { schema: models.describe(schema) }]),
   );
 }
 
-function toFailures(failures: OpSpec['failures'] = {}): Json {
+function toFailures(failures: OpSpec['failures'] = {}, models: Models): Json {
   return Object.fromEntries(
     Object.entries(failures).map(([status, more]) => {
       if (more === undefined) return [status, problemRef];
       const schema = {
-        allOf: [{ $ref: '#/components/schemas/Problem' }, toDescribedSchema(more)],
+        allOf: [{ $ref: '#/components/schemas/Problem' }, models.describe(more)],
       };
       const content = { 'application/problem+json': { schema } };
       return [status, { description: statusTitle(Number(status)), content }];
@@ -246,7 +297,7 @@ function answerTypes(produces: string | undefined, negotiated: boolean): readonl
   return negotiated ? ['application/json', 'application/xml'] : ['application/json'];
 }
 
-function toResponses({ returns, produces }: OpSpec, negotiated: boolean): Json {
+function toResponses({ returns, produces }: OpSpec, negotiated: boolean, models: Models): Json {
   if (returns === undefined) {
     const content = produces === undefined ? {} : { content: { [produces]: {} } };
     return { 200: { description: statusTitle(200), ...content } };
@@ -254,7 +305,7 @@ function toResponses({ returns, produces }: OpSpec, negotiated: boolean): Json {
   const mediaTypes = answerTypes(produces, negotiated);
   const responses: Json = {};
   for (const [status, schema] of Object.entries(returns)) {
-    const described = toDescribedSchema(schema);
+    const described = models.describe(schema);
     const isEmpty = Number(status) === 204 || Reflect.get(Object(described), 'type') === 'null';
     responses[status] = {
       description: statusTitle(Number(status)),
@@ -288,25 +339,6 @@ function hasVerb(entries: readonly RouteEntry[], { path }: RouteEntry, verb: Ver
 
 function tagOf({ route }: RouteEntry): string {
   return route.module === '' ? 'root' : route.module;
-}
-
-/** Plain JSON Schema 2020-12, without this package's own keywords; booleans stay. */
-function toDescribedSchema(schema: Type.TSchema | boolean): unknown {
-  return describe(JSON.parse(JSON.stringify(schema)));
-}
-
-function describe(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(describe);
-  if (typeof value !== 'object' || value === null) return value;
-  const described: Record<string, unknown> = {};
-  for (const [key, inner] of Object.entries(value)) {
-    if (key === uploadKeyword) continue;
-    // A tuple, in the older drafts' way.
-    if (key === 'items' && Array.isArray(inner)) described['prefixItems'] = describe(inner);
-    else if (key === 'additionalItems') described['items'] = describe(inner);
-    else described[key] = describe(inner);
-  }
-  return described;
 }
 
 function sorted<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {

@@ -15,14 +15,16 @@ export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
 
 export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
 
-/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name or a text with
- * commas. XML has only texts too, but nested in objects. */
+/** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name. XML has only texts
+ * too, but nested in objects. */
 export type Origin = 'text' | 'json' | 'xml';
 
 export interface BodyArguments {
   readonly keywords: Readonly<Keywords>;
   /** Items of a list, a value that is neither list nor object, or a plain text. */
   readonly positionals: readonly unknown[];
+  /** The same as it came: an object, a list, or another value; undefined where there is none. */
+  readonly whole?: unknown;
   readonly from: Origin;
   /** The length of the whole body. */
   readonly bytes: number;
@@ -87,10 +89,11 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
         return fromForm(await parseMultipart(type, bytes, limits), bytes.length);
       const text = decodeUtf8(bytes);
       if (kind === 'form') return fromForm(parseUrlencoded(text, 'body', limits), bytes.length);
-      if (kind === 'text') return { ...noBody, positionals: [text], bytes: bytes.length };
+      if (kind === 'text')
+        return { ...noBody, positionals: [text], whole: text, bytes: bytes.length };
       const value =
         kind === 'json' ? parseJson(text, limits.jsonDepth) : xml?.readXml(text, limits);
-      return fromValue(value, { from: kind, bytes: bytes.length }, limits);
+      return fromValue(value, { from: kind, bytes: bytes.length });
     },
   };
 }
@@ -100,26 +103,20 @@ function rawOf(bytes: Uint8Array): BodyArguments {
 }
 
 function fromForm(keywords: Keywords, bytes: number): BodyArguments {
-  return { keywords, positionals: [], from: 'text', bytes };
+  return { keywords, positionals: [], whole: keywords, from: 'text', bytes };
 }
 
 /** A JSON value, or XML as such: an object is keywords, anything else positional. */
 export function fromValue(
-  value: unknown,
+  whole: unknown,
   about: Pick<BodyArguments, 'from' | 'bytes'>,
-  { listItems }: Limits,
 ): BodyArguments {
-  if (Array.isArray(value)) {
-    if (value.length > listItems) {
-      throw new BadRequest(`the body has more than ${listItems} items`);
-    }
-    return { keywords: noKeywords, positionals: value, ...about };
-  }
-  if (typeof value !== 'object' || value === null) {
-    return { keywords: noKeywords, positionals: [value], ...about };
+  if (Array.isArray(whole)) return { keywords: noKeywords, positionals: whole, whole, ...about };
+  if (typeof whole !== 'object' || whole === null) {
+    return { keywords: noKeywords, positionals: [whole], whole, ...about };
   }
   // Forbidden names are refused while parsing; the size limit bounds their number.
-  return { keywords: value as Keywords, positionals: [], ...about };
+  return { keywords: whole as Keywords, positionals: [], whole, ...about };
 }
 
 /** A charset other than UTF-8 makes the type unsupported. */

@@ -36,15 +36,26 @@ export function addKeyword(
   keywords[name] = list;
 }
 
+/** How the names of a query are read. */
+export interface QueryNames {
+  /** Names that are likely. What is found there is taken from there, since the engine must search for the equal of a text
+   * that is cut from another one before an object can have it as a name. */
+  readonly expected: readonly string[];
+  /** Lists that are separated by commas; an encoded comma is data (RFC 3986, section 2.2). */
+  readonly commas: ReadonlySet<string>;
+  /** Those that are true without a value. */
+  readonly flags: ReadonlySet<string>;
+}
+
+const noNames: QueryNames = { expected: [], commas: new Set(), flags: new Set() };
+
 /** `application/x-www-form-urlencoded`: a name without `=` has the empty text as its value, and
- * brackets and dots in names mean nothing. Throws 400. `expected`: names that are
- * likely. What is found there is taken from there, since the engine must search for the equal of a text that is cut from
- * another one before an object can have it as a name. */
+ * brackets and dots in names mean nothing. Throws 400. */
 export function parseUrlencoded(
   text: string,
   where: 'query' | 'body',
   limits: Limits,
-  expected: readonly string[] = [],
+  { expected, commas, flags }: QueryNames = noNames,
 ): Keywords {
   const keywords = createKeywords();
   const about = { where, limits };
@@ -62,7 +73,16 @@ export function parseUrlencoded(
     if (names > limits.keys) {
       throw new BadRequest(`the ${where} has more than ${limits.keys} names`);
     }
-    addKeyword(keywords, name, at < 0 ? '' : decodeForm(pair.slice(at + 1), where), about);
+    const value = at < 0 ? '' : pair.slice(at + 1);
+    if (at < 0 && flags.has(name)) {
+      addKeyword(keywords, name, 'true', about);
+    } else if (commas.has(name)) {
+      for (const item of value.split(',', limits.listItems + 1)) {
+        addKeyword(keywords, name, decodeForm(item, where), about);
+      }
+    } else {
+      addKeyword(keywords, name, decodeForm(value, where), about);
+    }
   }
   return keywords;
 }

@@ -12,9 +12,10 @@ import { type Folder, toArounds } from '../folder.ts';
 import { type Guard, ownSockets } from '../guard.ts';
 import type { Limits } from '../limits.ts';
 import type { SocketClass } from '../live/open-socket.ts';
-import { isOp, type Op, op } from '../op.ts';
+import { isOp, type Op, type OpSpec, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
+import type { Plain } from '../schema/json-schema.ts';
 import { isStandard } from '../standard-schema.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import {
@@ -246,6 +247,7 @@ function buildRoute(
         unparsed !== undefined ||
         folders.some(({ before }) => before !== undefined),
       isConditional,
+      filters: spec?.filter ? toFilters(spec.returns ?? {}, options.compiler) : undefined,
       negotiated,
       ...(verb === 'CONNECT' && { socket: toSocketClass(controller, options) }),
     };
@@ -253,6 +255,15 @@ function buildRoute(
     report.mistake(`${name}: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
+}
+
+function toFilters(returns: NonNullable<OpSpec['returns']>, compiler: SchemaCompiler) {
+  return new Map(
+    Object.entries(returns).map(([status, schema]) => [
+      Number(status),
+      compiler.compileFilter(schema as unknown as Plain),
+    ]),
+  );
 }
 
 /** What is unsafe, and a WebSocket, refuses what it does not know even where it declares nothing. */
@@ -290,11 +301,12 @@ function guardsOf(
 
 /** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
 function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
-  const names = [declared?.spec.query, declared?.spec.body].flatMap((fields) => {
+  const names = (['query', 'body'] as const).flatMap((where) => {
+    const { properties = {} } = declared?.fields[where] ?? {};
     // Only TypeBox shows its defaults.
-    if (fields === undefined || isStandard(fields)) return [];
-    return Object.entries(fields.properties).flatMap(([key, schema]) =>
-      'default' in schema ? [key] : [],
+    if (isStandard(declared?.spec[where])) return [];
+    return Object.entries(properties as Readonly<Record<string, object>>).flatMap(
+      ([key, schema]) => ('default' in schema ? [key] : []),
     );
   });
   if (names.length === 0) return;

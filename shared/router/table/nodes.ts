@@ -55,6 +55,8 @@ export interface Route extends RouteGuards {
   readonly xml: boolean;
   /** Conditions of the request are checked before it runs, by the tag of GET. */
   readonly isConditional: boolean;
+  /** By status: a value without what is not declared. */
+  readonly filters: ReadonlyMap<number, (value: unknown) => unknown> | undefined;
   /** Its answers are JSON or XML, as the client prefers. */
   readonly negotiated: boolean;
   /** Set for a method that takes its body unparsed: as bytes, or as a stream. */

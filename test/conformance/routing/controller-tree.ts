@@ -1,7 +1,6 @@
 // Builds real controller classes from the cases' description of a tree. What a method was called
 // with is written to a log, since not every answer can show it.
 import Type from 'typebox';
-import { acceptVersion } from '../../../shared/router/accept-version.ts';
 import { Controller } from '../../../shared/router/controller.ts';
 import {
   AccessDenied,
@@ -13,6 +12,7 @@ import {
 import { basic, bearer, type Guard, isSameSecret } from '../../../shared/router/guard.ts';
 import { type Op, op } from '../../../shared/router/op.ts';
 import { named, optional, part } from '../../../shared/router/path-part.ts';
+import { parseMediaType, splitOutsideQuotes } from '../../../shared/router/request/media-type.ts';
 import type { ModuleTree } from '../../../shared/router/table/module-tree.ts';
 import type {
   ClassesSpec,
@@ -120,7 +120,8 @@ function toSchema(param: ParamSpec): Type.TSchema {
   if (choices !== undefined) return Type.Enum([...choices], given);
   const list = /^list<(\w+)>$/.exec(type ?? '')?.[1];
   if (list !== undefined) {
-    return Type.Array(toSchema({ ...param, type: list, default: undefined }), given);
+    const items = toSchema({ ...param, type: list, default: undefined });
+    return Type.Array(items, { ...given, explode: false });
   }
   if (type === 'integer') return Type.Integer({ ...given, ...size('minimum', 'maximum') });
   if (type === 'number') return Type.Number({ ...given, ...size('minimum', 'maximum') });
@@ -168,6 +169,19 @@ function bind(
   }
   for (const { name, kind } of params) if (kind === 'rest_keyword') bound[name] = show(left);
   return bound;
+}
+
+/** The `version` of the best-weighted Accept entry that has one, as a method can read it. */
+function acceptVersion(headers: Headers): string {
+  let best = { weight: 0, version: '' };
+  for (const entry of splitOutsideQuotes(headers.get('accept') ?? '', ',')) {
+    const parameters = parseMediaType(entry)?.parameters;
+    const version = parameters?.get('version');
+    if (parameters === undefined || version === undefined) continue;
+    const weight = Number(parameters.get('q') ?? '1');
+    if (weight > best.weight) best = { weight, version };
+  }
+  return best.version;
 }
 
 function show(value: unknown): unknown {

@@ -1,15 +1,16 @@
 import test from 'ava';
 import Type from 'typebox';
-import { createSchemaCompiler } from './arguments/schema.ts';
-import { close } from './closed-schema.ts';
+import { closed } from '../schema/json-schema.ts';
+import { createSchemaCompiler } from './schema.ts';
 
-const { compile } = createSchemaCompiler();
+const compiler = createSchemaCompiler();
+const compile = (schema: Type.TSchema) => compiler.compile(schema as never);
 const name = Type.Object({ name: Type.String() });
 const unknown = (at: string) => [{ at, reason: 'is unknown' }];
 
 test('an object takes no field that it does not declare, however deep it is', (t) => {
   const check = compile(
-    close(
+    closed(
       Type.Object({
         one: name,
         many: Type.Array(name),
@@ -30,15 +31,24 @@ test('an object takes no field that it does not declare, however deep it is', (t
 
 test('a schema that declares which further fields there may be is left as it is', (t) => {
   const open = Type.Object({ name: Type.String() }, { additionalProperties: true });
-  t.deepEqual(compile(close(open))({ name: 'a', more: 1 }), []);
+  t.deepEqual(compile(closed(open))({ name: 'a', more: 1 }), []);
   const numbers = Type.Object({}, { additionalProperties: Type.Integer() });
-  t.deepEqual(compile(close(numbers))({ more: 1 }), []);
-  t.is(compile(close(numbers))({ more: 'x' }).length, 1);
+  t.deepEqual(compile(closed(numbers))({ more: 1 }), []);
+  t.is(compile(closed(numbers))({ more: 'x' }).length, 1);
 });
 
 test('schemas that declare together what an object has do not close it', (t) => {
   const both = Type.Intersect([name, Type.Object({ age: Type.Integer() })]);
-  t.deepEqual(compile(close(Type.Object({ both })))({ both: { name: 'a', age: 1 } }), []);
+  t.deepEqual(compile(closed(Type.Object({ both })))({ both: { name: 'a', age: 1 } }), []);
+  const named = { $defs: { Name: name }, allOf: [{ $ref: '#/$defs/Name' }, { required: ['age'] }] };
+  t.deepEqual(compile(closed(named as Type.TSchema))({ name: 'a', age: 1 }), []);
   const either = { ...name, anyOf: [{ required: ['age'], properties: { age: {} } }] };
-  t.deepEqual(compile(close(either as Type.TSchema))({ name: 'a', age: 1 }), []);
+  t.deepEqual(compile(closed(either as Type.TSchema))({ name: 'a', age: 1 }), []);
+});
+
+test('what a reference names is closed, too', (t) => {
+  const tree = Type.Cyclic({ Node: Type.Object({ kids: Type.Array(Type.Ref('Node')) }) }, 'Node');
+  const check = compile(closed(tree));
+  t.deepEqual(check({ kids: [{ kids: [] }] }), []);
+  t.deepEqual(check({ kids: [{ kids: [], more: 1 }] }), unknown('/kids/0/more'));
 });

@@ -1,0 +1,79 @@
+// Schemas as OpenAPI has them: plain JSON Schema 2020-12, whose named models (`$id`, and what a `$ref` names) stand among
+// the components, once each.
+import {
+  isPlain,
+  mapSchemas,
+  noScope,
+  type Plain,
+  resolveRef,
+  type Scope,
+  scopeWithin,
+} from '../schema/json-schema.ts';
+import { uploadKeyword } from '../upload.ts';
+
+export class Models {
+  /** By name. */
+  readonly schemas: Record<string, unknown>;
+  /** From the text of a schema to its name. */
+  readonly #names = new Map<string, string>();
+
+  constructor(schemas: Readonly<Record<string, unknown>>) {
+    this.schemas = { ...schemas };
+  }
+
+  /** Without what is the router's own. */
+  describe(given: unknown): unknown {
+    const schema: unknown = JSON.parse(JSON.stringify(given));
+    if (!isPlain(schema)) return schema;
+    return this.#describe(schema, new Map([...noScope, ['#', schema]]), false);
+  }
+
+  #describe(schema: Plain, scope: Scope, isModel: boolean): unknown {
+    const inside = scopeWithin(scope, schema);
+    const { $ref: ref, $id: id, $defs: _defs, [uploadKeyword]: _file, ...own } = schema;
+    if (ref !== undefined) {
+      const { explode: _explode, ...beside } = own;
+      return { ...beside, $ref: this.#refer(resolveRef(inside, ref), String(ref), inside) };
+    }
+    if (typeof id === 'string' && !isModel) return { $ref: this.#refer(schema, id, inside) };
+    const described: Record<string, unknown> = {};
+    const changed = mapSchemas(own, (inner) => this.#describe(inner, inside, false));
+    for (const [keyword, value] of Object.entries(changed)) {
+      if (keyword === 'explode' || keyword === '~refine') continue;
+      // A tuple, in the older drafts' way.
+      if (keyword === 'items' && Array.isArray(value)) described['prefixItems'] = value;
+      else if (keyword === 'additionalItems') described['items'] = value;
+      else described[keyword] = value;
+    }
+    return described;
+  }
+
+  #refer(target: Plain, ref: string, scope: Scope): string {
+    const text = contentOf(target);
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = this.#nameOf(target, ref);
+      this.#names.set(text, name);
+      this.schemas[name] = {};
+      this.schemas[name] = this.#describe(target, scope, true);
+    }
+    return `#/components/schemas/${name}`;
+  }
+
+  #nameOf({ $id: id, title }: Plain, ref: string): string {
+    const given = String(id ?? title ?? ref.replace('#/$defs/', '')).replace(/[^\w.-]+/g, '-');
+    const wanted = /^[A-Za-z]/.test(given) ? given : `Model${given.replace(/^\W+/, '')}`;
+    let name = wanted;
+    for (let number = 2; name in this.schemas; number += 1) name = `${wanted}${number}`;
+    return name;
+  }
+}
+
+/** The same for schemas that differ in order, and in that one takes further fields: as in an answer. */
+function contentOf(schema: Plain): string {
+  return JSON.stringify(schema, (keyword, value: unknown) => {
+    if (keyword === 'additionalProperties' && value === false) return undefined;
+    if (!isPlain(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}

@@ -1,0 +1,146 @@
+// The shape of JSON Schema: which keywords hold schemas, and what a reference names. What is data in a schema (`default`,
+// `const`, `enum`, `examples`, names of properties) is never taken for a schema.
+
+import { patternCharacters } from './pattern.ts';
+
+export type Plain = Readonly<Record<string, unknown>>;
+
+const holding: ReadonlySet<string> = new Set([
+  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames'],
+  ...['not', 'if', 'then', 'else', 'anyOf', 'oneOf', 'allOf', 'prefixItems'],
+]);
+const holdingByName: ReadonlySet<string> = new Set([
+  ...['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions'],
+]);
+
+export function isPlain(value: unknown): value is Plain {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same schema, with what TypeBox hides in it, and with the schemas in it changed. `keyword`: what holds them. */
+export function mapSchemas(
+  schema: Plain,
+  change: (inner: Plain, keyword: string) => unknown,
+): Record<string, unknown> {
+  const mapped: Record<string, unknown> = Object.defineProperties(
+    {},
+    Object.getOwnPropertyDescriptors(schema),
+  );
+  for (const [keyword, value] of Object.entries(schema)) {
+    const changeOne = (inner: unknown) => (isPlain(inner) ? change(inner, keyword) : inner);
+    if (holding.has(keyword)) {
+      mapped[keyword] = Array.isArray(value) ? value.map(changeOne) : changeOne(value);
+    } else if (holdingByName.has(keyword) && isPlain(value)) {
+      mapped[keyword] = Object.fromEntries(
+        Object.entries(value).map(([name, inner]) => [name, changeOne(inner)]),
+      );
+    }
+  }
+  return mapped;
+}
+
+/** Calls it for the schema and each in it. */
+export function eachSchema(schema: Plain, visit: (schema: Plain) => void): void {
+  visit(schema);
+  mapSchemas(schema, (inner) => eachSchema(inner, visit));
+}
+
+/** Schemas by what a `$ref` names them: `#/$defs/Name`, and the `$id`. */
+export type Scope = ReadonlyMap<string, Plain>;
+
+export const noScope: Scope = new Map();
+
+/** The scope inside of a schema. */
+export function scopeWithin(scope: Scope, schema: Plain): Scope {
+  const { $defs: defs } = schema;
+  if (!isPlain(defs)) return scope;
+  const inner = new Map(scope);
+  for (const [name, one] of Object.entries(defs)) {
+    if (!isPlain(one)) continue;
+    inner.set(`#/$defs/${name}`, one);
+    if (typeof one['$id'] === 'string') inner.set(one['$id'], one);
+  }
+  return inner;
+}
+
+/** Throws an Error where there is none. */
+export function resolveRef(scope: Scope, ref: unknown): Plain {
+  const found = scope.get(String(ref));
+  if (found === undefined) {
+    throw new Error(`$ref ${ref} names no schema: it stands in $defs, or is the $id of one there`);
+  }
+  return found;
+}
+
+/** A schema that is but a name of one in its `$defs`, as that one. */
+export function unfold(schema: Plain): Plain {
+  const { $ref: ref, $defs: defs } = schema;
+  if (ref === undefined || !isPlain(defs)) return schema;
+  const target = resolveRef(scopeWithin(noScope, schema), ref);
+  const name = String(ref).replace('#/$defs/', '');
+  return Object.defineProperties(
+    { $id: name, $defs: defs },
+    Object.getOwnPropertyDescriptors(target),
+  );
+}
+
+/** Whether all values of it are objects, as far as it declares that. */
+export function isOfObjects(schema: Plain, scope: Scope, within: readonly Plain[] = []): boolean {
+  if (within.includes(schema)) return true;
+  const inside = scopeWithin(scope, schema);
+  const isOne = (inner: unknown) =>
+    isPlain(inner) && isOfObjects(inner, inside, [...within, schema]);
+  const { type, $ref: ref, allOf } = schema;
+  if (type !== undefined) return type === 'object';
+  if (ref !== undefined) return isOne(resolveRef(inside, ref));
+  const branches = schema['anyOf'] ?? schema['oneOf'];
+  if (Array.isArray(branches)) return branches.every(isOne);
+  return Array.isArray(allOf) ? allOf.some(isOne) : 'properties' in schema;
+}
+
+/** Beside `properties` these declare together with it which fields an object has: none of them alone can close it. */
+const sharing = ['allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', '$ref'];
+/** What these hold is a condition, or a part of an object. */
+const partial = ['allOf', 'not', 'if', 'then', 'else', 'dependentSchemas', 'contains'];
+
+/**
+ * The same schema, whose objects take no field that they do not declare, at any depth, unless they have
+ * `additionalProperties` (behaviour: undeclared-fields): JSON Schema would take any. Texts with a pattern are bounded.
+ */
+export function closed<Schema extends object>(schema: Schema): Schema {
+  // What is named may be a part of an intersection.
+  const isShared = JSON.stringify(schema).includes('"allOf"');
+  const close = (one: Plain, isWhole: boolean): Plain => {
+    const changed = mapSchemas(one, (inner, keyword) => {
+      const isPart = partial.includes(keyword) || (isShared && keyword === '$defs');
+      const isAlternative = keyword === 'anyOf' || keyword === 'oneOf';
+      const isOpen = isAlternative && (!isWhole || 'properties' in one);
+      return close(inner, !isPart && !isOpen);
+    });
+    if ('pattern' in one) changed['maxLength'] ??= patternCharacters;
+    const isClosed = isWhole && isPlain(one['properties']) && !('additionalProperties' in one);
+    if (isClosed && !sharing.some((keyword) => keyword in one)) {
+      changed['additionalProperties'] = false;
+    }
+    return changed;
+  };
+  return close(schema as Plain, true) as Schema;
+}
+
+/** Beside other keywords of an object its properties would not mean all of it. */
+const ofFields: ReadonlySet<string> = new Set([
+  ...['type', 'properties', 'required', 'additionalProperties', 'title', 'description'],
+  ...['$id', '$defs', '$schema'],
+]);
+
+export function keywordsBesideFields(schema: Plain): readonly string[] {
+  return Object.keys(schema).filter((keyword) => !ofFields.has(keyword));
+}
+
+/** Whether an object is no more than its fields: each is then an argument by itself. */
+export function isOfFields(schema: Plain): boolean {
+  if (schema['type'] !== 'object' || !isPlain(schema['properties'])) return false;
+  // A reference to the whole has no meaning inside of a field.
+  if (JSON.stringify(schema).includes('"$ref":"#"')) return false;
+  return keywordsBesideFields(schema).length === 0;
+}
