@@ -5,6 +5,7 @@ import { type LimiterCounter, openLimiterCounter } from '../../shared/counting/l
 import { AppError, errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { owned } from '../../shared/owned-text.ts';
+import { TextEntry, TextTable } from '../../shared/text-table.ts';
 import { type KeptLimiter, keepReading, type Moment, readKept } from './kept-limiter.ts';
 import {
   type CounterStore,
@@ -24,22 +25,30 @@ export const maxCounters = 1_000_000;
 export const maxCharacters = 268_435_456;
 /** Expired counters dropped per tick, so that a window's end does not block the process. */
 const maxDropsPerTick = 4_000;
+/** Counters that expire later than in twice that time are listed for so many seconds together, and again when these
+ * begin: limits of a year would make a list of each of its seconds. */
+const farSeconds = 1024;
 /** A counter stays below it, as the key-value store's do. */
 const counterBound = 2n ** 63n;
 
-interface Counter {
-  readonly mapKey: string;
+class Counter extends TextEntry<Counter> {
   /** A bigint only above 2^53. */
-  value: number | bigint;
+  value: number | bigint = 0;
   /** Instead of `value`, where the limit is no fixed window. */
-  limiter: KeptLimiter | undefined;
+  limiter: KeptLimiter | undefined = undefined;
   /** The longest of those that its hits had: limits of several units may share a counter. */
   windowSeconds: number;
   expiresAtSecond: number;
   /** Its second in `byExpiry`: then or earlier, or a second later. */
-  listedAtSecond: number;
+  listedAtSecond = 0;
   /** Its index in the list of that second. */
-  index: number;
+  index = 0;
+
+  constructor(key: string, windowSeconds: number, expiresAtSecond: number) {
+    super(key);
+    this.windowSeconds = windowSeconds;
+    this.expiresAtSecond = expiresAtSecond;
+  }
 }
 
 export interface MemoryStoreDeps {
@@ -61,7 +70,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
   const { clock, log } = deps;
   const counterLimit = deps.maxCounters ?? maxCounters;
   const soon = deps.soon ?? setImmediate;
-  const counters = new Map<string, Counter>();
+  const counters = new TextTable<Counter>();
   let characters = 0;
   /** By the second in which they expire, to find them without a scan. */
   const byExpiry = new Map<number, Counter[]>();
@@ -137,13 +146,15 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
 
   function find(mapKey: string): Counter | undefined {
     const counter = counters.get(mapKey);
-    if (counter !== undefined && counter.expiresAtSecond <= nowSecond) return undefined;
-    return counter;
+    if (counter === undefined || counter.expiresAtSecond > nowSecond) return counter;
+    drop(counter);
+    return undefined;
   }
 
   function readRoom(hit: Hit): number {
-    if (hit.limiter !== undefined) return openLimiter(hit, hit.limiter).room;
-    return hit.limit - Number(find(hit.mapKey)?.value ?? 0);
+    const counter = find(hit.mapKey);
+    if (hit.limiter !== undefined) return openLimiter(counter, hit.limiter).room;
+    return hit.limit - Number(counter?.value ?? 0);
   }
 
   function countHit(hit: Hit, isStill: boolean): AppError | undefined {
@@ -151,21 +162,22 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     return hit.refund ? takeBack(hit) : add(hit, isStill ? 0 : toAmount(hit));
   }
 
-  function openLimiter({ mapKey }: Hit, { window }: LimiterHit): LimiterCounter {
-    return openLimiterCounter(window, readKept(window, find(mapKey)?.limiter, moment));
+  function openLimiter(counter: Counter | undefined, { window }: LimiterHit): LimiterCounter {
+    return openLimiterCounter(window, readKept(window, counter?.limiter, moment));
   }
 
   function countLimited(hit: Hit, limiter: LimiterHit, isStill: boolean): AppError | undefined {
-    const limited = openLimiter(hit, limiter);
+    const found = find(hit.mapKey);
+    const limited = openLimiter(found, limiter);
     takeHit(limited, hit, limiter, isStill && !hit.refund ? 0 : hit.hits);
     const reading = limited.save();
     if (reading === undefined) {
-      drop(counters.get(hit.mapKey));
+      if (found !== undefined) drop(found);
       return undefined;
     }
     const { kept, ttlMs } = keepReading(limiter.window, reading, moment);
     const expiresAtSecond = firstSecond + Math.ceil(ttlMs / 1000);
-    const counter = find(hit.mapKey) ?? create(hit, expiresAtSecond);
+    const counter = found ?? create(hit, expiresAtSecond);
     if (counter === undefined) return noRoom();
     counter.limiter = kept;
     expireAt(counter, expiresAtSecond);
@@ -200,26 +212,18 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     hit.after = Number(counter.value);
   }
 
+  /** There is no counter of that key. */
   function create(
     { mapKey: joinedKey, windowSeconds }: Hit,
     expiresAtSecond: number,
   ): Counter | undefined {
-    const mapKey = owned(joinedKey);
-    drop(counters.get(mapKey));
+    const key = owned(joinedKey);
     if (counters.size >= counterLimit) return undefined;
-    if (characters + mapKey.length > maxCharacters) return undefined;
-    const counter: Counter = {
-      mapKey,
-      value: 0,
-      limiter: undefined,
-      windowSeconds,
-      expiresAtSecond,
-      listedAtSecond: expiresAtSecond,
-      index: 0,
-    };
-    counters.set(mapKey, counter);
-    characters += mapKey.length;
-    list(counter);
+    if (characters + key.length > maxCharacters) return undefined;
+    const counter = new Counter(key, windowSeconds, expiresAtSecond);
+    counters.add(counter);
+    characters += key.length;
+    list(counter, expiresAtSecond);
     return counter;
   }
 
@@ -229,11 +233,12 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     counter.expiresAtSecond = second;
     if (second >= counter.listedAtSecond - 1) return;
     unlist(counter);
-    counter.listedAtSecond = second;
-    list(counter);
+    list(counter, second);
   }
 
-  function list(counter: Counter): void {
+  function list(counter: Counter, second: number): void {
+    counter.listedAtSecond =
+      second - nowSecond > 2 * farSeconds ? second - (second % farSeconds) : second;
     const listed = byExpiry.get(counter.listedAtSecond);
     if (listed === undefined) {
       byExpiry.set(counter.listedAtSecond, [counter]);
@@ -253,11 +258,10 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
     if (listed.length === 0) byExpiry.delete(listedAtSecond);
   }
 
-  function drop(counter: Counter | undefined): void {
-    if (counter === undefined) return;
+  function drop(counter: Counter): void {
     unlist(counter);
-    counters.delete(counter.mapKey);
-    characters -= counter.mapKey.length;
+    counters.delete(counter);
+    characters -= counter.key.length;
   }
 
   function dropExpired(): void {
@@ -271,8 +275,7 @@ export function createMemoryStore(deps: MemoryStoreDeps): MemoryStore {
           drop(counter);
         } else {
           unlist(counter);
-          counter.listedAtSecond = counter.expiresAtSecond;
-          list(counter);
+          list(counter, counter.expiresAtSecond);
         }
         counter = byExpiry.get(second)?.at(-1);
       }

@@ -1,0 +1,43 @@
+// How the table behaves as its entries become many and few again. That it grows in small steps is in
+// worker/counters/memory-store.test.ts.
+import test from 'ava';
+import { createRandom } from '../test/support/random.ts';
+import { TextEntry, TextTable } from './text-table.ts';
+
+class Item extends TextEntry<Item> {}
+
+test('a table has what a map has, while it grows beyond what fits into one part and shrinks again', (t) => {
+  const random = createRandom(7);
+  const table = new TextTable<Item>();
+  const model = new Map<string, Item>();
+  // Twice as many are added as removed, then the other way round.
+  for (const chance of [0.67, 0.33, 0.67, 0.2]) {
+    for (let step = 0; step < 150_000; step++) {
+      const key = `key ${random.below(120_000)}`;
+      const known = model.get(key);
+      if (table.get(key) !== known) return t.fail(`${key} is another entry after ${step} steps`);
+      if (known === undefined && random.chance(chance)) {
+        const item = new Item(key);
+        table.add(item);
+        model.set(key, item);
+      } else if (known !== undefined && !random.chance(chance)) {
+        table.delete(known);
+        model.delete(key);
+      }
+    }
+    t.is(table.size, model.size);
+  }
+  for (const item of model.values()) table.delete(item);
+  t.is(table.size, 0);
+});
+
+test('an entry that leaves while the others move is in the table no more', (t) => {
+  const table = new TextTable<Item>();
+  const items = Array.from({ length: 40_000 }, (_, index) => new Item(`key ${index}`));
+  for (const item of items) table.add(item);
+  for (const item of items.slice(32_000, 33_000)) table.delete(item);
+  t.is(table.size, 39_000);
+  t.is(table.get('key 32500'), undefined);
+  for (const item of items.slice(0, 32_000)) table.delete(item);
+  for (const item of items.slice(33_000)) t.is(table.get(item.key), item);
+});
