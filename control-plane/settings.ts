@@ -51,7 +51,7 @@ export interface ControlPlaneSettings extends StoreSettings {
   readonly allowsRemoval: boolean;
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
-  /** Where the record of rollouts is kept; undefined: beside the rules. */
+  /** Where the record of rollouts is kept; undefined: beside the rules in Git, or in the state directory. */
   readonly record: EngineSettings | undefined;
   /** Undefined: this is the only control plane. */
   readonly peers: PeersSettings | undefined;
@@ -123,6 +123,11 @@ export function parseControlPlaneSettings(
       : []),
     ...(peerList?.ok === false ? [`${show(reading, rows.config.peers)}: ${peerList.reason}`] : []),
     ...(rolloutProblem ? [`${show(reading, rows.config.rollout)}: ${rolloutProblem}`] : []),
+    ...(config.directory !== '' && peers && rollout?.ok && reading.values.record.url === ''
+      ? [
+          `${show(reading, rows.config.rollout)}: the control planes of ${show(reading, rows.config.peers)} cannot agree on a rollout through ${joinNames(rows.config.directory)}: name a place for its record with ${joinNames(controlPlaneTable.record.settings.url)} (redis://, etcd: or kubernetes:), or keep the rules in a repository (${joinNames(rows.git.url)})`,
+        ]
+      : []),
     ...xdsAddress.problems,
     ...adminAddress.problems,
     ...checkPorts(xdsAddress, adminAddress),

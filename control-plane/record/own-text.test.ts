@@ -66,7 +66,7 @@ test('a failure to write is logged once, and again after a success', async (t) =
   t.is(log.lines.length, 1);
   t.regex(
     log.lines[0] ?? '',
-    /rollout\.json cannot be written \(.+\): a restart knows no more than what is beside the rules/,
+    /rollout\.json cannot be written \(.+\): a restart does not know of this record/,
   );
   rmSync(folder);
   await keep(textOf(3));

@@ -1,4 +1,5 @@
-// A copy of the record in the state directory, for the next start of this control plane.
+// The record in the state directory: a copy for the next start of this control plane, or, of one that shares none, the
+// record itself.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -21,7 +22,7 @@ const fileJson = Type.Object({
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 
-/** A text that cannot be read or written is logged: no call rejects. */
+/** A text that cannot be read is logged: no call rejects. */
 export interface OwnText {
   /** For people: where it is. */
   readonly path: string;
@@ -29,8 +30,10 @@ export interface OwnText {
   read(): Promise<KeptText | undefined>;
   /** Renames the one that was read, and resolves with what a log line says of it. */
   setAside(): Promise<string>;
-  /** Returns at once. */
+  /** Returns at once; logs a failure. */
   keep(kept: KeptText): void;
+  /** Resolves with why it cannot be written, for people; with undefined when it is. */
+  write(kept: KeptText): Promise<string | undefined>;
   /** Resolves when nothing is being written any more. */
   settled(): Promise<void>;
 }
@@ -50,24 +53,33 @@ function parse(text: string): Static<typeof fileJson> {
 export function openOwnText(stateDirectory: string, store: string, log: Log): OwnText {
   const path = join(stateDirectory, 'rollout.json');
   let newest: KeptText | undefined;
+  /** On the disk. */
+  let written: string | undefined;
   let hasFailed = false;
-  let writing: Promise<void> = Promise.resolve();
+  let writing: Promise<string | undefined> = Promise.resolve(undefined);
 
-  async function write(given: KeptText): Promise<void> {
+  async function write(given: KeptText): Promise<string | undefined> {
     // A newer one is waiting.
-    if (given !== newest) return;
+    if (given !== newest) return undefined;
+    const text = JSON.stringify({ store, ...given });
+    if (text === written) return undefined;
     try {
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
-      await writeFileAtomically(path, JSON.stringify({ store, ...given }), 0o600);
-      hasFailed = false;
+      await writeFileAtomically(path, text, 0o600);
+      written = text;
+      return undefined;
     } catch (error) {
-      if (!hasFailed) {
-        log.warning(
-          `${path} cannot be written (${errorText(error)}): a restart knows no more than what is beside the rules`,
-        );
-      }
-      hasFailed = true;
+      return errorText(error);
     }
+  }
+
+  async function keep(given: KeptText): Promise<string | undefined> {
+    const problem = await write(given);
+    if (problem !== undefined && !hasFailed) {
+      log.warning(`${path} cannot be written (${problem}): a restart does not know of this record`);
+    }
+    hasFailed = problem !== undefined;
+    return problem;
   }
 
   return {
@@ -89,8 +101,13 @@ export function openOwnText(stateDirectory: string, store: string, log: Log): Ow
     },
     keep(kept) {
       newest = kept;
-      writing = writing.then(() => write(kept));
+      writing = writing.then(() => keep(kept));
     },
-    settled: () => writing,
+    write(kept) {
+      newest = kept;
+      writing = writing.then(() => write(kept));
+      return writing;
+    },
+    settled: async () => void (await writing),
   };
 }

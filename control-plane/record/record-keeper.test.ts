@@ -4,6 +4,7 @@ import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../test/support/record-texts.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { sharedTiming } from '../../test/support/simulated-fleet.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import {
   noteOutcome,
@@ -15,7 +16,7 @@ import {
   withEnd,
   withVerdict,
 } from './record.ts';
-import { directoryTiming, gitTiming, RecordKeeper } from './record-keeper.ts';
+import { gitTiming, RecordKeeper } from './record-keeper.ts';
 import type { LeaderTiming } from './record-state.ts';
 
 const rollout: RolloutOnRecord = {
@@ -77,7 +78,7 @@ function createTwo(timing: LeaderTiming) {
   };
 }
 
-async function startTwo(timing: LeaderTiming = directoryTiming) {
+async function startTwo(timing: LeaderTiming = sharedTiming) {
   const two = createTwo(timing);
   await two.one.start();
   await two.two.start();
@@ -87,7 +88,7 @@ async function startTwo(timing: LeaderTiming = directoryTiming) {
 const kinds = [
   {
     kind: 'a directory',
-    timing: directoryTiming,
+    timing: sharedTiming,
     pollMs: 1_000,
     renewMs: 2_000,
     termMs: 8_000,
@@ -186,7 +187,7 @@ test('where nothing is open nobody decides, whoever wrote the record', async (t)
 });
 
 test('a record keeper that is stopped closes the text', async (t) => {
-  const { open, shared } = createTwo(directoryTiming);
+  const { open, shared } = createTwo(sharedTiming);
   let isClosed = false;
   const closing = open('closing', {
     ...shared,
@@ -199,7 +200,7 @@ test('a record keeper that is stopped closes the text', async (t) => {
 });
 
 test('a write that others are faster than again and again is given up after three', async (t) => {
-  const { counts, open, shared } = createTwo(directoryTiming);
+  const { counts, open, shared } = createTwo(sharedTiming);
   const slow = open('slow', {
     ...shared,
     async swap() {

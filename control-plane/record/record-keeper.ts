@@ -7,7 +7,7 @@ import { errorText } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import type { Said } from '../snapshot/served.ts';
-import type { SharedText } from '../store/shared-text.ts';
+import type { SharedText, SwapResult } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
 import { type RolloutRecord, verdictOf } from './record.ts';
@@ -25,10 +25,11 @@ import {
   toMemoryState,
 } from './record-state.ts';
 
-export const directoryTiming: LeaderTiming = {
+/** Nobody waits for a sign of life where the record is not shared. */
+export const unsharedTiming: LeaderTiming = {
   poll: 1_000,
-  renew: 2_000,
-  term: 8_000,
+  renew: Number.POSITIVE_INFINITY,
+  term: Number.POSITIVE_INFINITY,
   readAgain: 1_000,
 };
 /** Each look and each renewal is a call of the remote. */
@@ -46,10 +47,10 @@ export const engineTiming: LeaderTiming = {
 };
 
 export interface RecordKeeperDeps {
-  /** Beside the rules. */
-  readonly shared: SharedText;
+  /** In an engine, or beside the rules; undefined where this is the only control plane. */
+  readonly shared: SharedText | undefined;
   readonly timing: LeaderTiming;
-  /** In the state directory: a copy. */
+  /** In the state directory: a copy, or the record itself. */
   readonly own: OwnText;
   /** The id of this process, never used before. */
   readonly id: string;
@@ -63,6 +64,8 @@ export interface RecordKeeperDeps {
 type Distribute<Each> = Each extends Job ? Omit<Each, 'id'> : never;
 /** A job that somebody waits for. */
 type Wanted = Distribute<Job>;
+
+const nothing = Promise.resolve(undefined);
 
 export class RecordKeeper implements RevisionMemory {
   readonly #deps: RecordKeeperDeps;
@@ -80,7 +83,13 @@ export class RecordKeeper implements RevisionMemory {
   constructor(deps: RecordKeeperDeps) {
     const { shared, own, id, name, timing, clock } = deps;
     this.#deps = deps;
-    const options = { id, name, timing, place: shared.description, ownPlace: own.path };
+    const options = {
+      id,
+      name,
+      timing,
+      place: shared?.description ?? own.path,
+      ownPlace: own.path,
+    };
     this.#state = startRecord(options, toNow(clock));
   }
 
@@ -197,7 +206,7 @@ export class RecordKeeper implements RevisionMemory {
 
   /** Ends it, and resolves as `settled` does, without waiting for long operations. */
   stop(): Promise<void> {
-    this.#deps.shared.close();
+    this.#deps.shared?.close();
     return this.settled();
   }
 
@@ -262,11 +271,11 @@ export class RecordKeeper implements RevisionMemory {
         break;
       case 'read': {
         const startedMs = this.#deps.clock.monotonicMs();
-        this.#await(shared.read(), (found) => ({ kind: 'read', startedMs, found }));
+        this.#await(shared?.read() ?? nothing, (found) => ({ kind: 'read', startedMs, found }));
         break;
       }
       case 'set_aside': {
-        const moved = shared.setAside(effect.version).catch(() => undefined);
+        const moved = shared?.setAside(effect.version).catch(() => undefined) ?? nothing;
         this.#await(moved, (where) => ({ kind: 'set_aside', where }));
         break;
       }
@@ -274,11 +283,17 @@ export class RecordKeeper implements RevisionMemory {
         this.#await(own.setAside(), (where) => ({ kind: 'own_set_aside', where }));
         break;
       case 'swap': {
-        const swapped = shared.swap(effect.before, effect.text);
+        const swapped = shared?.swap(effect.before, effect.text) ?? this.#keep(effect.text);
         this.#await(swapped, (result) => ({ kind: 'swapped', result }));
         break;
       }
     }
+  }
+
+  async #keep(text: string): Promise<SwapResult> {
+    const reason = await this.#deps.own.write({ text, plane: this.#state.plane });
+    // It is read at the start alone.
+    return reason === undefined ? { kind: 'written', version: 'own' } : { kind: 'denied', reason };
   }
 
   #await<Result>(result: Promise<Result>, toEvent: (result: Result) => RecordEvent): void {

@@ -495,8 +495,10 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
     return end(tellOutcome(setKnown(written, result.version, record, now), before), isForJob, now);
   }
   const failed = noteDenied(turn, result.reason, now);
-  // Where nobody shares a record, what has no steps is remembered here.
-  const isOwn = turn.state.known.version === undefined && openRolloutOf(record) === undefined;
+  const { known, options } = turn.state;
+  // Where nobody has written a record there, what has no steps is remembered here.
+  const isNobodys = known.version === undefined && options.place !== options.ownPlace;
+  const isOwn = isNobodys && openRolloutOf(record) === undefined;
   if (!isOwn) return end(failed, false, now);
   return end(tellOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);
 }

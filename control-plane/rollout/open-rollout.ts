@@ -1,5 +1,5 @@
-// A rollout as the settings want it: its record is in the store, beside the rules, and a copy in the state
-// directory.
+// A rollout as the settings want it: its record is in an engine, or beside the rules in Git, with a copy in the state
+// directory; with rules in a directory it is in the state directory alone.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Audit } from '../activity/audit.ts';
@@ -10,10 +10,15 @@ import { MovingText } from '../record/moving-text.ts';
 import type { Outcomes } from '../record/outcomes.ts';
 import { openOwnText } from '../record/own-text.ts';
 import { openRolloutOf } from '../record/record.ts';
-import { directoryTiming, engineTiming, gitTiming, RecordKeeper } from '../record/record-keeper.ts';
+import {
+  engineTiming,
+  gitTiming,
+  RecordKeeper,
+  type RecordKeeperDeps,
+  unsharedTiming,
+} from '../record/record-keeper.ts';
 import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
-import type { SharedText } from '../store/shared-text.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
 import type { RolloutPlan } from './plan.ts';
@@ -22,7 +27,7 @@ import { type AskPeers, Rollout, type RolloutDeps } from './rollout.ts';
 export interface RolloutSettings extends StoreSettings {
   /** Undefined: every worker gets a new revision at once. */
   readonly rollout: RolloutPlan | undefined;
-  /** Where the record is; undefined: beside the rules. */
+  /** Where the record is; undefined: beside the rules in Git, or in the state directory. */
   readonly record: EngineSettings | undefined;
   /** Shown to peers; undefined: there is none. */
   readonly peersTokenFile: string | undefined;
@@ -53,10 +58,8 @@ const readMs = 5_000;
 export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const { settings, store, peers, log, clock } = deps;
   const own = openOwnText(settings.stateDirectory, store.description, log);
-  const besideRules = settings.config.kind === 'directory' ? directoryTiming : gitTiming;
   const keeper = new RecordKeeper({
-    shared: openRecordText(deps),
-    timing: settings.record ? engineTiming : besideRules,
+    ...openPlace(deps),
     own,
     id: randomUUID(),
     name: `${hostname()}:${settings.admin.address.port}`.slice(-300),
@@ -104,12 +107,12 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   };
 }
 
-function openRecordText(deps: OpenRolloutDeps): SharedText {
+function openPlace(deps: OpenRolloutDeps): Pick<RecordKeeperDeps, 'shared' | 'timing'> {
   const { record, config } = deps.settings;
-  const besideRules = () => openSharedText(deps, 'rollout');
-  if (record === undefined) return besideRules();
+  const inGit = config.kind === 'git' ? openSharedText(deps, config, 'rollout') : undefined;
+  if (record === undefined) return { shared: inGit, timing: inGit ? gitTiming : unsharedTiming };
   const engine = openEngineText(record);
-  return config.kind === 'git' ? new MovingText(engine, besideRules()) : engine;
+  return { shared: inGit ? new MovingText(engine, inGit) : engine, timing: engineTiming };
 }
 
 function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {

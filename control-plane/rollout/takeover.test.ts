@@ -4,14 +4,15 @@ import { revisionOf } from '../../test/support/revision-store.ts';
 import {
   type Effect,
   type SimulatedFleet,
+  sharedTiming,
   startSimulatedFleet,
 } from '../../test/support/simulated-fleet.ts';
 import { emptyRecord, openRolloutOf, parseRecord, toRecordText } from '../record/record.ts';
-import { directoryTiming, gitTiming } from '../record/record-keeper.ts';
+import { gitTiming } from '../record/record-keeper.ts';
 import { createIsWithin, placeOf } from './pools.ts';
 
 const plan = '20%:5s,50%:5s,100%';
-const timings = { directory: directoryTiming, git: gitTiming };
+const timings = { engine: sharedTiming, git: gitTiming };
 const both = { planes: ['a', 'b'], workers: 12, plan };
 
 /** Nobody has it, or is given it, whom the record does not name. */

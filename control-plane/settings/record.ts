@@ -9,7 +9,7 @@ import { parseRecordAddress } from '../engines/record-address.ts';
 import { controlPlaneTable } from './table.ts';
 
 export interface RecordReading {
-  /** Undefined: beside the rules. */
+  /** Undefined: beside the rules in Git, or in the state directory. */
   readonly settings: EngineSettings | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];

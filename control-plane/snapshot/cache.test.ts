@@ -809,17 +809,6 @@ test('started on what was approved: it goes on', async (t) => {
   t.is((await restart(t, first, false, { rollsOut: false })).tell(), 'z in force');
 });
 
-test('the revision that everybody has is kept beside the rules where there is something to go back from', async (t) => {
-  for (const rollsOut of [true, false]) {
-    const kept: string[] = [];
-    const plain = createRevisionStore(revisionOf('a'));
-    const store = { ...plain, keepInForce: async ({ id }: Revision) => void kept.push(id) };
-    const { cache } = await startCache(t, { store, rollsOut });
-    t.is(cache.state().inForce?.revision.id, revisionOf('a').id);
-    t.deepEqual(kept, rollsOut ? [revisionOf('a').id] : []);
-  }
-});
-
 test('a file of an invalid revision has its name in the repository, in the state and in the log', async (t) => {
   const { cache, log, publish } = await startCache(t, { repositoryFolder: 'rules/' });
   publish('x');

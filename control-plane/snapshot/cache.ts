@@ -469,15 +469,13 @@ export class SnapshotCache implements SnapshotProvider {
     // Seen at the default level when it answers a question: what is served, and whether a repair worked.
     isAnswer = true,
   ): void {
-    const { store, options, clock } = this.#deps;
+    const { clock } = this.#deps;
     const before = this.#served.now;
     this.#counts.accepted++;
     const revision = toRevisionInfo(whole);
     this.#served.change({ inForce: { revision, sinceMs: clock.wallMs(), built, isAtOnce }, trial });
     addBounded(this.#servedContents, built.content);
     this.#lastGood.keep(whole);
-    // It is kept in the store as well: control planes without a state read it there.
-    if (options.rollsOut) void store.keepInForce?.(whole);
     const isNews = before.trial !== undefined || before.inForce?.built.content !== built.content;
     this.#say.inForce(revision, built, isNews, isAnswer);
   }

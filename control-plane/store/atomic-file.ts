@@ -1,8 +1,7 @@
 // Writes files atomically: complete or not at all, whenever the machine stops.
 import { randomUUID } from 'node:crypto';
-import { link, open, rename, rm, stat } from 'node:fs/promises';
+import { open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf } from '../../shared/rules-directory.ts';
 import { defaultBounds } from '../../shared/rules-file.ts';
 import { listBelow } from '../folder-entries.ts';
 
@@ -10,8 +9,6 @@ import { listBelow } from '../folder-entries.ts';
 export interface StagedFile {
   /** Renames it, replacing the file of that name. */
   commit(): Promise<void>;
-  /** Gives it its name, unless there is a file of that name: then false. Removes the temporary name. */
-  commitNew(): Promise<boolean>;
   /** Removes it; does nothing after a commit. */
   discard(): Promise<void>;
 }
@@ -19,15 +16,14 @@ export interface StagedFile {
 /** In parts, each of which is written before the next one is made. */
 type Parts = Iterable<string>;
 
-/** The temporary name begins with a dot; it is in `stagedIn`. Both folders must exist. */
+/** The temporary name begins with a dot, and is in the same folder, which must exist. */
 export async function stageFile(
   path: string,
   text: string | Parts,
   mode: number,
-  stagedIn = dirname(path),
 ): Promise<StagedFile> {
   const folder = dirname(path);
-  const staged = join(stagedIn, toStagedName(basename(path)));
+  const staged = join(folder, toStagedName(basename(path)));
   const discard = () => rm(staged, { force: true });
   try {
     const handle = await open(staged, 'wx', mode);
@@ -47,18 +43,6 @@ export async function stageFile(
     async commit() {
       await rename(staged, path);
       await syncFolder(folder);
-    },
-    async commitNew() {
-      try {
-        await link(staged, path);
-      } catch (error) {
-        if (codeOf(error) !== 'EEXIST') throw error;
-        return false;
-      } finally {
-        await discard();
-      }
-      await syncFolder(folder);
-      return true;
     },
     discard,
   };

@@ -1,6 +1,3 @@
-// Behaviour that only a directory can show: links that are swapped, locks, and its own history. The rest is in
-// the store contract.
-import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -10,7 +7,6 @@ import {
   rmSync,
   statSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +36,7 @@ function openStore(
     log,
     clock: systemClock,
     // Changes are noticed by an event, not by a poll.
-    timing: { quiet: 10, patience: 50, poll: 3_600_000, lockWait: 60_000 },
+    timing: { quiet: 10, patience: 50, poll: 3_600_000 },
     ...deps,
   });
   t.teardown(() => store.close());
@@ -62,7 +58,6 @@ const unconditional = {
   author: { name: 'Ann', email: '' },
   message: 'change',
 };
-const attributionName = '.ratelane-revisions.json';
 const put = (path: string, text: string) => ({ put: [{ path, text }], delete: [] });
 
 test('files that are written, replaced, added and removed are noticed', async (t) => {
@@ -120,34 +115,6 @@ test('a mounted volume whose content is swapped as a whole is noticed', async (t
   );
 });
 
-test('the rules in force are read by a store without a history, and only where they are what their id says', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', 'first');
-  const { store } = openStore(t, folder);
-  const first = await store.read();
-  await store.keepInForce?.(first);
-  folder.write('rules/a.yaml', 'second');
-  const fresh = createDirectoryStore({
-    options: { directory: join(folder.path, 'rules'), stateDirectory: join(folder.path, 'other') },
-    log: createRecordedLog(),
-    clock: systemClock,
-  });
-  t.teardown(() => fresh.close());
-  t.not((await fresh.read()).id, first.id);
-  t.deepEqual((await fresh.readRevision(first.id))?.files, first.files);
-  const kept = join(folder.path, 'rules', '.ratelane-in-force.json');
-  const { revision, ...rest } = JSON.parse(readFileSync(kept, 'utf8'));
-  const changed = { ...revision, files: [{ path: 'a.yaml', text: 'something else' }] };
-  const sha256 = createHash('sha256').update(JSON.stringify(changed)).digest('hex');
-  folder.write(
-    'rules/.ratelane-in-force.json',
-    JSON.stringify({ ...rest, sha256, revision: changed }),
-  );
-  t.is(await fresh.readRevision(first.id), undefined);
-  folder.write('rules/.ratelane-in-force.json', 'cut');
-  t.is(await fresh.readRevision(first.id), undefined);
-});
-
 test('a directory that is missing at first is noticed when it comes', async (t) => {
   const folder = createRulesFolder(t);
   const { store, log, follow, becomes } = openStore(t, folder, 'not/yet');
@@ -187,7 +154,7 @@ test('a write keeps the mode of a file and leaves nothing behind', async (t) => 
   t.true((await store.write(change, unconditional)).ok);
   t.is(statSync(join(folder.path, 'rules/a.yaml')).mode & 0o777, 0o640);
   t.is(statSync(join(folder.path, 'rules/b.yaml')).mode & 0o777, 0o644);
-  t.deepEqual(readdirSync(join(folder.path, 'rules')), [attributionName, 'a.yaml', 'b.yaml']);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'b.yaml']);
 });
 
 test('a file written in place of one that nobody may read can be read', async (t) => {
@@ -219,42 +186,6 @@ test('a link that leads nowhere is deleted, a folder in the place of a file is n
   t.deepEqual(result.ok && result.revision.problems.map(({ file }) => file), ['deep/folder.yaml']);
 });
 
-test('a write waits for the lock of another, and takes over one that was left behind', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
-  const lock = join(folder.path, 'rules/.ratelane.lock');
-  writeFileSync(lock, '');
-  const { store } = openStore(t, folder);
-  const write = store.write(put('a.yaml', '2'), unconditional);
-  const isWaiting = () => readdirSync(join(folder.path, 'rules')).some((name) => /tmp$/.test(name));
-  await eventually('it has a lock of its own ready', isWaiting);
-  t.is(readFileSync(join(folder.path, 'rules/a.yaml'), 'utf8'), '1');
-  utimesSync(lock, 1, 1);
-  t.true((await write).ok);
-  t.false(existsSync(lock));
-  writeFileSync(lock, '');
-  const inAnHour = new Date(Date.now() + 3_600_000);
-  utimesSync(lock, inAnHour, inAnHour);
-  t.true((await store.write(put('a.yaml', '3'), unconditional)).ok, 'the clock was set back');
-});
-
-test('a write whose lock was taken away while it stood still writes nothing, and is busy', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('rules/a.yaml', '1');
-  const lock = join(folder.path, 'rules/.ratelane.lock');
-  let taken = 0;
-  const wallMs = () => {
-    if (existsSync(lock)) taken++;
-    rmSync(lock, { recursive: true, force: true });
-    return Date.now();
-  };
-  const { store } = openStore(t, folder, 'rules', { clock: { ...systemClock, wallMs } });
-  const change = { put: put('b.yaml', '2').put, delete: ['a.yaml'] };
-  t.deepEqual(await store.write(change, unconditional), { ok: false, reason: 'busy' });
-  t.is(taken, 1);
-  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml']);
-});
-
 test('a write that fails says what was written', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('rules/a.yaml', '1');
@@ -264,7 +195,7 @@ test('a write that fails says what was written', async (t) => {
   const change = { put: ['a.yaml', 'z.yaml'].map((path) => ({ path, text: '2' })), delete: [] };
   const error = await t.throwsAsync(store.write(change, unconditional));
   t.regex(error?.message ?? '', /\/rules cannot be written to: EISDIR.*; written so far: a\.yaml$/);
-  t.deepEqual(readdirSync(join(folder.path, 'rules')), [attributionName, 'a.yaml', 'z.yaml']);
+  t.deepEqual(readdirSync(join(folder.path, 'rules')), ['a.yaml', 'z.yaml']);
 });
 
 test('equal content is the same revision, wherever it lies and whatever lies beside it', async (t) => {

@@ -4,7 +4,7 @@
 import { readlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import { AppError, errorText } from '../../shared/errors.ts';
+import { AppError } from '../../shared/errors.ts';
 import {
   createFileFollower,
   defaultFollowerTiming,
@@ -14,9 +14,8 @@ import type { Log } from '../../shared/log.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { codeOf, type Listing } from '../../shared/rules-directory.ts';
 import { type Bounds, controlPlaneBounds } from '../../shared/rules-file.ts';
-import { createDirectoryAttribution } from './directory-attribution.ts';
 import { findObstacles, writeChange } from './directory-change.ts';
-import { applyChange, checkChange, existingPaths } from './file-change.ts';
+import { checkChange, existingPaths } from './file-change.ts';
 import { toJsonDigest } from './json-digest.ts';
 import { createLookLoop } from './look-loop.ts';
 import {
@@ -26,7 +25,6 @@ import {
   toInfoText,
   toRevisionInfo,
 } from './revision.ts';
-import { readRevisionFile, writeRevisionFile } from './revision-file.ts';
 import { createRevisionHistory } from './revision-history.ts';
 import {
   type Change,
@@ -48,23 +46,12 @@ export interface DirectoryStoreDeps {
   readonly options: DirectoryStoreOptions;
   readonly log: Log;
   readonly clock: Clock;
-  readonly timing?: Partial<Timing>;
+  readonly timing?: Partial<FollowerTiming>;
   readonly bounds?: Bounds;
 }
 
 type Content = Pick<Revision, 'files' | 'problems'>;
 
-/** Milliseconds. */
-interface Timing extends FollowerTiming {
-  /** How long a write waits for another writer's lock. */
-  readonly lockWait: number;
-}
-
-const defaultTiming: Timing = { ...defaultFollowerTiming, lockWait: 5_000 };
-
-/** Beside the rules: control planes may have the directory under different paths. */
-const inForceName = '.ratelane-in-force.json';
-const inForceStore = 'a directory';
 const maxLinks = 40;
 const maxRevisions = 50;
 const maxHistoryBytes = 256 * 1024 * 1024;
@@ -73,16 +60,14 @@ const maxHistoryBytes = 256 * 1024 * 1024;
  * A revision's id is a hash of its content, so that two control planes on copies of a directory agree.
  * Files and folders whose names begin with a dot are skipped.
  *
- * `write` replaces each file by a rename, under a lock that other control planes respect: nobody reads
- * half a file, but for a moment a reader may see some files of a change new and others old. When the disk
- * fails in between, the error says so. The author and the reason are written before the change, so a control
- * plane that finds the files finds these too (directory-attribution.ts).
+ * `write` replaces each file by a rename: nobody reads half a file, but for a moment a reader may see some files of a
+ * change new and others old. When the disk fails in between, the error says so. The author and the reason are known to
+ * this control plane alone, by its history.
  */
 export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = controlPlaneBounds } = deps;
-  const timing: Timing = { ...defaultTiming, ...deps.timing };
+  const timing = { ...defaultFollowerTiming, ...deps.timing };
   const directory = resolve(deps.options.directory);
-  const inForceFile = join(directory, inForceName);
   const history = createRevisionHistory({
     folder: join(deps.options.stateDirectory, 'directory-history'),
     store: directory,
@@ -90,7 +75,6 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     maxBytes: maxHistoryBytes,
     log,
   });
-  const attribution = createDirectoryAttribution(directory, { log, clock });
   /** Names that matter in directories on the path to ours. */
   let links: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   let ours: ReadonlySet<string> = new Set();
@@ -115,37 +99,18 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     clock,
   });
 
-  /** Kept by whichever control plane; its text is no more than what its id says. */
-  async function readInForce(id: string): Promise<Revision | undefined> {
-    try {
-      const kept = await readRevisionFile(inForceFile, inForceStore);
-      const isGenuine = kept?.id === id && (await toContentId(kept)) === id;
-      return isGenuine ? kept : undefined;
-    } catch (error) {
-      log.info(`${inForceFile} is passed over: ${errorText(error)}`);
-      return undefined;
-    }
-  }
-
   /** `own`: who made the state that is found, if it was not there before. */
-  async function look(own?: RevisionInfo): Promise<Revision> {
+  async function look(own?: Omit<RevisionInfo, 'id'>): Promise<Revision> {
     const { files, problems } = await read();
     const id = await toContentId({ files, problems });
     const { seen } = loop;
-    if (seen?.id === id && isAttributed(seen)) return seen;
-    const known = await history.list();
-    const before = [seen, known[0]].find((each) => each?.id === id);
-    if (before !== undefined && isAttributed(before)) return toRevision(before);
-    const made = (before === undefined && own) || (await attribution.find(id, known));
-    if (before !== undefined && made === undefined) return toRevision(before);
+    if (seen?.id === id) return seen;
+    const [newest] = await history.list();
+    if (newest?.id === id) return Object.freeze({ ...newest, files, problems });
     const nobody = { atMs: clock.wallMs(), author: undefined, message: undefined };
-    const revision = toRevision({ ...(made ?? nobody), id });
+    const revision = Object.freeze({ ...(own ?? nobody), id, files, problems });
     await history.add(revision);
     return revision;
-
-    function toRevision(info: RevisionInfo): Revision {
-      return info === seen ? seen : Object.freeze({ ...info, files, problems });
-    }
   }
 
   async function read(): Promise<Content> {
@@ -174,42 +139,22 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 
   async function write(change: Change, options: WriteOptions): Promise<WriteResult> {
     return loop.exclusively(async (publish) => {
-      const result = await writeChange<WriteResult>(directory, timing.lockWait, async (apply) => {
-        const before = await look();
-        publish(before);
-        const { expectedRevision } = options;
-        if (expectedRevision !== undefined && expectedRevision !== before.id) {
-          return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
-        }
-        const problems = checkChange(change, existingPaths(before), bounds);
-        if (problems.length > 0) return { ok: false, reason: 'refused', problems };
-        const planned = await plan(before, change, options);
-        const isNews = planned.id !== before.id;
-        const refused = await apply(change, isNews ? await attribution.add(planned) : undefined);
-        if (refused === 'lost') return { ok: false, reason: 'busy' };
-        if (refused.length > 0) return { ok: false, reason: 'refused', problems: refused };
-        return { ok: true, revision: publish(await look(planned)) };
-      });
-      return result ?? { ok: false, reason: 'busy' };
+      const before = await look();
+      publish(before);
+      const { expectedRevision } = options;
+      if (expectedRevision !== undefined && expectedRevision !== before.id) {
+        return { ok: false, reason: 'changed_since', current: toRevisionInfo(before) };
+      }
+      const impossible = checkChange(change, existingPaths(before), bounds);
+      const problems = impossible.length > 0 ? impossible : await writeChange(directory, change);
+      if (problems.length > 0) return { ok: false, reason: 'refused', problems };
+      return { ok: true, revision: publish(await look(toMade(options))) };
     });
   }
 
-  /** The revision that a change will lead to, as it will be read. */
-  async function plan(
-    before: Revision,
-    change: Change,
-    { author, message }: WriteOptions,
-  ): Promise<RevisionInfo> {
-    // A byte order mark is not part of the text of a file.
-    const put = change.put.map(({ path, text }) => ({ path, text: text.replace(/^\ufeff/, '') }));
-    const after = applyChange(before, { put, delete: change.delete });
+  function toMade({ author, message }: WriteOptions): Omit<RevisionInfo, 'id'> {
     const name = author.email === '' ? author.name : `${author.name} <${author.email}>`;
-    return {
-      id: await toContentId(after),
-      atMs: clock.wallMs(),
-      author: toInfoText(name),
-      message: toInfoText(message),
-    };
+    return { atMs: clock.wallMs(), author: toInfoText(name), message: toInfoText(message) };
   }
 
   return {
@@ -244,15 +189,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
     },
     async readRevision(id) {
       if (id === loop.seen?.id) return loop.seen;
-      return (await history.read(id)) ?? (await readInForce(id));
-    },
-    async keepInForce(revision) {
-      try {
-        if ((await readInForce(revision.id)) !== undefined) return;
-        await writeRevisionFile(inForceFile, inForceStore, revision);
-      } catch (error) {
-        log.info(`${inForceFile} cannot be written: ${errorText(error)}`);
-      }
+      return history.read(id);
     },
     async close() {
       await loop.close();
@@ -264,10 +201,6 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
 /** Of hidden names only the link to a mounted volume's current content matters. */
 function isNews(name: string): boolean {
   return !name.startsWith('.') || name === '..data';
-}
-
-function isAttributed({ author, message }: RevisionInfo): boolean {
-  return author !== undefined || message !== undefined;
 }
 
 /** Warnings are not hashed: replicas agree whatever other files are beside the rules. */

@@ -1,9 +1,8 @@
-// The store that the settings name, and what control planes share beside its rules.
+// The store that the settings name, and what control planes share beside its rules in Git.
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
 import { trimEnd } from '../../shared/trim-end.ts';
-import { createDirectorySharedText } from './directory-shared-text.ts';
 import { createDirectoryStore } from './directory-store.ts';
 import { createCredentialReader, type GitCredentialSettings } from './git-command.ts';
 import { createGitSharedText } from './git-shared-text.ts';
@@ -64,14 +63,11 @@ export function openStore({ settings, log, clock, environment }: OpenStoreDeps):
 /** Nothing is read or written by this call. */
 export function openSharedText(
   { settings, environment }: Pick<OpenStoreDeps, 'settings' | 'environment'>,
+  config: GitSettings,
   name: string,
 ): SharedText {
-  const { config, stateDirectory } = settings;
-  if (config.kind === 'directory') {
-    return createDirectorySharedText(config.directory, `ratelane-${name}`);
-  }
   const deps = {
-    options: toGitOptions(config, stateDirectory, gitTextTimeoutMs),
+    options: toGitOptions(config, settings.stateDirectory, gitTextTimeoutMs),
     environment,
     readCredentials: createCredentialReader(config),
   };

@@ -1,5 +1,5 @@
-// A small text beside the configuration, in which control planes of one fleet agree on something. The
-// implementations are directory-shared-text.ts and git-shared-text.ts.
+// A small text in which control planes of one fleet agree on something: beside the rules in Git (git-shared-text.ts), or
+// in an engine (control-plane/engines).
 
 /**
  * Of several that swap at once, exactly one succeeds, whatever their machines and clocks; a text is there as a

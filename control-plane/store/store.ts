@@ -25,9 +25,6 @@ export interface ConfigStore {
   history(limit: number): Promise<readonly RevisionInfo[]>;
   /** Undefined when the store does not have it, or no longer. Does not look. */
   readRevision(id: string): Promise<Revision | undefined>;
-  /** Everybody has this revision: whoever shares the store can read it from now on, where the store keeps no history
-   * that is shared anyway. Resolves when that is tried; a failure is logged. */
-  keepInForce?(revision: Revision): Promise<void>;
   /** How a revision relates to the one whose full id is `newest`; `id` may be a prefix. Undefined when the
    * store has no such revision, or several. Does not look. */
   locate(id: string, newest: string): Promise<RevisionPlace | undefined>;

@@ -255,9 +255,11 @@ browserTest(
   async (t) => {
     const rules = createRulesFolder(t);
     rules.write('d.yaml', sampleRules);
-    rules.write('.ratelane-rollout.7.json', '{"format":9}');
+    const state = createRulesFolder(t);
+    const record = { store: rules.path, text: '{"format":9}', plane: 'p' };
+    state.write('rollout.json', JSON.stringify(record));
     const flags = ['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1h'];
-    const plane = await createControlPlaneProcess(t, { flags });
+    const plane = await createControlPlaneProcess(t, { flags, stateDirectory: state.path });
     // It is not ready: nothing may be served before somebody has looked at the record.
     plane.begin();
     await eventually('its ports are open', () => plane.output().includes('Workers are served'));

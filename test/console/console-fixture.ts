@@ -55,7 +55,7 @@ export async function startPlace(
 /** Has its rules, and reports. */
 export async function startFed(
   t: ExecutionContext,
-  { plane }: Place,
+  { plane }: Pick<Place, 'plane'>,
   id: string,
   clock: Clock = fastClock,
 ): Promise<WorkerInProcess> {

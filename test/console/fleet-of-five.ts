@@ -7,7 +7,7 @@ import {
 } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { createRulesFolder } from '../support/rules-folder.ts';
+import { createGitRepository } from '../support/git-repository.ts';
 import { connectStreamWorker, type StreamWorker } from '../support/stream-worker.ts';
 import { sampleRules, startFed } from './console-fixture.ts';
 
@@ -24,13 +24,13 @@ export async function startFleetOfFive(
   t: ExecutionContext,
   ...flags: readonly string[]
 ): Promise<FleetOfFive> {
-  const rules = createRulesFolder(t);
+  const repository = createGitRepository(t);
   let text = sampleRules.replace('per_unit: 3', 'per_unit: 30');
-  rules.write('d.yaml', text);
+  repository.push({ 'd.yaml': text });
   const ports = [await freePort(), await freePort()] as const;
   const create = (own: 0 | 1) => {
     const peers = ['--peers', `http://127.0.0.1:${ports[1 - own]}`];
-    const all = ['--config-dir', rules.path, ...peers, ...flags];
+    const all = ['--git', repository.url, '--git-poll', '1s', ...peers, ...flags];
     return createControlPlaneProcess(t, { flags: all, adminPort: ports[own] });
   };
   const [plane, peer] = [await create(0), await create(1)];
@@ -48,10 +48,7 @@ export async function startFleetOfFive(
       },
     }),
   );
-  const limiting = [
-    await startFed(t, { plane, rules }, 'w-1'),
-    await startFed(t, { plane: peer, rules }, 'w-2'),
-  ];
+  const limiting = [await startFed(t, { plane }, 'w-1'), await startFed(t, { plane: peer }, 'w-2')];
 
   async function change(from: string, to: string, reason: string, more = {}): Promise<void> {
     text = text.replace(from, to);

@@ -10,6 +10,7 @@ import { testConfigStore } from './config-store.ts';
 
 testConfigStore(test, {
   name: 'directory',
+  writers: 1,
   async prepare(t) {
     const folder = createRulesFolder(t);
     const directory = join(folder.path, 'rules');
@@ -22,8 +23,6 @@ testConfigStore(test, {
           options: { directory, stateDirectory: join(folder.path, state) },
           log,
           clock: systemClock,
-          // On a busy machine a writer may hold the lock for long.
-          timing: { lockWait: 60_000 },
           ...(bounds && { bounds }),
         });
         t.teardown(() => store.close());

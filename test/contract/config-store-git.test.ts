@@ -10,6 +10,7 @@ import { testConfigStore } from './config-store.ts';
 for (const folder of ['', 'deploy/limits']) {
   testConfigStore(test, {
     name: folder === '' ? 'git' : 'git folder',
+    writers: 2,
     async prepare(t) {
       const repository = createGitRepository(t);
       let states = 0;

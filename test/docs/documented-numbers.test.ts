@@ -21,12 +21,10 @@ import { keepMs } from '../../control-plane/kept-file.ts';
 import * as notifier from '../../control-plane/notify/notifier.ts';
 import { answerMs as peerAnswerMs } from '../../control-plane/peers/peers.ts';
 import { maxOutcomes } from '../../control-plane/record/outcomes.ts';
-import { directoryTiming, gitTiming } from '../../control-plane/record/record-keeper.ts';
+import { engineTiming, gitTiming } from '../../control-plane/record/record-keeper.ts';
 import * as recordings from '../../control-plane/rehearsal/effect/recordings.ts';
 import * as controlPlane from '../../control-plane/server.ts';
 import { controlPlaneTable } from '../../control-plane/settings/table.ts';
-import * as attribution from '../../control-plane/store/directory-attribution.ts';
-import { staleMs as staleLockMs } from '../../control-plane/store/directory-lock.ts';
 import { fetchTimeoutMs, mostProcesses } from '../../control-plane/store/git-command.ts';
 import { maxSharedTextBytes } from '../../control-plane/store/shared-text.ts';
 import * as xdsNames from '../../control-plane/xds/limits.ts';
@@ -168,9 +166,6 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   'control-plane/docs/operating.md': [
     `in the last ${source.mostRevisions} revisions, for ${source.mostMs / 1000} seconds at most`,
     `at most the newest ${mib(recordings.mostBytes)} are decided again`,
-    `who made the last ${attribution.maxRevisions} changes through the admin API`,
-    `Their clocks may differ by ${spoken(attribution.clockToleranceMs)}.`,
-    `is taken over after ${spoken(staleLockMs)}, and`,
     `a fetch may take ${spoken(fetchTimeoutMs)}.`,
     `Files above ${mib(defaultBounds.fileBytes)}, which no rules may have`,
     `It is written every ${keepMs / 1000} seconds while there is news`,
@@ -187,8 +182,8 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `names the end, at most ${mostDaysAhead} days ahead`,
     `with more than ${mostCopied} rules it is refused`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,
-    `another one after ${time(directoryTiming.term)} (directory) or ${time(gitTiming.term)} (Git) without a sign of life`,
-    `a sign of life, every ${directoryTiming.renew / 1000} or ${gitTiming.renew / 1000} seconds.`,
+    `another one after ${time(engineTiming.term)} (an engine) or ${time(gitTiming.term)} (Git) without a sign of life`,
+    `a sign of life, every ${engineTiming.renew / 1000} or ${gitTiming.renew / 1000} seconds.`,
     `at most ${(xds.keepaliveMs + xds.keepaliveTimeoutMs) / 1000} seconds, while it keeps the rules`,
   ],
 };
@@ -210,6 +205,5 @@ test('as many hits may wait as decisions, for either kind of store', (t) => {
 
 test('what pages call a second is one', (t) => {
   t.is(workerPorts.tlsIntervalMs, 1000, 'worker/docs/operating.md, shared/docs/behaviour.md');
-  t.is(directoryTiming.poll, 1000, 'control-plane/docs/operating.md: each second (directory)');
-  t.is(gitTiming.poll, 5000, 'control-plane/docs/operating.md: every five (Git)');
+  t.deepEqual([engineTiming.poll, gitTiming.poll], [2000, 5000], 'control-plane/docs/operating.md');
 });

@@ -8,7 +8,6 @@ import { parseTestFile } from '../../control-plane/rehearsal/rule-tests/test-fil
 import { updateText } from '../../control-plane/rehearsal/rule-tests/update-text.ts';
 import { createRulesInTime } from '../../control-plane/rehearsal/rules-in-time.ts';
 import { matchesNode, parseNodeGroups } from '../../control-plane/snapshot/node-groups.ts';
-import { parseAttribution } from '../../control-plane/store/directory-attribution.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
 import { formatProblem } from '../../shared/rules/problem/problem-text.ts';
@@ -237,32 +236,3 @@ test.serial('any file of rule tests runs and is updated, or is refused with plac
   t.log(`${accepted} accepted`);
   t.true(accepted > 0);
 });
-
-const revision = { id: '5d0c1a2b'.repeat(5), atMs: 1_700_000_000_000.5 };
-const attributions = [
-  JSON.stringify({ format: 1, revisions: [{ ...revision, author: 'Ann', message: 'a\n\nb' }] }),
-  JSON.stringify({ format: 1, revisions: [revision, { ...revision, message: 'Rollout: now' }] }),
-  '{"format":1,"revisions":[]}',
-];
-
-test.serial(
-  'any file of who made the revisions is ignored, or names some within bounds',
-  async (t) => {
-    let accepted = 0;
-    await fuzz(t, 'attribution files', (random) => {
-      const text = damageText(random, random.pick(attributions), words);
-      for (const { id, atMs, author, message } of parseAttribution(text).revisions) {
-        accepted++;
-        new Date(atMs).toISOString();
-        if (!/^[0-9a-f]{40}$/.test(id)) throw new Error(`the id ${id}`);
-        for (const info of [author, message]) {
-          if (info !== undefined && (info.length > 4096 || !info.isWellFormed())) {
-            throw new Error(`${info.length} characters of a text`);
-          }
-        }
-      }
-    });
-    t.log(`${accepted} accepted`);
-    t.true(accepted > 0);
-  },
-);

@@ -17,7 +17,7 @@ import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.t
 import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
-import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
+import { RecordKeeper, unsharedTiming } from '../../control-plane/record/record-keeper.ts';
 import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { Rollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
@@ -31,7 +31,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { eventually } from './eventually.ts';
-import { createMemoryText, createSimulatedText } from './record-texts.ts';
+import { createMemoryText } from './record-texts.ts';
 import { createRecordedLog } from './recorded-log.ts';
 import { createRulesFolder } from './rules-folder.ts';
 
@@ -81,8 +81,8 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     api.store ??
     createDirectoryStore({ options: { directory: rules.path, stateDirectory }, log, clock });
   const keeper = new RecordKeeper({
-    shared: createSimulatedText(),
-    timing: directoryTiming,
+    shared: undefined,
+    timing: unsharedTiming,
     own: createMemoryText(),
     id: 'this',
     name: 'this:1',

@@ -25,6 +25,10 @@ export function createMemoryText(): OwnText {
     keep(given) {
       kept = given;
     },
+    async write(given) {
+      kept = given;
+      return undefined;
+    },
     settled: async () => {},
   };
 }

@@ -7,7 +7,7 @@ import { type Counted, createTally, type Tally } from '../../control-plane/fleet
 import { toTotals } from '../../control-plane/fleet/worker-figures.ts';
 import type { OwnText } from '../../control-plane/record/own-text.ts';
 import { parseRecord, type RolloutRecord } from '../../control-plane/record/record.ts';
-import { directoryTiming, RecordKeeper } from '../../control-plane/record/record-keeper.ts';
+import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
 import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
 import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
@@ -108,8 +108,7 @@ export interface FleetOptions {
   readonly timing?: LeaderTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
   readonly allowsRemoval?: boolean;
-  /** Whether a control plane with an empty state directory knows only the newest revision and the one in force, as
-   * of a directory. */
+  /** Whether a control plane with an empty state directory knows only the newest revision, as of a directory. */
   readonly forgetsHistory?: boolean;
   /** How often workers report. */
   readonly reportSeconds?: number;
@@ -139,7 +138,7 @@ export interface SimulatedFleet {
   readonly reach: Map<string, Reach>;
   /** By name of a control plane: how long it does not notice a new revision. */
   readonly delayMs: Map<string, number>;
-  /** Whether a control plane could read a revision, by its id: it has ever seen it, or it is kept beside the rules. */
+  /** Whether a control plane could read a revision, by its id: it has ever seen it. */
   canRead(plane: string, revision: string): boolean;
   /** The first control plane. */
   readonly plane: SimulatedPlane;
@@ -165,6 +164,13 @@ export interface SimulatedFleet {
   /** As it is beside the rules. */
   readRecord(): RolloutRecord | undefined;
 }
+
+export const sharedTiming: LeaderTiming = {
+  poll: 1_000,
+  renew: 2_000,
+  term: 8_000,
+  readAgain: 1_000,
+};
 
 const encode = loadProtos().rateLimitConfig.serialize;
 
@@ -201,8 +207,6 @@ export async function startSimulatedFleet(
   const processes = new Map<string, Process>();
   /** Revisions that a control plane has seen, by its name. */
   const knownIds = new Map<string, Set<string>>();
-  /** The id of the revision that lies beside the rules of a directory. */
-  let keptInForce: string | undefined;
   /** As it was read last: walks ask in every second. */
   let onRecord: {
     readonly text?: string | undefined;
@@ -323,7 +327,7 @@ export async function startSimulatedFleet(
   }
 
   function canRead(known: ReadonlySet<string> | undefined, id: string): boolean {
-    return !options.forgetsHistory || known?.has(id) === true || keptInForce === id;
+    return !options.forgetsHistory || known?.has(id) === true;
   }
 
   /** The store as one process has it. */
@@ -377,9 +381,6 @@ export async function startSimulatedFleet(
       async readRevision(id) {
         return canRead(known, id) ? store.readRevision(id) : undefined;
       },
-      async keepInForce(revision) {
-        if (reachOf(process) === 'fine') keptInForce = revision.id;
-      },
       async trigger() {
         triggers.push(process.name);
         deliver();
@@ -432,7 +433,7 @@ export async function startSimulatedFleet(
     const own = ownTexts.get(name) ?? createMemoryText();
     const keeper = new RecordKeeper({
       shared: textFor(process),
-      timing: options.timing ?? directoryTiming,
+      timing: options.timing ?? sharedTiming,
       own,
       id: drawId(),
       name,

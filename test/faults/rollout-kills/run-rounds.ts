@@ -10,6 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
 import { createRandom, type Random } from '../../support/random.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { type LastingWorker, startLastingWorker } from './lasting-worker.ts';
 
@@ -107,7 +108,7 @@ async function startFleet(
   source: Source,
 ): Promise<Fleet> {
   const first = { 'a.yaml': ruleText('first', 1) };
-  const { flags, put } = source === 'git' ? openGit(t, first) : openDirectory(t, first);
+  const { flags, put } = source === 'git' ? openGit(t, first) : await openDirectory(t, first);
   const ports = [await freePort(), await freePort()];
   const planes = await Promise.all(
     ports.map((adminPort, index) =>
@@ -131,11 +132,12 @@ async function startFleet(
 
 type Files = Readonly<Record<'a.yaml', string>>;
 
-function openDirectory(t: { teardown(end: () => unknown): void }, first: Files) {
+async function openDirectory(t: { teardown(end: () => unknown): void }, first: Files) {
   const rules = createRulesFolder(t);
+  const redis = await startRedisServer(t);
   const put = (files: Files) => rules.replace('a.yaml', files['a.yaml']);
   put(first);
-  return { flags: ['--config-dir', rules.path], put };
+  return { flags: ['--config-dir', rules.path, '--record', `redis://${redis.url}`], put };
 }
 
 function openGit(t: { teardown(end: () => unknown): void }, first: Files) {

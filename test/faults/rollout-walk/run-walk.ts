@@ -1,9 +1,13 @@
 // One walk from its start to its end: what happens, second by second, and what did not hold.
 
-import { directoryTiming, gitTiming } from '../../../control-plane/record/record-keeper.ts';
+import { gitTiming } from '../../../control-plane/record/record-keeper.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createRandom } from '../../support/random.ts';
-import { type SimulatedFleet, startSimulatedFleet } from '../../support/simulated-fleet.ts';
+import {
+  type SimulatedFleet,
+  sharedTiming,
+  startSimulatedFleet,
+} from '../../support/simulated-fleet.ts';
 import type { Walk } from './draw-walk.ts';
 import { happen, type World } from './events.ts';
 import { contentOf, createLedger, type Ledger } from './ledger.ts';
@@ -37,7 +41,7 @@ export async function runWalk(walk: Walk, hasTrace = false): Promise<WalkResult>
         plan: walk.plan,
         workers: 0,
         planes: walk.planes,
-        timing: walk.kind === 'git' ? gitTiming : directoryTiming,
+        timing: walk.kind === 'git' ? gitTiming : sharedTiming,
         forgetsHistory: walk.kind === 'directory',
         reportSeconds: walk.reportSeconds,
         peerMs: walk.peerMs,

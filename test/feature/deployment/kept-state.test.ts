@@ -2,7 +2,7 @@
 // wrote (test/fixtures/kept, by the format of their record): this one goes on with them, and on the way back, where a
 // newer version has written, it keeps the rules in force.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
@@ -127,13 +127,13 @@ for (const place of places) {
   for (const state of states) {
     test(`way back, ${place}, ${state}: with a record of a newer version all workers keep what is in force, and no step is taken`, async (t) => {
       const kept = restore(t, `format-3/${place}/${state}`, toNewer);
-      const before = readRecords(kept.store, place);
+      const before = readRecords(kept, place);
       const empty = { ...kept, stateDirectory: join(kept.folder, 'empty') };
       const isEnough = { RATELANE_ROLLOUT: 'canary=10%,hold=1h' };
       for (const [given, more] of [
         [kept, isEnough],
         [kept, {}],
-        [empty, isEnough],
+        ...(place === 'git' ? [[empty, isEnough] as const] : []),
       ] as const) {
         const { everTold, having, output, status, stop } = await serve(t, given, more);
         await eventually('all have what was in force', () => having('first') === 3);
@@ -144,7 +144,7 @@ for (const place of places) {
         t.true(output().includes('format 99'));
         t.is(everTold('second'), 0);
         await stop();
-        t.deepEqual(readRecords(kept.store, place), before);
+        t.deepEqual(readRecords(kept, place), before);
       }
     });
   }
@@ -162,19 +162,17 @@ function toNewer(fixture: string): string {
   return JSON.stringify({ ...kept, rules });
 }
 
-/** Beside the rules. */
-function readRecords(store: string, place: Place): unknown {
+/** Where they count. */
+function readRecords({ store, stateDirectory }: ReturnType<typeof restore>, place: Place): unknown {
   if (place === 'git') {
     const args = ['-C', join(store, 'remote.git'), 'for-each-ref', 'refs/ratelane'];
     return execFileSync('git', args, { encoding: 'utf8', env: gitEnvironment });
   }
-  return readdirSync(store).filter((name) => name.startsWith('.ratelane-rollout'));
+  return readFileSync(join(stateDirectory, 'rollout.json'), 'utf8');
 }
 
-test('way back: a state directory of a newer version is not written over where nothing is beside the rules, until it is removed', async (t) => {
+test('way back: a state directory of a newer version is not written over until it is removed', async (t) => {
   const kept = restore(t, 'format-3/directory/aborted', toNewer);
-  for (const name of readRecords(kept.store, 'directory') as string[])
-    rmSync(join(kept.store, name));
   const own = join(kept.stateDirectory, 'rollout.json');
   const before = readFileSync(own, 'utf8');
   for (const more of [{}, { RATELANE_ROLLOUT: 'canary=10%,hold=1h' }]) {

@@ -16,6 +16,7 @@ import {
 import { connectWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const token = 'p'.repeat(32);
@@ -50,6 +51,7 @@ test('a rollout goes through control planes that share certificates and a token,
   const access = [...certificates, ...shown];
   write('peers-ca.pem', strangerCertificate.cert);
   const ports = [await freePort(), await freePort()] as const;
+  const redis = await startRedisServer(t);
   const create = (own: 0 | 1) =>
     createControlPlaneInProcess(t, {
       adminPort: ports[own],
@@ -58,7 +60,7 @@ test('a rollout goes through control planes that share certificates and a token,
         ...['--admin-address', `0.0.0.0:${ports[own]}`],
         ...['--config-dir', rules.path, '--rollout', 'canary=50%,hold=1s', ...adminTls],
         ...['--peers', `https://127.0.0.1:${ports[1 - own]}`, '--peers-ca', at('peers-ca.pem')],
-        ...['--peers-token-file', at('token')],
+        ...['--peers-token-file', at('token'), '--record', `redis://${redis.url}`],
       ],
     });
   const planes = [await create(0), await create(1)] as const;

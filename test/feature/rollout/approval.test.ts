@@ -7,6 +7,7 @@ import {
 import { connectWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
@@ -17,11 +18,12 @@ async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
   rules.write('a.yaml', ruleText('first', 1));
   const ports = [await freePort(), await freePort()] as const;
   const plan = ['--config-dir', rules.path, '--rollout', 'canary=10%,hold=1h'];
-  const create = (own: 0 | 1) =>
-    createControlPlaneInProcess(t, {
-      flags: [...plan, ...(count === 1 ? [] : ['--peers', `http://127.0.0.1:${ports[1 - own]}`])],
-      adminPort: ports[own],
-    });
+  const record = count === 1 ? [] : ['--record', `redis://${(await startRedisServer(t)).url}`];
+  const create = (own: 0 | 1) => {
+    const peers = count === 1 ? [] : ['--peers', `http://127.0.0.1:${ports[1 - own]}`];
+    const flags = [...plan, ...record, ...peers];
+    return createControlPlaneInProcess(t, { flags, adminPort: ports[own] });
+  };
   const plane = await create(0);
   const other = count === 2 ? await create(1) : plane;
   for (const each of new Set([plane, other])) await each.start();

@@ -9,6 +9,7 @@ import {
 import { connectWorker } from '../../support/discovery-worker.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 const portOf = ({ xdsAddress }: ControlPlaneInProcess) => Number(xdsAddress.split(':')[1]);
@@ -21,13 +22,14 @@ test('where tokens are needed, the leader asks its peers with the one of its fil
   files.write('tokens', `peers read ${token}\n`);
   const path = (name: string) => join(files.path, name);
   const ports = [await freePort(), await freePort()] as const;
+  const redis = await startRedisServer(t);
   const create = (own: 0 | 1) => {
     files.write(`token-${own}`, token);
     return createControlPlaneInProcess(t, {
       flags: [
         ...['--config-dir', rules.path, '--admin-tokens-file', path('tokens')],
         ...['--peers-token-file', path(`token-${own}`), '--rollout', 'canary=10%,hold=1h'],
-        ...['--peers', `http://127.0.0.1:${ports[1 - own]}`],
+        ...['--peers', `http://127.0.0.1:${ports[1 - own]}`, '--record', `redis://${redis.url}`],
       ],
       adminPort: ports[own],
     });
