@@ -26,6 +26,8 @@ function request(
     id: 'r',
     method,
     path,
+    target: path,
+    origin: 'http://localhost',
     headers: new Headers(headers),
     remoteAddress: '10.0.0.1',
     state: {},

@@ -1,14 +1,14 @@
 // The application: controllers found, the table built, and one entry for each kind of server.
 
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
-import { createSchemaCompiler, type FormatCheck } from './arguments/schema.ts';
+import { createSchemaCompiler } from './arguments/schema.ts';
 import type { OpenApiDocument } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
 import { aroundProblem } from './folder.ts';
 import type { Guard } from './guard.ts';
-import { defaultLimits, type Limits } from './limits.ts';
+import { defaultLimits, type Limits, refuseWrongLimits } from './limits.ts';
 import { createLiveConnections } from './live/live-connections.ts';
 import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
@@ -16,10 +16,12 @@ import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { OpenApiFrame } from './openapi/frame.ts';
 import { toOpenApi } from './openapi/openapi.ts';
-import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
+import { createBodyReader } from './request/body.ts';
+import { type BodyKind, bodyKinds } from './request/body-kind.ts';
+import { createForwarding } from './request/forwarded.ts';
 import type { Around, Dispatch } from './request/request.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
-import { choosePrefixes, type Environment } from './table/prefix.ts';
+import { choosePrefixes } from './table/prefix.ts';
 import { listRoutes } from './table/route-list.ts';
 import type { ServedMethod } from './table/served-method.ts';
 import { buildTable } from './table/table.ts';
@@ -30,7 +32,7 @@ export interface AppOptions {
    * `controllers`. */
   readonly controllerPrefix?: string | readonly string[];
   /** Environment with ENDPOINTS_PREFIX, usually the process's. */
-  readonly env?: Environment;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Replaces reading folders: the modules of a prefix, for bundles. */
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
   /** Guards that run before those of classes and methods. */
@@ -55,7 +57,10 @@ export interface AppOptions {
   readonly stringReturn?: 'application/json' | 'text/html';
   /** Formats of texts beside the known ones: `{ sku: (text) => /^[a-z]{2}-\d{4}$/.test(text) }` is for
    * `Type.String({ format: 'sku' })`. */
-  readonly formats?: Readonly<Record<string, FormatCheck>>;
+  readonly formats?: Readonly<Record<string, (text: string) => boolean>>;
+  /** Addresses and networks of proxies in front, `['10.0.0.0/8']`: what they report of the client, in `Forwarded` or
+   * `X-Forwarded-For`, `-Host` and `-Proto`, is believed. */
+  readonly trustedProxies?: readonly string[];
   /** The title and version of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
@@ -83,6 +88,7 @@ const optionNames: Readonly<Record<keyof AppOptions, true>> = {
   missingVerb: true,
   stringReturn: true,
   formats: true,
+  trustedProxies: true,
   info: true,
   servers: true,
   otherPaths: true,
@@ -147,7 +153,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     );
     return document;
   };
-  const dispatch = createDispatch({
+  const answer = createDispatch({
     table,
     limits,
     bodies: createBodyReader(kinds),
@@ -159,6 +165,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     describe,
     live,
   });
+  const { trustedProxies: proxies = [] } = options;
+  const forward = createForwarding(proxies);
+  const dispatch: Dispatch = proxies.length === 0 ? answer : (request) => answer(forward(request));
   const hasSockets = routes.some(({ route }) => route.socket !== undefined);
   return {
     dispatch,
@@ -177,7 +186,8 @@ function refuseWrongOptions(options: AppOptions): void {
   if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
     refuseUnknownNames('createApp', options, optionNames);
-    refuseUnknownNames('limits of the application', options.limits ?? {}, defaultLimits);
+    refuseWrongLimits('limits of the application', options.limits, defaultLimits);
+    createForwarding(options.trustedProxies ?? []);
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }

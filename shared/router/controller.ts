@@ -8,7 +8,9 @@ export type OpenApiDocument = { readonly [name: string]: unknown };
 
 /** A WebSocket as its class sees it, `this.socket`. */
 export interface Socket {
-  /** As JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
+  /** The subprotocol of `static protocols` that was chosen; empty for none. */
+  readonly protocol: string;
+  /** Bytes as they are, in a binary message, any other value as JSON. Before the connection is open it waits until then; after its end nothing is sent. A reader who is so
    * slow that more than `limits.queuedBytes` wait for it is cut off. */
   send(value: unknown): void;
   /** 1000 is the usual end; 3000 to 4999 have the meaning that an application gives them. */
@@ -42,6 +44,10 @@ export class Controller<State extends object = object> {
   static readonly guard?: Guard | readonly Guard[];
   /** Origins from which browsers may use this class; none by default. */
   static readonly cors?: Cors;
+
+  /** Of a class with CONNECT: its WebSocket subprotocols, the best first. The first that a client offers is chosen; one
+   * who offers only others is refused, 400. */
+  static readonly protocols?: readonly string[];
 
   /** Also accepts XML bodies, and answers values in XML where the client prefers that to JSON. */
   static readonly xml?: boolean;

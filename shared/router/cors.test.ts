@@ -65,6 +65,16 @@ test('a preflight that is not well-formed is 400', async (t) => {
   t.is((await headersOf('OPTIONS', '/any', asked)).status, 400);
 });
 
+test('OPTIONS that is no preflight is 204 with Allow, for scripts of other origins too', async (t) => {
+  for (const headers of [{}, { origin }]) {
+    const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });
+    const answer = await send('OPTIONS', '/closed', { headers });
+    t.is(answer.status, 204);
+    t.regex(answer.headers.get('allow') ?? '', /^GET, HEAD, OPTIONS/);
+    t.is(answer.headers.get('access-control-allow-origin'), 'origin' in headers ? origin : null);
+  }
+});
+
 test('404, 405 and a refused origin are seen by the script that asked, as far as it is admitted', async (t) => {
   const { send } = await createTestClient({ '': { Closed } }, { cors: { origins: [origin] } });
   for (const [method, target, status] of [

@@ -214,7 +214,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const context = { request, response, describe };
     if (route.socket !== undefined) {
       const report = (status: number, error: unknown) => reportError({ request, status, error });
-      return answerSocket(route.socket, context, args, { live, limits, report });
+      return answerSocket(route.socket, context, args, { live, limits: route.limits, report });
     }
     const value = route.handler.apply(new route.controller(context), args);
     return isThenable(value)
@@ -225,7 +225,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
     const { route, request, response } = call;
     if (route.op?.spec.produces === eventStream) {
-      const events = answerEvents(value, request, response, { live, limits });
+      const events = answerEvents(value, request, response, { live, limits: route.limits });
       if (events !== undefined) return events;
     }
     return encodeResult(value, response, request, writingOf(call));

@@ -81,10 +81,19 @@ test('a file of a folder is served with its type, its length and what a browser 
   t.regex(headers['last-modified'] ?? '', /GMT$/);
 });
 
-test("a folder's own path is its index.html", async (t) => {
-  t.is((await get('/assets')).text, '<p>home</p>');
-  t.is((await get('/assets/docs')).text, '<p>docs</p>');
+test("a folder's own path is its index.html, and leads to itself with a slash", async (t) => {
+  t.is((await get('/assets/')).text, '<p>home</p>');
   t.is((await get('/assets/docs/')).text, '<p>docs</p>');
+  t.is((await get('/assets/docs/?v=2')).text, '<p>docs</p>');
+  for (const [target, location] of [
+    ['/assets', './assets/'],
+    ['/assets/docs', './docs/'],
+    ['/assets/docs?a=/b', './docs/?a=/b'],
+    ['/assets/%64ocs', './%64ocs/'],
+  ] as const) {
+    const { status, headers } = await get(target);
+    t.deepEqual([status, headers['location']], [301, location], target);
+  }
 });
 
 test('a range is answered with these bytes alone, one that is not there with 416', async (t) => {

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import Type from 'typebox';
 import type { Controller } from './controller.ts';
-import { HttpError, notFound } from './errors.ts';
+import { HttpError, notFound, Redirect } from './errors.ts';
 import { type OpMethod, op } from './op.ts';
 
 const rest = Type.String();
@@ -36,7 +36,7 @@ export async function sendFile(
 ): Promise<Readable> {
   const root = folder instanceof URL ? fileURLToPath(folder) : resolve(folder);
   // A part is one name: a slash in it was encoded.
-  if (parts.some((part) => /[/\\]/.test(part))) throw notFound();
+  if (parts.some((part) => notAName.test(part))) throw notFound();
   const path = `/${parts.map(encodeURIComponent).join('/')}`;
   const { default: send } = await import('@fastify/send');
   // All that it reads of a request.
@@ -52,7 +52,13 @@ export async function sendFile(
       onFile: (file) => refuseOutside(root, file),
     });
   let found = await open(path);
+  const isFolder = found.type === 'directory' || path === '/';
   if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
+  // Links of its page would be those of the folder above.
+  if (found.type === 'file' && isFolder && !asFolder.test(request.target)) {
+    found.stream.destroy();
+    throw new Redirect(toFolder(request.target), 301);
+  }
   const { 'Content-Type': type, ...headers } = found.headers;
   if (found.type !== 'file') throw toHttpError(found.statusCode, headers['Content-Range']);
   response.status = found.statusCode;
@@ -61,6 +67,17 @@ export async function sendFile(
     if (!response.headers.has(name)) response.headers.set(name, value);
   }
   return found.stream;
+}
+
+/** On Windows a colon begins another stream of a file, and dots and blanks at the end are dropped. */
+const notAName = process.platform === 'win32' ? /[/\\:]|[. ]$/ : /[/\\]/;
+
+const asFolder = /^[^?]*\/(?:\?|$)/;
+
+/** Relative, since a proxy or a mount may have cut off what is before. */
+function toFolder(target: string): string {
+  const [, last, query = ''] = /([^/?]*)(\?.*)?$/.exec(target) ?? [];
+  return `./${last}/${query}`;
 }
 
 async function refuseOutside(root: string, file: string): Promise<void> {

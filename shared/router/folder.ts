@@ -3,7 +3,7 @@
 
 import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
 import { areGuards, describeValue, type Guard } from './guard.ts';
-import { defaultLimits, type Limits } from './limits.ts';
+import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { Around, RoutedAnswer, RoutedRequest } from './request/request.ts';
 
@@ -18,7 +18,7 @@ export interface FolderSpec<State extends object> {
    * The query of a GET that declares no names is ignored always. */
   readonly unknownQuery?: 'ignore' | 'refuse';
   /** The limits of a method's own `op` go before these. */
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<MethodLimits>;
   /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
    * returns is in `this.state`; what it throws is the answer. */
   before?(request: RoutedRequest): MaybePromise<State | undefined>;
@@ -55,7 +55,7 @@ export function defineFolder<State extends object = object>(
   spec: FolderSpec<State>,
 ): Folder<State> {
   refuseUnknownNames('defineFolder', spec, specNames);
-  refuseUnknownNames('defineFolder: limits', spec.limits ?? {}, defaultLimits);
+  refuseWrongLimits('defineFolder: limits', spec.limits, methodLimits);
   const { unknownQuery = 'refuse' } = spec;
   if (unknownQuery !== 'ignore' && unknownQuery !== 'refuse') {
     throw new TypeError(`defineFolder: unknownQuery is 'ignore' or 'refuse'`);

@@ -1,4 +1,5 @@
 // The limits of one request (behaviour: bounds). Servers have their own time limits of connections.
+import { refuseUnknownNames } from './near-names.ts';
 
 /** Each can be set per application; counts and bytes are inclusive. */
 export interface Limits {
@@ -63,3 +64,21 @@ export const defaultLimits: Limits = {
   bodyTimeoutMs: 30_000,
   methodTimeoutMs: Number.POSITIVE_INFINITY,
 };
+
+/** Those that a folder or a method can set: the others hold before the method of a request is known. */
+export type MethodLimits = Omit<
+  Limits,
+  'targetBytes' | 'pathParts' | 'liveConnections' | 'messageBytes'
+>;
+
+const { targetBytes, pathParts, liveConnections, messageBytes, ...ofMethods } = defaultLimits;
+export const methodLimits: MethodLimits = ofMethods;
+
+/** Throws a TypeError for a name that `known` does not have, and for what is no limit. */
+export function refuseWrongLimits(what: string, given: object | undefined, known: object): void {
+  refuseUnknownNames(what, given ?? {}, known);
+  for (const [name, value] of Object.entries(given ?? {})) {
+    if (typeof value === 'number' && value >= 0) continue;
+    throw new TypeError(`${what}: ${name} is a number that is not negative, not ${value}`);
+  }
+}

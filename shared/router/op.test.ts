@@ -2,6 +2,7 @@ import test from 'ava';
 import Type from 'typebox';
 import { z } from 'zod';
 import { Controller } from './controller.ts';
+import { defineFolder } from './folder.ts';
 import { type Args, type Fields, isOp, op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
 import { createTestClient } from './test-client.ts';
@@ -117,4 +118,35 @@ function declareWrongly(): void {
 
 test('a method that contradicts its declaration does not compile', (t) => {
   t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 11);
+});
+
+test('a limit is a number, and of a method or a folder only one that holds there', async (t) => {
+  for (const limits of [{ bodyBytes: '1 MiB' }, { keys: -1 }, { jsonDepth: Number.NaN }]) {
+    t.throws(() => op({ limits: limits as object }), {
+      message: /is a number that is not negative/,
+    });
+    t.throws(() => defineFolder({ limits: limits as object }), { message: /not negative/ });
+  }
+  for (const limits of [{ targetBytes: 1 }, { messageBytes: 1 }, { liveConnections: 1 }]) {
+    t.throws(() => op({ limits: limits as object }), { message: /means nothing/ });
+    t.throws(() => defineFolder({ limits: limits as object }), { message: /means nothing/ });
+  }
+  class Forms extends Controller {
+    static readonly POST = op({
+      body: Type.Object({ a: Type.Array(Type.String()) }),
+      limits: { multipartParts: 2, listItems: 3 },
+    });
+    POST() {
+      return 'taken';
+    }
+  }
+  const { send } = await createTestClient({ '': { Forms } });
+  const form = (count: number) => {
+    const body = new FormData();
+    for (let at = 0; at < count; at += 1) body.append('a', 'x');
+    return send('POST', '/forms', { body });
+  };
+  t.is((await form(2)).json, 'taken');
+  t.is((await form(3)).status, 400);
+  t.is((await send('POST', '/forms', { body: { a: ['1', '2', '3', '4'] } })).status, 400);
 });

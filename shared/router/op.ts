@@ -3,19 +3,15 @@
 import type Type from 'typebox';
 import type { Controller } from './controller.ts';
 import type { Guard } from './guard.ts';
-import { defaultLimits, type Limits } from './limits.ts';
+import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import { type PathPart, type PositionSchema, toPathPart } from './path-part.ts';
 import type { BodyStream } from './request/body-stream.ts';
-import {
-  closed,
-  isOfFields,
-  isOfObjects,
-  noScope,
-  type Plain,
-  unfold,
-} from './schema/json-schema.ts';
+import { closed, isOfFields, isOfObjects, noScope, unfold } from './schema/json-schema.ts';
 import { isStandard, type StandardObject, toJsonSchema } from './standard-schema.ts';
+
+/** Plain JSON Schema. */
+type Plain = Readonly<Record<string, unknown>>;
 
 type PathEntry = PositionSchema | PathPart;
 
@@ -65,7 +61,7 @@ export interface OpSpec {
    * the conditions are checked before it runs, by the tag that GET of its path has now; GET is called for that. */
   readonly etag?: boolean;
   /** For this method alone; they go before those of folders and the application. */
-  readonly limits?: Partial<Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs' | 'methodTimeoutMs'>>;
+  readonly limits?: Partial<MethodLimits>;
   readonly summary?: string;
   readonly description?: string;
 }
@@ -125,7 +121,7 @@ export function op<
 >(spec: Spec, method: (this: Self, ...args: SpecArgs<Spec>) => Returned): OpMethod<Spec, Returned>;
 export function op<const Spec extends OpSpec>(spec: Spec, method?: AnyMethod): Op<Spec> {
   refuseUnknownNames('op', spec, specKeys);
-  refuseUnknownNames('op: limits', spec.limits ?? {}, defaultLimits);
+  refuseWrongLimits('op: limits', spec.limits, methodLimits);
   const given = (spec.path ?? []).map((entry) => toPathPart(entry));
   refuseOtherSchemas([...given.map(({ schema }) => schema), spec.rest]);
   const path = given.map((entry) => ({ ...entry, schema: closed(entry.schema) }));

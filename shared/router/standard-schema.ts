@@ -1,6 +1,5 @@
 // Schemas of other libraries (zod, valibot, ArkType) in the form that they agree on, https://standardschema.dev: they
 // check and convert by themselves; their JSON Schema defines what texts become, and describes them.
-import type { Plain } from './schema/json-schema.ts';
 
 interface Issue {
   readonly message: string;
@@ -46,7 +45,9 @@ export function isStandard(value: unknown): value is StandardObject {
 }
 
 /** Throws a TypeError where the library gives none. */
-export function toJsonSchema({ '~standard': standard }: StandardObject): Plain {
+export function toJsonSchema({
+  '~standard': standard,
+}: StandardObject): Readonly<Record<string, unknown>> {
   const { $schema: _draft, ...described } = describeInput(standard);
   return described;
 }

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { transformSync } from 'esbuild';
 import { createManifest } from './manifest.mjs';
 
 const here = import.meta.dirname;
@@ -17,6 +18,7 @@ try {
   run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
   run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
   dropUnusedTypes(join(folder, 'dist', 'shared', 'router'));
+  halveIndentation(join(folder, 'dist'));
   const { version, type } = sources;
   writeFileSync(join(folder, 'dist', 'package.json'), JSON.stringify({ version, type }));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
@@ -29,6 +31,19 @@ try {
   run(npm[0], [...npm.slice(1), 'pack', folder, ...process.argv.slice(2)], process.env.INIT_CWD);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** To that of the sources: a fortieth of the package. Where a text holds the blanks, it stays. */
+function halveIndentation(dist) {
+  for (const name of readdirSync(dist, { recursive: true })) {
+    if (!name.endsWith('.js')) continue;
+    const code = readFileSync(join(dist, name), 'utf8');
+    const halved = code.replace(/^(?: {4})+/gm, (blanks) => ' '.repeat(blanks.length / 2));
+    const [before, after] = [code, halved].map(
+      (text) => transformSync(text, { minify: true }).code,
+    );
+    if (before === after) writeFileSync(join(dist, name), halved);
+  }
 }
 
 /** The declarations of what neither entry exports: no user could name them. */

@@ -16,7 +16,7 @@ export function statusTitle(status: number): string {
 }
 
 /** The shape of the problem document, as a JSON Schema. */
-export const problemSchema = {
+export const problemSchema: Readonly<Record<string, unknown>> = {
   type: 'object',
   properties: {
     type: { type: 'string' },
@@ -38,7 +38,7 @@ export const problemSchema = {
     },
   },
   required: ['type', 'title', 'status', 'requestId'],
-} as const;
+};
 
 const problemType = 'application/problem+json';
 

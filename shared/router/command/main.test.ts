@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
@@ -222,7 +222,13 @@ export class Default extends Controller {
   const child = spawn(process.execPath, args, { cwd: folder });
   t.teardown(() => child.kill('SIGTERM'));
   const lines = createInterface(child.stdout);
-  const nextUrl = async () => String((await once(lines, 'line'))[0]).replace('listening on ', '');
+  const nextUrl = async (): Promise<string> => {
+    for await (const [line] of on(lines, 'line')) {
+      const [, url] = /^listening on (.*)/.exec(String(line)) ?? [];
+      if (url !== undefined) return url;
+    }
+    return '';
+  };
   t.is(await (await fetch(await nextUrl())).text(), '"before"');
   const again = nextUrl();
   await write("throw new Error('a <b> is wrong');");
@@ -232,6 +238,13 @@ export class Default extends Controller {
   const text = await page.text();
   t.true(text.includes('a &lt;b> is wrong'));
   t.regex(text, />\s+4 \|\s+throw new Error/);
+  const added = nextUrl();
+  await mkdir(join(folder, 'controllers', 'more'));
+  await writeFile(
+    join(folder, 'controllers', 'more', 'index.ts'),
+    "export { Default } from '../index.ts';",
+  );
+  t.is((await fetch(`${await added}/more`)).status, 500, 'a new folder is seen');
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   t.deepEqual(await ended, [0, null]);

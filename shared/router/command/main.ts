@@ -1,5 +1,8 @@
 #!/usr/bin/env node
 // The command: serves a folder of controllers, or lists what would be served.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { endWhenOutputIsClosed } from '../../closed-output.ts';
 import { endWithNpx, listenForStopSignals } from '../../stop-signals.ts';
@@ -7,12 +10,12 @@ import { readVersion } from '../../version.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { StartError } from '../errors.ts';
 import { nearestName } from '../near-names.ts';
+import { findRoot } from '../table/module-tree.ts';
 import { choosePrefixes } from '../table/prefix.ts';
 import { toPathText } from '../table/route-list.ts';
 import { createDevelopment } from './development.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 import { type Serving, startServing } from './serve.ts';
-import { startWatching } from './watch.ts';
 
 interface PrefixOptions {
   readonly prefix: readonly string[];
@@ -59,13 +62,15 @@ withPrefix(
       .default({ host: 'localhost', port: 8000 }, 'localhost:8000'),
   )
   .option('--require-guards', 'do not start while a method has no guard and no open()', false)
-  .option('--watch', 'restart when a file below the working directory changes; show errors', false)
+  .option(
+    '--watch',
+    'restart when a controller or a module beside their folder changes; show errors',
+    false,
+  )
   .addOption(new Option('--develop').hideHelp().default(false))
   .action(async ({ prefix, host, requireGuards, watch, develop }: ServeOptions) => {
     if (watch) {
-      const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
-      const command = [process.execPath, ...process.execArgv, ...args] as const;
-      serving = await startWatching(process.cwd(), command, note);
+      serving = await serveWatched(choosePrefixes(prefix, process.env));
       return;
     }
     const development = develop ? createDevelopment(note) : undefined;
@@ -149,6 +154,23 @@ function loadApp(
   options: Pick<AppOptions, 'info' | 'requireGuards' | 'reportError'> = {},
 ): Promise<App> {
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
+}
+
+/** By `node --watch`: modules cannot be unloaded. A file that an application writes, such as a database, restarts nothing. */
+async function serveWatched(prefixes: readonly string[]): Promise<Pick<Serving, 'stop'>> {
+  const folders = await Promise.all(prefixes.map(findRoot));
+  const modules = (await readdir('.')).filter((name) => /\.[cm]?[jt]sx?$/.test(name));
+  const watched = [...folders, ...modules].map((path) => `--watch-path=${path}`);
+  const args = process.argv.slice(1).map((arg) => (arg === '--watch' ? '--develop' : arg));
+  const flags = [...process.execArgv, ...watched, '--watch-preserve-output'];
+  const child = spawn(process.execPath, [...flags, ...args], { stdio: 'inherit' });
+  const ended = once(child, 'exit');
+  return {
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
 }
 
 function warnOfNone(prefix: readonly string[]): void {

@@ -39,6 +39,14 @@ class Ticks extends Controller {
   }
 }
 
+class Bytes extends Controller {
+  static override readonly protocols = ['v2', 'v1'];
+  static readonly MESSAGE = op({ raw: true }, (_fields, bytes) => bytes.toReversed());
+  CONNECT() {
+    if (!['v2', ''].includes(this.socket.protocol)) throw new HttpError(409);
+  }
+}
+
 class Rooms extends Controller {
   static readonly CONNECT = op({
     path: [Type.String()],
@@ -119,7 +127,7 @@ function onEach(
       ended = Promise.withResolvers();
       const reports: ErrorReport[] = [];
       const app = await createApp({
-        loadModules: () => new Map([['', { Ticks, Rooms, Closed }]]),
+        loadModules: () => new Map([['', { Ticks, Rooms, Bytes, Closed }]]),
         limits,
         warn: () => {},
         reportError: (report) => reports.push(report),
@@ -314,6 +322,31 @@ onEach('a defect ends the connection with 1011 and shows nothing', async (t, ser
     ['secret'],
   );
 });
+
+onEach(
+  'a class chooses a subprotocol, and takes bytes as they are',
+  async (t, { port, prefix }) => {
+    const open = (protocols: string[]) =>
+      new WebSocket(`ws://127.0.0.1:${port}${prefix}/bytes`, protocols);
+    const socket = open(['other', 'v1', 'v2']);
+    await once(socket, 'open');
+    t.is(socket.protocol, 'v2');
+    socket.send(Buffer.from([0, 255]));
+    const [answer, isBinary] = await once(socket, 'message');
+    t.deepEqual([[...answer], isBinary], [[255, 0], true]);
+    socket.send('text');
+    t.is(String((await once(socket, 'message'))[0]), 'txet');
+    socket.close();
+    t.is(await refusalOf(port, `${prefix}/bytes`, { 'sec-websocket-protocol': 'other' }), 400);
+    const plain = open([]);
+    await once(plain, 'open');
+    t.is(plain.protocol, '');
+    plain.close();
+    const unasked = new WebSocket(`ws://127.0.0.1:${port}${prefix}/rooms/a`, ['any']);
+    const [error] = await once(unasked, 'error');
+    t.regex(String(error), /no subprotocol/, 'a class that has none chooses none');
+  },
+);
 
 onEach('what is no text, or too long, closes the connection', async (t, { port, prefix }) => {
   const binary = connect(port, `${prefix}/rooms/a`);

@@ -5,7 +5,7 @@ import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext } from '../controller.ts';
 import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import { fromValue } from '../request/body.ts';
+import { fromValue, noBody } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
 import { noKeywords } from '../request/keywords.ts';
 import type { ResponseLike } from '../request/request.ts';
@@ -17,6 +17,9 @@ import { Session } from './socket.ts';
 export interface SocketClass {
   /** Binds the arguments of MESSAGE; undefined where the class has none: then messages are refused. */
   readonly message: Binder | undefined;
+  /** MESSAGE gets the bytes of any message, of text or binary. */
+  readonly takesBytes: boolean;
+  readonly protocols: readonly string[];
   /** Makes the instance of a connection. */
   create(context: ControllerContext): SocketInstance;
 }
@@ -52,7 +55,7 @@ export async function answerSocket(
 }
 
 async function openSession(
-  { message, create }: SocketClass,
+  { message, takesBytes, protocols, create }: SocketClass,
   context: SocketContext,
   args: readonly unknown[],
   { live, limits, report }: SocketDeps,
@@ -60,11 +63,18 @@ async function openSession(
   const { request } = context;
   const session: Session = new Session({
     requestId: request.id,
+    takesBytes,
+    protocol: chooseProtocol(protocols, request.headers.get('sec-websocket-protocol')),
     heartbeatMs: limits.heartbeatMs,
     queuedBytes: limits.queuedBytes,
     report,
-    async onMessage(text) {
+    async onMessage(data) {
       if (message === undefined) return undefined;
+      if (takesBytes) {
+        const bytes = { ...noBody, unparsed: data, bytes: data.byteLength };
+        return instance.MESSAGE?.(...message.bind([], noKeywords, bytes));
+      }
+      const text = data.toString();
       const value = parseJson(text, limits.jsonDepth);
       const body = fromValue(value, { from: 'json', bytes: text.length });
       return instance.MESSAGE?.(...message.bind([], noKeywords, body));
@@ -90,4 +100,12 @@ async function openSession(
     throw error;
   }
   return session;
+}
+
+function chooseProtocol(known: readonly string[], offered: string | null): string {
+  if (known.length === 0 || offered === null) return '';
+  const names = offered.split(',').map((name) => name.trim());
+  const chosen = known.find((name) => names.includes(name));
+  if (chosen !== undefined) return chosen;
+  throw new HttpError(400, { detail: `the subprotocol is one of ${known.join(', ')}` });
 }

@@ -8,10 +8,13 @@ import type { Connection, SessionLike } from '../request/request.ts';
 export interface SessionOptions {
   /** The id of the request, which stands in the problems that its client is sent. */
   readonly requestId: string;
+  readonly protocol: string;
+  /** Whether binary messages are taken. */
+  readonly takesBytes: boolean;
   readonly heartbeatMs: number;
   readonly queuedBytes: number;
-  /** Calls MESSAGE with a JSON text; what it resolves to is sent. */
-  readonly onMessage: (text: string) => Promise<unknown>;
+  /** Calls MESSAGE; what it resolves to is sent. */
+  readonly onMessage: (data: Uint8Array) => Promise<unknown>;
   /** Calls DISCONNECT. */
   readonly onEnd: (how: { readonly code: number; readonly reason: string }) => Promise<void>;
   /** For what is thrown because of us. */
@@ -25,11 +28,11 @@ const goingAway = 1001;
 /** From CONNECT to DISCONNECT. */
 export class Session implements Socket, SessionLike {
   readonly #options: SessionOptions;
-  /** Texts that are sent before the connection is open. */
-  #early: string[] = [];
+  /** What is sent before the connection is open. */
+  #early: (string | Uint8Array)[] = [];
   #earlyBytes = 0;
   #connection: Connection | undefined;
-  #messages: string[] = [];
+  #messages: Uint8Array[] = [];
   #isHandling = false;
   #isAlive = true;
   #isOver = false;
@@ -38,8 +41,12 @@ export class Session implements Socket, SessionLike {
     this.#options = options;
   }
 
+  get protocol(): string {
+    return this.#options.protocol;
+  }
+
   send(value: unknown): void {
-    const text: string | undefined = JSON.stringify(value);
+    const text = toBytes(value) ?? (JSON.stringify(value) as string | undefined);
     if (text === undefined) throw new TypeError('a message has no value that JSON knows');
     if (this.#isOver) return;
     if (this.#connection !== undefined) {
@@ -94,7 +101,7 @@ export class Session implements Socket, SessionLike {
     onEnd({ code, reason }).catch((error: unknown) => report(500, error));
   }
 
-  #write(connection: Connection, text: string): void {
+  #write(connection: Connection, text: string | Uint8Array): void {
     connection.send(text, () => {});
     this.#cutSlowReader(connection);
   }
@@ -112,10 +119,11 @@ export class Session implements Socket, SessionLike {
   }
 
   /** While one message is handled no more bytes are read: those that wait are what was read at once. */
-  #take(connection: Connection, data: { toString(): string }, isBinary: boolean): void {
-    if (isBinary) connection.close(wrongKind, 'messages are texts');
-    else this.#messages.push(String(data));
-    if (isBinary || this.#isHandling) return;
+  #take(connection: Connection, data: Uint8Array, isBinary: boolean): void {
+    const isRefused = isBinary && !this.#options.takesBytes;
+    if (isRefused) connection.close(wrongKind, 'messages are texts');
+    else this.#messages.push(data);
+    if (isRefused || this.#isHandling) return;
     this.#isHandling = true;
     connection.pause();
     void this.#handleAll(connection).finally(() => {
@@ -126,9 +134,9 @@ export class Session implements Socket, SessionLike {
   }
 
   async #handleAll(connection: Connection): Promise<void> {
-    for (let text = this.#messages.shift(); text !== undefined; text = this.#messages.shift()) {
+    for (let data = this.#messages.shift(); data !== undefined; data = this.#messages.shift()) {
       try {
-        const answer = await this.#options.onMessage(text);
+        const answer = await this.#options.onMessage(data);
         if (answer !== undefined) this.send(answer);
       } catch (error) {
         if (error instanceof Stop) this.send(error.value ?? null);
@@ -146,4 +154,11 @@ export class Session implements Socket, SessionLike {
     report(status, error);
     this.close(failed);
   }
+}
+
+/** Undefined for what is no bytes. */
+function toBytes(value: unknown): Uint8Array | undefined {
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (!ArrayBuffer.isView(value)) return undefined;
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }

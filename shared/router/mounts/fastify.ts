@@ -2,7 +2,7 @@
 // run; parsing, errors and limits are the application's own.
 import { randomUUID } from 'node:crypto';
 import { METHODS } from 'node:http';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toErrorResponse } from '../answer/problem.ts';
 import { HttpError } from '../errors.ts';
@@ -30,7 +30,7 @@ export interface FastifyHost {
 
 export interface FastifyHostOptions {
   readonly routerOptions: { readonly maxParamLength: number };
-  readonly clientErrorHandler: typeof answerUnreadable;
+  readonly clientErrorHandler: (error: Error, socket: Duplex) => void;
   readonly frameworkErrors: (error: unknown, request: HostRequest, reply: HostReply) => void;
 }
 

@@ -17,6 +17,7 @@ export function createFetch(dispatch: Dispatch): Fetch {
       headers: request.headers,
       body: request.body === null ? undefined : withoutCancel(request.body),
       remoteAddress: undefined,
+      scheme: request.url.startsWith('https:') ? 'https' : 'http',
       signal: () => request.signal,
     });
     const { status, body } = answer;

@@ -35,6 +35,11 @@ export function createLambda({
 }): (event: LambdaEvent) => Promise<LambdaResult> {
   return async (event) => {
     const { rawQueryString, body, isBase64Encoded } = event;
+    if (event.requestContext?.http === undefined) {
+      throw new TypeError(
+        'createLambda takes events of payload format 2.0: choose it for the integration',
+      );
+    }
     const { method, sourceIp } = event.requestContext.http;
     const answer = await dispatch({
       method,
@@ -42,6 +47,7 @@ export function createLambda({
       headers: readHeaders(event),
       body: body === undefined ? undefined : oneChunk(body, isBase64Encoded === true),
       remoteAddress: sourceIp,
+      scheme: 'https',
     });
     return toResult(answer);
   };

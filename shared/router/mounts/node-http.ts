@@ -111,6 +111,7 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
     headers,
     body: hasBody(headers) ? request : undefined,
     remoteAddress: request.socket.remoteAddress,
+    scheme: 'encrypted' in request.socket ? 'https' : 'http',
     signal: response && (() => toGoneSignal(response)),
   };
 }

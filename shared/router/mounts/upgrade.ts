@@ -4,21 +4,23 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Limits } from '../limits.ts';
-import type { Dispatch, HeaderList } from '../request/request.ts';
+import type { Dispatch, ResponseLike } from '../request/request.ts';
 import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
 import { writeRaw } from './unreadable-request.ts';
 
 export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<Upgrade> {
   const { WebSocketServer } = await import('ws');
+  const answers = new WeakMap<IncomingMessage, ResponseLike>();
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: limits.messageBytes,
+    // Without it the first that a client offers would be taken.
+    handleProtocols: (_offered, request) => answers.get(request)?.session?.protocol || false,
   });
-  const answers = new WeakMap<IncomingMessage, HeaderList>();
   server.on('headers', (lines, request) => {
-    const list = answers.get(request) ?? [];
+    const list = answers.get(request)?.headers ?? [];
     for (let at = 0; at < list.length; at += 2) lines.push(`${list[at]}: ${list[at + 1]}`);
   });
 
@@ -40,7 +42,7 @@ export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<U
     });
     const { session } = answer;
     if (session === undefined) return writeRaw(socket, answer);
-    answers.set(request, answer.headers);
+    answers.set(request, answer);
     let isOpen = false;
     server.handleUpgrade(request, socket, head, (connection) => {
       isOpen = true;

@@ -3,7 +3,7 @@
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument } from '../controller.ts';
 import type { OpSpec, WholeBody } from '../op.ts';
-import type { BodyKind } from '../request/body.ts';
+import type { BodyKind } from '../request/body-kind.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';

@@ -3,11 +3,12 @@
 import { Readable } from 'node:stream';
 import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import type { BodyPart } from './body-part.ts';
 import type { MediaType } from './media-type.ts';
-import { type BodyPart, readParts } from './multipart.ts';
+import { readParts } from './multipart.ts';
 import type { RequestLike } from './request.ts';
 
-export type { BodyPart } from './multipart.ts';
+export type { BodyPart } from './body-part.ts';
 
 interface BodyStreamOptions {
   /** Undefined where the request has no Content-Type, or none that can be read. */

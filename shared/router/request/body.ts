@@ -1,6 +1,7 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
 import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import type { BodyKind } from './body-kind.ts';
 import { BodyStream } from './body-stream.ts';
 import { parseJson } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
@@ -9,11 +10,6 @@ import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
 import { decodeUtf8 } from './utf8.ts';
-
-/** The kinds of body that an application understands; classes add XML. */
-export type BodyKind = 'json' | 'form' | 'multipart' | 'text';
-
-export const bodyKinds: readonly BodyKind[] = ['json', 'form', 'multipart', 'text'];
 
 /** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name. XML has only texts
  * too, but nested in objects. */

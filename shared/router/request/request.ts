@@ -17,8 +17,10 @@ export interface RequestLike {
   readonly body: AsyncIterable<Uint8Array> | undefined;
   /** Set where the client waits to be asked for its body; called before it is read. */
   readonly askForBody?: (() => void) | undefined;
-  /** The socket's peer; a forwarding header is never believed. */
+  /** The socket's peer; forwarding headers are for `trustedProxies`. */
   readonly remoteAddress: string | undefined;
+  /** Default: http. */
+  readonly scheme?: 'http' | 'https' | undefined;
   /** Aborted when the client has gone before the end of its answer. Absent where the server does not report it. */
   readonly signal?: (() => AbortSignal) | undefined;
   /** The client asks for a WebSocket, which the mount can open. */
@@ -44,6 +46,8 @@ export interface SessionLike {
   open(connection: Connection): void;
   /** Where there was no handshake after CONNECT. */
   abandon(): void;
+  /** The chosen subprotocol; empty for none. */
+  readonly protocol: string;
 }
 
 /** The parts that are used of a `WebSocket` of the package `ws`, whose types an application on the router need not have. */
@@ -51,12 +55,9 @@ export interface Connection {
   /** Bytes that wait to be sent. */
   readonly bufferedAmount: number;
   on(event: 'ping' | 'pong' | 'error', listener: () => void): unknown;
-  on(
-    event: 'message',
-    listener: (data: { toString(): string }, isBinary: boolean) => void,
-  ): unknown;
+  on(event: 'message', listener: (data: Uint8Array, isBinary: boolean) => void): unknown;
   once(event: 'close', listener: (code: number, reason: { toString(): string }) => void): unknown;
-  send(text: string, onSent: () => void): void;
+  send(data: string | Uint8Array, onSent: () => void): void;
   close(code?: number, reason?: string): void;
   terminate(): void;
   ping(): void;
@@ -86,8 +87,13 @@ export interface RoutedRequest {
   readonly method: string;
   /** The resolved path, each part encoded again: safe to log. */
   readonly path: string;
+  /** As received, still encoded, with its query. */
+  readonly target: string;
   readonly headers: Headers;
+  /** The peer of the connection, or the client before `trustedProxies`. */
   readonly remoteAddress: string | undefined;
+  /** Scheme and host that were asked, such as `https://shop.example`: by the `Host` header, which any client can choose. */
+  readonly origin: string;
   /** Aborted when no client waits for the answer any more: the client has gone, its events or its socket have ended,
    * or its time is up. */
   readonly signal: AbortSignal;

@@ -47,6 +47,15 @@ export class LazyRequest implements RoutedRequest {
     this.#parts = parts;
   }
 
+  get target(): string {
+    return this.#given.target;
+  }
+
+  get origin(): string {
+    const { headers, scheme = 'http' } = this.#given;
+    return `${scheme}://${headers.get('host') ?? 'localhost'}`;
+  }
+
   get remoteAddress(): string | undefined {
     return this.#given.remoteAddress;
   }

@@ -95,7 +95,8 @@ function buildClass(
   if (wrong !== undefined) report.mistake(`${fullName}: ${wrong}`);
   const cors = controller.cors ?? folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
   const arounds = wrong === undefined ? toArounds(options.around, folders, cors) : [];
-  const node = createClassNode(fullName, { file, cors, arounds });
+  const isForPreflights = controller.cors !== undefined;
+  const node = createClassNode(fullName, { file, cors, isForPreflights, arounds });
   addNested(node, name, controller, building);
   if (isController(controller)) addMethods(node, controller, pathName.extension, building);
   return { part: pathName.part, node };
@@ -319,9 +320,10 @@ function warnOfDefaults(name: string, declared: Op | undefined, report: Report):
 function toSocketClass(controller: ControllerClass, options: ClassOptions): SocketClass {
   const names = methodsOf(controller);
   const declared: unknown = Reflect.get(controller, 'MESSAGE');
-  if (isOp(declared) && declared.spec.raw) throw new TypeError('a message is never raw');
   if (isOp(declared) && declared.spec.stream) throw new TypeError('a message is never streamed');
   return {
+    protocols: controller.protocols ?? [],
+    takesBytes: isOp(declared) && declared.spec.raw === true,
     message: names.has('MESSAGE')
       ? compileBinder(isOp(declared) ? declared : anyFields, {
           ...options,
@@ -342,7 +344,9 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
 
 function createClassNode(
   name: string,
-  { file, cors, arounds }: Pick<ClassNode, 'file' | 'cors' | 'arounds'>,
+  about: Pick<ClassNode, 'file' | 'cors' | 'isForPreflights' | 'arounds'>,
 ): ClassNode {
-  return { name, file, cors, arounds, children: new Map(), verbs: new Map(), answers: new Map() };
+  const { file, cors, isForPreflights, arounds } = about;
+  const maps = { children: new Map(), verbs: new Map(), answers: new Map() };
+  return { name, file, cors, isForPreflights, arounds, ...maps };
 }

@@ -2,8 +2,9 @@
 // reaches, a misspelt static a guard that is never asked (behaviour: misspelt-names).
 import { isNear, nearestName } from '../near-names.ts';
 
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
-const meaning = ['private', 'guard', 'cors', 'xml'];
+const meaning = ['private', 'guard', 'cors', 'xml', 'protocols'];
 /** What has a meaning in another place. */
 const elsewhere: Readonly<Record<string, string>> = {
   limits: 'op({ limits }) or in _folder',
@@ -76,6 +77,10 @@ export function reportWrongStatics(owner: string, controller: object, report: Re
     if (value === undefined || typeof value === 'boolean') continue;
     report.mistake(`${owner}: the static ${name} is true or false`);
   }
+  const protocols: unknown = Reflect.get(controller, 'protocols') ?? [];
+  const areNames = Array.isArray(protocols) && protocols.every((one) => token.test(one));
+  if (!areNames)
+    report.mistake(`${owner}: the static protocols is a list of names of subprotocols`);
 }
 
 /** A class, or an object, with methods named after verbs that no request reaches: the application would seem to have them. */

@@ -108,7 +108,8 @@ function toReason(error: unknown): string {
   return isPlaced ? place : error.message;
 }
 
-async function findRoot(prefix: string): Promise<string> {
+/** The folder of a prefix. Rejects with a StartError where there is none. */
+export async function findRoot(prefix: string): Promise<string> {
   const dotted = /^[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+$/.test(prefix);
   const candidates = [prefix, ...(dotted ? [prefix.replaceAll('.', sep)] : [])];
   for (const candidate of candidates) {

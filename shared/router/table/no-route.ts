@@ -30,7 +30,7 @@ export function answerWithoutRoute(
   }
   const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
   if (method === 'OPTIONS' && fitting.length > 0) {
-    if (node.cors === undefined) return toNoContent(['allow', allow], requestId);
+    if (!node.isForPreflights) return toNoContent(['allow', allow], requestId);
     throw new BadRequest('a preflight needs Origin and Access-Control-Request-Method');
   }
   if (missingVerb === 501 && node.verbs.size > 0 && partCount === 0) throw new NotImplemented();

@@ -30,6 +30,8 @@ export interface ClassNode {
   /** Where its module was read from, if it was. */
   readonly file: string | undefined;
   readonly cors: Cors | undefined;
+  /** It declares `cors` itself: its OPTIONS is for preflights alone, as the convention has it. */
+  readonly isForPreflights: boolean;
   /** What surrounds the requests that name it and none of its methods. */
   readonly arounds: readonly Around[];
   /** Nested classes, and verbs with a suffix. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { choosePrefixes } from './prefix.ts';
+import { choosePrefixes, splitPaths } from './prefix.ts';
 
 test('what is given wins over the environment, and that over the folder controllers', (t) => {
   const env = { ENDPOINTS_PREFIX: 'b' };
@@ -26,4 +26,10 @@ test('the environment names several, joined by colons and by numbers in their or
     ENDPOINTS_PREFIX_1: 'c',
   };
   t.deepEqual(choosePrefixes(undefined, env), ['a', 'b', 'c', 'd', 'e']);
+});
+
+test('on Windows the colon of a drive does not separate', (t) => {
+  const text = 'C:\\app\\controllers;D:/more:plain';
+  t.deepEqual(splitPaths(text, 'win32'), ['C:\\app\\controllers', 'D:/more', 'plain']);
+  t.deepEqual(splitPaths('a:/b', 'linux'), ['a', '/b']);
 });

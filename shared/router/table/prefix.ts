@@ -1,7 +1,7 @@
 // Where controllers are: from the constructor (or the command line, which calls it), else the environment,
 // else the folder `controllers`.
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = Readonly<Record<string, string | undefined>>;
 
 const numbered = /^ENDPOINTS_PREFIX_(\d+)$/;
 
@@ -17,12 +17,17 @@ export function choosePrefixes(
   return fromEnvironment.length > 0 ? fromEnvironment : ['controllers'];
 }
 
+/** On Windows a colon behind one letter is that of a drive. */
+export function splitPaths(text: string, platform: string = process.platform): readonly string[] {
+  return text.split(platform === 'win32' ? /(?<!(?:^|[:;])[A-Za-z]):|;/ : ':');
+}
+
 /** `ENDPOINTS_PREFIX`, several joined by `:`, then `ENDPOINTS_PREFIX_1`, `_2`, ... by number. */
 function readEnvironment(env: Environment): readonly string[] {
   const numbers = Object.keys(env)
     .filter((name) => numbered.test(name))
     .sort((a, b) => Number(numbered.exec(a)?.[1]) - Number(numbered.exec(b)?.[1]));
   return ['ENDPOINTS_PREFIX', ...numbers].flatMap((name) =>
-    (env[name] ?? '').split(':').filter((prefix) => prefix !== ''),
+    splitPaths(env[name] ?? '').filter((prefix) => prefix !== ''),
   );
 }
