@@ -1,15 +1,14 @@
 // The error where the admin API cannot be reached: the reason, and the option that helps.
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { serverCertificate } from '../test/contract/grpc-transport-certificates.ts';
 import { runInProcess } from '../test/support/command-run.ts';
+import { listenFor } from '../test/support/listen.ts';
 
 async function listen(t: ExecutionContext, server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return (server.address() as AddressInfo).port;
+  return await listenFor(t, server);
 }
 
 async function statusAt(url: string, environment: Readonly<Record<string, string>> = {}) {

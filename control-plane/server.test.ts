@@ -1,26 +1,23 @@
 // The order in which a control plane stops.
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import test from 'ava';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { listenFor } from '../test/support/listen.ts';
 import { createRecordedLog } from '../test/support/recorded-log.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 import { createControlPlane, stopTimeoutMs } from './server.ts';
 import { parseControlPlaneSettings } from './settings.ts';
 
 test('the admin port closes while the record is handed over, so that the whole stop stays within its limit', async (t) => {
-  const silent = createServer().listen(0, '127.0.0.1');
-  await once(silent, 'listening');
   const sockets = new Set<Socket>();
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    silent.close();
-  });
-  silent.on('connection', (socket) => sockets.add(socket.resume()));
+  const silentPort = await listenFor(
+    t,
+    createServer((socket) => sockets.add(socket.resume())),
+  );
   const parsed = parseControlPlaneSettings({
-    RATELANE_GIT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}/rules.git`,
+    RATELANE_GIT: `http://127.0.0.1:${silentPort}/rules.git`,
     RATELANE_STATE_DIR: join(createTemporaryFolder(t), 'state'),
     RATELANE_XDS_ADDRESS: '127.0.0.1:0',
     RATELANE_ADMIN_ADDRESS: '127.0.0.1:0',

@@ -1,12 +1,11 @@
 // Notifications against a real HTTP server: the requests that arrive, how often they are tried, and the log.
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { eventually } from '../../test/support/eventually.ts';
+import { listenFor } from '../../test/support/listen.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createRulesFolder } from '../../test/support/rules-folder.ts';
 import type { Notification } from './notification.ts';
@@ -42,9 +41,7 @@ async function start(t: ExecutionContext, ...statuses: readonly number[]) {
     calls.push({ path: request.url ?? '', headers: request.headers, body });
     response.writeHead(left.shift() ?? 200, { location: '/elsewhere' }).end('a text');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, server);
   const folder = createRulesFolder(t);
   const secretFile = join(folder.path, 'secret');
   const tokenFile = join(folder.path, 'token');

@@ -1,10 +1,9 @@
 // Notifications from what is on record: made of the store's revisions, and sent in the order of what happened.
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { listenFor } from '../../test/support/listen.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import type { OutcomeOnRecord } from '../record/outcomes.ts';
@@ -27,12 +26,11 @@ test('outcomes are told in their order, also where the store takes longer for th
     events.push(JSON.parse(body).event);
     response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listenFor(t, server);
   const slow = Promise.withResolvers<void>();
   const notifying = createNotifying({
     settings: {
-      url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`),
+      url: new URL(`http://127.0.0.1:${port}/hook`),
       secretFile: undefined,
       commitStatus: undefined,
       publicUrl: undefined,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type ServerHttp2Session } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { listenFor } from '../../test/support/listen.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { Connection } from './connection.ts';
 import { defaultLimits } from './limits.ts';
@@ -9,14 +9,9 @@ import { createPatientClock } from './patient-clock.ts';
 
 async function openSession(t: ExecutionContext): Promise<ServerHttp2Session> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const client = connect(`http://127.0.0.1:${await listenFor(t, server)}`);
   client.on('error', () => {});
-  t.teardown(() => {
-    client.destroy();
-    server.close();
-  });
+  t.teardown(() => client.destroy());
   const [session] = (await once(server, 'session')) as [ServerHttp2Session];
   return session;
 }

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { Client } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
@@ -9,26 +7,21 @@ import {
   serverCertificate,
   type TestCertificate,
 } from '../../test/contract/grpc-transport-certificates.ts';
+import { listenFor } from '../../test/support/listen.ts';
 import { createTlsCredentials } from './client-credentials.ts';
 
 async function connect(t: ExecutionContext, host: string, { cert, key }: TestCertificate) {
   const names: unknown[] = [];
   const server = createServer({ cert, key, ALPNProtocols: ['h2'] }, (socket: TLSSocket) => {
     names.push(socket.servername);
-    socket.on('error', () => {});
     socket.destroy();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, server);
   const client = new Client(
     `${host}:${port}`,
     createTlsCredentials(Buffer.from(authority), null, null),
   );
-  t.teardown(() => {
-    client.close();
-    server.close();
-  });
+  t.teardown(() => client.close());
   const failure = await new Promise<string>((resolve) => {
     client.makeUnaryRequest(
       '/none/None',

@@ -1,6 +1,5 @@
 // The console on a large fleet, on many domains, behind a proxy that holds events back, and its size.
 import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { readConsoleAssets } from '../../control-plane/console/assets.ts';
 import type { LinkedWorker } from '../../control-plane/fleet/fleet.ts';
@@ -8,6 +7,7 @@ import type { ConnectedWorker } from '../../control-plane/xds/workers.ts';
 import { startAdminApi } from '../support/admin-api.ts';
 import { closeBrowser, look, openTab, type Page, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
+import { listenFor } from '../support/listen.ts';
 
 const browserTest = testWithBrowser(test.serial);
 test.after.always(closeBrowser);
@@ -173,13 +173,9 @@ browserTest(
       });
       incoming.pipe(passed);
     });
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => {
-      proxy.closeAllConnections();
-      proxy.close();
-    });
+    const proxyPort = await listenFor(t, proxy);
     const { page } = await openTab(t);
-    await page.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/console/#/rules`);
+    await page.goto(`http://127.0.0.1:${proxyPort}/console/#/rules`);
     await page.getByText('before').waitFor();
     folder.replace('d.yaml', 'domain: d\ndescriptors:\n  - key: after\n');
     await page.getByText('after', { exact: true }).waitFor();

@@ -2,8 +2,7 @@
 // stands in its way.
 import test from 'ava';
 import { systemClock } from '../../shared/clock.ts';
-import { startAdminApi } from '../support/admin-api.ts';
-import { closeBrowser, look, openTab, testWithBrowser } from '../support/browser.ts';
+import { closeBrowser, look, testWithBrowser } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   audited,
@@ -99,62 +98,5 @@ browserTest(
       complaints.filter((line) => !/Failed to load resource|net::ERR/.test(line)),
       [],
     );
-  },
-);
-
-browserTest(
-  'without figures none are shown, and without the right the patch is left',
-  async (t) => {
-    const { port } = await startAdminApi(t, {
-      files: { 'd.yaml': sampleRules },
-      maxResponseBytes: 4_000_000,
-      verifyWebhook: async () => ({ ok: true }),
-      tokens: 'ann read token-of-ann-0123456789\n',
-    });
-    const { page } = await openTab(t);
-    await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=d&rule=d.customer`);
-    await page.getByLabel('Token of the admin API').fill('token-of-ann-0123456789');
-    await page.keyboard.press('Enter');
-    const editor = page.getByLabel('The rule, as YAML');
-    await editor.fill((await editor.inputValue()).replace('per_unit: 3', 'per_unit: 1'));
-    await shows(page, /No worker reports, so nothing is known of its traffic\./);
-    await shows(page, /You cannot commit it: the token ann may only read\. Copy the patch/);
-    t.is(await page.getByText('Would be refused').count(), 0);
-    t.true(await page.getByRole('button', { name: 'Commit…' }).isDisabled());
-    t.false(await page.getByRole('button', { name: 'Copy the patch' }).isDisabled());
-    t.deepEqual(await look(page, 'what-if-unknown'), []);
-  },
-);
-
-browserTest(
-  'a change that removes most limits is made once somebody says that they may go',
-  async (t) => {
-    const values = Array.from(
-      { length: 12 },
-      (_, index) =>
-        `      - key: name\n        value: n${index}\n        rate_limit: { unit: year, requests_per_unit: 3 }\n`,
-    );
-    const text = `domain: d\ndescriptors:\n  - key: plan\n    descriptors:\n${values.join('')}`;
-    const { port } = await startAdminApi(t, {
-      files: { 'd.yaml': text },
-      maxResponseBytes: 4_000_000,
-      verifyWebhook: async () => ({ ok: true }),
-    });
-    const { page } = await openTab(t);
-    await page.goto(`http://127.0.0.1:${port}/console/#/change?domain=d&rule=d.plan`);
-    const editor = page.getByLabel('The rule, as YAML');
-    await editor.fill('  - key: plan\n    rate_limit: { unit: year, requests_per_unit: 3 }\n');
-    await shows(page, /not accepted .* Held back: 12 of 12 limits would go/);
-    const commit = page.getByRole('button', { name: 'Commit…' });
-    t.true(await commit.isDisabled());
-    const violations = await look(page, 'what-if-removal');
-    await page.getByLabel('These limits may go').check();
-    await shows(page, / accepted /);
-    await commit.click();
-    await page.getByLabel('Reason, for the audit log').fill('they moved away');
-    await page.keyboard.press('Enter');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    await shows(page, /3 per year d\.yaml:3/);
-    t.deepEqual(violations, []);
   },
 );

@@ -27,8 +27,7 @@ function readList(field: string | null): Record<string, Record<string, unknown>>
 }
 
 test('LIMIT_RETRY_AFTER_ENABLED, LIMIT_RATELIMIT_ENABLED, LIMIT_RATELIMIT_POLICY_ENABLED, LIMIT_PARTITION_KEY_SECRET: behind Envoy a client reads its limits, and when to come again', async (t) => {
-  const upstream = await startEchoServer();
-  t.teardown(upstream.stop);
+  const upstreamPort = await startEchoServer(t);
   const worker = await startWorkerProcess(t, {
     env: {
       BACKEND_TYPE: 'memory',
@@ -50,7 +49,7 @@ test('LIMIT_RETRY_AFTER_ENABLED, LIMIT_RATELIMIT_ENABLED, LIMIT_RATELIMIT_POLICY
     toEnvoyConfig(
       [toListener({ port, rateLimit: {}, routes })],
       [
-        toCluster('upstream', [upstream.port]),
+        toCluster('upstream', [upstreamPort]),
         toCluster('workers', [worker.ports.grpc], http2Fields),
       ],
     ),

@@ -13,17 +13,14 @@ import {
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGitRepository, gitEnvironment, serveOverHttp } from '../support/git-repository.ts';
+import { listenFor } from '../support/listen.ts';
 import { sourceCommand } from '../support/programs.ts';
 import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 test.serial('wrong settings, a port in use and files that are missing end the start', async (t) => {
   const rules = createRulesFolder(t);
-  const taken = createServer().listen(0, '127.0.0.1');
-  await eventually('a port is taken', () => taken.listening);
-  t.teardown(() => void taken.close());
-  const address = taken.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
+  const port = await listenFor(t, createServer());
   const cases: [readonly string[], RegExp][] = [
     [[], /no rules are named: give --config-dir/],
     [

@@ -153,8 +153,7 @@ function startWorker() {
 }
 
 async function startAll() {
-  const upstream = await startEchoServer();
-  owner.teardown(upstream.stop);
+  const upstreamPort = await startEchoServer(owner);
   const worker = await startWorker();
   const gone = await startWorker();
   const ports = {} as Record<ListenerName, number>;
@@ -168,7 +167,7 @@ async function startAll() {
         return toListener({ port: ports[name], rateLimit, routes, filters: before });
       }),
       [
-        toCluster('upstream', [upstream.port]),
+        toCluster('upstream', [upstreamPort]),
         toCluster('workers', [worker.ports.grpc], http2Fields),
         toCluster('gone', [gone.ports.grpc], http2Fields),
       ],

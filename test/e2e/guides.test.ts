@@ -60,8 +60,7 @@ async function startProxy(
   rules: string,
   { path = '/', manager = {}, filters = [], rate_limits: rateLimits }: EnvoyPart,
 ): Promise<string> {
-  const upstream = await startEchoServer();
-  t.teardown(upstream.stop);
+  const upstreamPort = await startEchoServer(t);
   const grpcPort = await freePort();
   const worker = await startWorker(t, {
     env: {
@@ -82,7 +81,7 @@ async function startProxy(
   const { domain } = parse(rules) as { domain: string };
   const listener = toListener({ port, rateLimit: { domain }, routes, filters, manager });
   const clusters = [
-    toCluster('upstream', [upstream.port]),
+    toCluster('upstream', [upstreamPort]),
     toCluster('workers', [grpcPort], http2Fields),
   ];
   await startEnvoy(t, toEnvoyConfig([listener], clusters), port);

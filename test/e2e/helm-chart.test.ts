@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
@@ -12,6 +12,7 @@ import { createChartRelease, startPrograms } from '../support/chart-release.ts';
 import { createStandIns } from '../support/chart-stand-ins.ts';
 import { eventually } from '../support/eventually.ts';
 import { testWith } from '../support/installed-tool.ts';
+import { listenFor } from '../support/listen.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { writeRedisTls } from '../support/redis-tls.ts';
 import type { Secrets } from '../support/rendered-chart.ts';
@@ -136,14 +137,7 @@ for (const [title, values, secrets] of [
 }
 
 testChart('programs that wait for a store are not started anew, and get no callers', async (t) => {
-  const sockets = new Set<Socket>();
-  const silent = createServer((socket) => void sockets.add(socket.on('error', () => {})));
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    silent.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  const { port } = silent.address() as AddressInfo;
+  const port = await listenFor(t, createServer());
   const release = await createChartRelease(t, {
     worker: { settings: { KVSTORE_URL: `127.0.0.1:${port}` } },
     controlPlane: { git: { url: `http://127.0.0.1:${port}/rules.git` } },
@@ -193,12 +187,7 @@ async function startReceiver(t: ExecutionContext) {
     calls.push({ headers: request.headers, body: await text(request) });
     response.end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, calls };
+  return { url: `http://127.0.0.1:${await listenFor(t, server)}/hook`, calls };
 }
 
 /** Those of NOTES.txt, each in one line. */

@@ -2,13 +2,13 @@
 // its usage, and a worker whose clock the test turns.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { startEnvoy } from '../support/envoy.ts';
 import { eventually } from '../support/eventually.ts';
 import { findFencedBlocks } from '../support/fenced-blocks.ts';
 import { freePort } from '../support/free-port.ts';
+import { listenFor } from '../support/listen.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { startWorker } from '../support/worker-in-process.ts';
 
@@ -30,12 +30,7 @@ async function startModel(t: ExecutionContext): Promise<number> {
     if (tokens === undefined) response.end('{"error": "no prompt"}');
     else response.end(JSON.stringify({ choices: [], usage: { total_tokens: Number(tokens) } }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
+  return await listenFor(t, server);
 }
 
 function replaceOnce(text: string, from: string, to: string): string {

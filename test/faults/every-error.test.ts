@@ -2,12 +2,12 @@
 // wrong, and do everything again afterwards.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneProcess } from '../support/control-plane-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGitRepository } from '../support/git-repository.ts';
+import { listenFor } from '../support/listen.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
 import { workerNodeFlags } from '../support/programs.ts';
 import { startRedisServer } from '../support/redis-server.ts';
@@ -134,8 +134,8 @@ for (const { name, start } of cases) {
     const notified: string[] = [];
     const receiver = createServer((request, response) => {
       request.resume().on('end', () => response.end(() => notified.push(request.url ?? '')));
-    }).listen(0, '127.0.0.1');
-    t.teardown(() => receiver.close());
+    });
+    const receiverPort = await listenFor(t, receiver);
     const statsd = await startStatsdReceiver();
     t.teardown(() => statsd.close());
     const { flags, env, change, last, processes } = await start(t);
@@ -145,11 +145,7 @@ for (const { name, start } of cases) {
     const plane = await createControlPlaneProcess(t, {
       program: errorsOfPlane.program,
       env: errorsOfPlane.env,
-      flags: [
-        ...flags,
-        '--notify-url',
-        `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
-      ],
+      flags: [...flags, '--notify-url', `http://127.0.0.1:${receiverPort}/`],
     });
     await plane.start();
     const errorsOfWorker = injectErrors(folder, 'worker/main.ts', workerNodeFlags);

@@ -1,12 +1,11 @@
 // What is too much of everything: refused with the limit that it passes, in bounded time and memory.
 // Times are of the processor, as others may keep a small machine busy, and are logged.
 import test, { type ExecutionContext } from 'ava';
-import { adviseOnRules } from '../../control-plane/advice/rule-advice.ts';
 import { toNodeIdentity } from '../../control-plane/xds/node-identity.ts';
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
-import { buildRuleSet, createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import { defaultRequestBounds, maxRequestBytes } from '../../worker/decision/request-bounds.ts';
 import { decodeRateLimitRequest } from '../../worker/listen/grpc/request-decoder.ts';
@@ -90,34 +89,6 @@ test.serial('a document that is too large is refused by its size', (t) => {
   );
   t.regex(problemsOf(t, 'blanks', `${' '.repeat(4_000_000)}x`), /./);
   t.regex(problemsOf(t, 'blank lines', `${'\n'.repeat(4_000_000)}x`), /./);
-});
-
-test.serial('as many rules as fit into a document are built and advised on in time', (t) => {
-  t.timeout(240_000);
-  for (const [what, item] of [
-    ['values', (at: number) => `- {key: k, value: v${at}}\n`],
-    ['wildcards', (at: number) => `- {key: k, value: ${at}*, rate_limit: {unlimited: true}}\n`],
-    [
-      'names',
-      (at: number) =>
-        `- {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1, name: n${at}, replaces: [{name: n${at + 1}}]}}\n`,
-    ],
-  ] as const) {
-    const text = `${head}${Array.from({ length: 30_000 }, (_, at) => item(at)).join('')}`;
-    const { document } = measure(t, `30000 ${what}`, () => parseRuleDocument(text, 'rules.yaml'));
-    if (document === undefined) {
-      t.fail(what);
-      continue;
-    }
-    const built = measure(t, `30000 ${what}, built`, () =>
-      buildRuleSet([document], { mergeDomains: false, sanitizeMetricDots: false }),
-    );
-    measure(t, `30000 ${what}, advised on`, () => adviseOnRules([document]));
-    const rules = built.ok ? built.ruleSet.domains.get('d') : undefined;
-    measure(t, `30000 ${what}, 1000 decisions`, () => {
-      for (let at = 0; at < 1000; at++) rules?.match([{ key: 'k', value: `x${at}`.repeat(20) }]);
-    });
-  }
 });
 
 test.serial('requests of the largest size are read or refused in time', (t) => {

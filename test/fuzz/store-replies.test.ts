@@ -5,6 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../shared/clock.ts';
 import type { CounterStore } from '../../worker/counters/store.ts';
 import { countOn, createHit } from '../support/counting.ts';
+import { listenFor } from '../support/listen.ts';
 import { createRecordedMemcachedStore } from '../support/memcached-store.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { createRecordedRedisStore } from '../support/redis-store.ts';
@@ -121,13 +122,7 @@ async function startHostileServer(
       if (random.chance(0.4)) socket.destroy();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const address = server.address();
-  hostile.port = typeof address === 'object' && address !== null ? address.port : 0;
+  hostile.port = await listenFor(t, server);
   return hostile;
 }
 

@@ -11,7 +11,6 @@ import * as limits from '../../shared/grpc/http2/limits.ts';
 import { maxWaitingBytes } from '../../shared/grpc/large-requests.ts';
 import type { GrpcMethod } from '../../shared/grpc/method.ts';
 import { maxRequestBytes } from '../../worker/decision/request-bounds.ts';
-import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { toStream } from '../contract/grpc-transport-fixture.ts';
 import {
   errorCodes,
@@ -45,7 +44,7 @@ import { defineAttacks, flood, heldBytes, passTime, settle } from './attack-fixt
 const attack = defineAttacks(test);
 
 const small = Buffer.from('x');
-const { enhanceYourCalm, protocol, frameSize, noError } = errorCodes;
+const { enhanceYourCalm, protocol, noError } = errorCodes;
 /** The greeting has used up a few; the PINGs of the test count, too. */
 const overhead = {
   first: limits.overheadBurst - 20,
@@ -87,17 +86,6 @@ for (const [what, frame] of Object.entries(floods)) {
     return `GOAWAY after ${sent} frames`;
   });
 }
-
-attack(
-  'flood of PING over TLS',
-  async (t, { connectPeer }) => {
-    const peer = await connectPeer();
-    const sent = await flood(t, peer, () => toPing(), overhead);
-    t.is((await peer.goAway()).code, enhanceYourCalm);
-    return `GOAWAY after ${sent} frames`;
-  },
-  { transport: { tls: serverCertificate } },
-);
 
 attack('flood in small portions, for long', async (t, { connectPeer, clock }) => {
   const peer = await connectPeer();
@@ -734,15 +722,6 @@ attack('header lists of calls that do not end', async (t, { connectPeer }) => {
   await settle(peer);
   t.is(countResets(peer, errorCodes.refusedStream), refused);
   return `${open} of ${calls} calls with ${listBytes} bytes each, the others refused`;
-});
-
-attack('a frame that is larger than allowed', async (t, { connectPeer }) => {
-  const peer = await connectPeer();
-  const head = toData(1, Buffer.alloc(limits.maxFrameBytes + 1)).subarray(0, 9);
-  peer.send(toHeaders(1, grpcRequest('/attacked')), head);
-  await peer.ended();
-  t.is((await peer.goAway()).code, frameSize);
-  return 'GOAWAY before its payload comes';
 });
 
 // Peers that do not finish what they began.

@@ -1,11 +1,11 @@
 // npm's audit of our own lock file, asked for real, with a registry of the test's own.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
+import { listenFor } from '../support/listen.ts';
 import { auditPackages } from './package-audit.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -21,13 +21,9 @@ async function serveAdvisories(
     response.writeHead(isAudit ? answer.status : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(isAudit ? answer.body : {}));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenFor(t, server);
   const cache = mkdtempSync(join(tmpdir(), 'package-audit-'));
-  t.teardown(() => {
-    server.close();
-    rmSync(cache, { recursive: true, force: true });
-  });
-  const { port } = server.address() as AddressInfo;
+  t.teardown(() => rmSync(cache, { recursive: true, force: true }));
   return [`--registry=http://127.0.0.1:${port}`, `--cache=${cache}`];
 }
 

@@ -1,16 +1,14 @@
 // Servers that send back what was sent to them, as servers without tact do: what their answers quote
 // must not go on into logs and pages.
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer } from 'node:net';
 import type { ExecutionContext } from 'ava';
+import { listenFor } from './listen.ts';
 
 /** A key-value store that knows no command, and quotes the first `length` characters of its arguments.
  * Resolves to its port. */
 export async function startEchoStore(t: ExecutionContext, length: number): Promise<number> {
-  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
     socket.on('data', (chunk: Buffer) => {
       for (const command of chunk.toString('latin1').split(/^\*\d+\r\n/m)) {
         const parts = command.split('\r\n').filter((part) => part !== '' && !part.startsWith('$'));
@@ -22,12 +20,7 @@ export async function startEchoStore(t: ExecutionContext, length: number): Promi
       }
     });
   });
-  const port = await listen(server);
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return port;
+  return listenFor(t, server);
 }
 
 /** Refuses every request with its headers as the text, and the name and password in them. */
@@ -43,15 +36,5 @@ export async function startEchoWeb(t: ExecutionContext, status = 403): Promise<n
     });
     response.end(`${request.url}\n${JSON.stringify(request.headers)}\n${pair}\n`);
   });
-  const port = await listen(server);
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return port;
-}
-
-async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  return listenFor(t, server);
 }

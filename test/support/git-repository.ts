@@ -3,9 +3,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
+import { listenFor } from './listen.ts';
 import { createTemporaryFolder } from './temporary-folder.ts';
 
 /** Nothing of the person's own configuration. */
@@ -173,12 +173,7 @@ export async function serveOverHttp(
     if (request.headers.authorization === wanted) runBackend(repository.folder, request, response);
     else response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/remote.git`;
+  return `http://127.0.0.1:${await listenFor(t, server)}/remote.git`;
 }
 
 function runBackend(root: string, request: IncomingMessage, response: ServerResponse): void {

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
 import { loadFleetLink } from '../../shared/wire/fleet.ts';
 import type { FromWorkerMessage, ReportMessage } from '../../shared/wire/fleet-messages.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { listenFor } from '../../test/support/listen.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { type ManagementStreamDeps, openManagementStream } from '../management-stream.ts';
@@ -119,9 +119,8 @@ test('a server that accepts the stream and reads nothing costs the memory of one
     stream.on('error', () => {});
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => void server.close());
-  const url = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await listenFor(t, server);
+  const url = `127.0.0.1:${port}`;
   let taken = 0;
   const { clock, link } = setUp({
     server: { url, headers: {}, tls: undefined, maxMessageBytes: 0 },

@@ -4,6 +4,7 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { listenFor } from '../../test/support/listen.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import type { Tags } from '../metrics.ts';
@@ -243,11 +244,7 @@ test('gauges are set before they are pulled', async (t) => {
 
 // Proof of migrating.md: A pull port that cannot be opened ends the start
 test('a port that cannot be opened is told with its setting', async (t) => {
-  const holder = createServer().listen(0, '127.0.0.1');
-  await once(holder, 'listening');
-  t.teardown(() => holder.close());
-  const address = holder.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const port = await listenFor(t, createServer());
   const log = createRecordedLog();
   const endpoint = createPullEndpoint({
     registry: createRegistry({ runtimeNamesMax: 0, log }),

@@ -2,7 +2,6 @@ import { createServer } from 'node:net';
 import { Writable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { AppError } from '../../shared/errors.ts';
 import { createLineOutput } from '../../shared/line-output.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { freePort } from '../../test/support/free-port.ts';
@@ -68,26 +67,6 @@ for (const protocol of ['tcp', 'tcp4', 'udp', 'udp4'] as const) {
   });
 }
 
-test('tagged statistics are sent over UDP with their tags', async (t) => {
-  const receiver = await startReceiver(t);
-  const pattern = /^ratelimit\.service\.rate_limit\.([^.]+)\.(.*)\.([^.]+)$/;
-  const rewrites = [{ pattern, metricName: 'rl.$3', tags: { domain: '$1', rule: '$2' } }];
-  const { statistics, metrics, clock } = setUp(t, {
-    tagged: { host: '127.0.0.1', port: receiver.port, rewrites },
-    extraTags: { zone: 'b' },
-    flushIntervalMs: 10,
-  });
-  await statistics.start();
-  metrics.ruleStats('d.k', true).totalHits.add(4);
-  metrics.timer('t').observe(3);
-  await eventually('the counter', () => {
-    clock.advance(10);
-    return receiver.totals.get('rl.total_hits|c|domain:d,rule:k,zone:b') === 4;
-  });
-  await eventually('the timer', () => receiver.totals.has('t|ms|zone:b'));
-  t.is(receiver.totals.get('t|ms|zone:b'), 1);
-});
-
 test('every output may be on at once, and each tells the whole', async (t) => {
   const pushed = await startReceiver(t);
   const tagged = await startReceiver(t);
@@ -125,23 +104,6 @@ test('every output may be on at once, and each tells the whole', async (t) => {
   t.regex(text, /^ratelimit_node_uptime_seconds \d+$/m);
   t.is(pushed.totals.get('ratelimit_server.Check.response_time|ms'), 5);
   t.is(tagged.totals.get('ratelimit_server.Check.response_time|ms'), 5);
-});
-
-test('a mapping file with a mistake keeps the worker from starting', async (t) => {
-  const { statistics } = setUp(t, {
-    pull: {
-      host: '127.0.0.1',
-      port: 0,
-      path: '/metrics',
-      // No file, but a directory.
-      mapperFile: '/',
-      addressSetting: 'PULLMETRICS_ADDR',
-      mapperSetting: 'PULLMETRICS_MAPPER_YAML',
-      responseTimeInMs: false,
-    },
-  });
-  const error = await t.throwsAsync(statistics.start(), { instanceOf: AppError });
-  t.is(error?.code, 'cannot_start');
 });
 
 test('timers leave each second, counters only at the flush', async (t) => {

@@ -1,9 +1,9 @@
 // What `status` prints of workers that count differently, from answers that a test makes.
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import type { AgreementsJson } from '../../../control-plane/admin/agreement-report.ts';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
+import { listenFor } from '../../support/listen.ts';
 
 async function statusOf(
   t: ExecutionContext,
@@ -13,9 +13,7 @@ async function statusOf(
   const newest = { id: '1'.repeat(40), problems: [] };
   const answer = { verdict, text: 'as it is', newest, workers: { connected: 1 }, disagreements };
   const server = createServer((_request, response) => response.end(JSON.stringify(answer)));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, server);
   return runInProcess(['status', '--admin-url', `http://127.0.0.1:${port}`]);
 }
 

@@ -1,7 +1,6 @@
 // `top` and `counters` of a control plane with peers: real admin APIs and real links, with workers that are
 // streams of the test's own.
 import { createServer, type RequestListener, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createFleet, type Fleet } from '../../../control-plane/fleet/fleet.ts';
@@ -19,6 +18,7 @@ import { callDiscovery, startAds } from '../../support/ads-fixture.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { listenFor } from '../../support/listen.ts';
 import { createRecordedLog } from '../../support/recorded-log.ts';
 
 const method = loadFleetLink();
@@ -193,12 +193,7 @@ test('a reset reaches the workers of all control planes, and each of them writes
 
 async function startPeer(t: ExecutionContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenFor(t, server)}`;
 }
 
 /** What `top` and `counters get` say of peers that give no answer; what the others have they show. */

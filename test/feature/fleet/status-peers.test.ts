@@ -1,7 +1,6 @@
 // A control plane that is asked for the status speaks for its peers too: real admin APIs, and peers that are
 // away, slow or lie.
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { watchWorkers } from '../../../control-plane/admin/merged-status.ts';
 import { statusJson } from '../../../control-plane/admin/status-report.ts';
@@ -11,6 +10,7 @@ import { createPeers } from '../../../control-plane/peers/peers.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { freePort } from '../../support/free-port.ts';
+import { listenFor } from '../../support/listen.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const files = {
@@ -29,12 +29,7 @@ async function startPlane(t: ExecutionContext, peers: readonly PeerSource[], giv
 
 async function serve(t: ExecutionContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenFor(t, server)}`;
 }
 
 const peer = (url: string): PeerSource => ({ kind: 'url', url: new URL(url) });

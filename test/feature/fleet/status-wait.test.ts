@@ -1,8 +1,9 @@
 // `status --wait` keeps to its time, and outlasts a control plane that is away for a moment.
 import { createServer, type RequestListener } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { type CommandRun, runInProcess } from '../../support/command-run.ts';
+import { listenFor } from '../../support/listen.ts';
 
 const newest = { id: '1'.repeat(40), problems: [] };
 const workers = { connected: 2 };
@@ -12,18 +13,8 @@ const pending = { ...inForce, verdict: 'pending', text: 'not yet' };
 
 /** Takes connections, and says no more than `said` on them. */
 async function listenInSilence(t: ExecutionContext, said = ''): Promise<string> {
-  const sockets = new Set<Socket>();
-  const server = createTcpServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.write(said);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = createTcpServer((socket) => void socket.write(said));
+  return `http://127.0.0.1:${await listenFor(t, server)}`;
 }
 
 interface Admin {
@@ -40,13 +31,7 @@ async function serve(t: ExecutionContext, ...listeners: RequestListener[]): Prom
     asked++;
     listener?.(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, asked: () => asked };
+  return { url: `http://127.0.0.1:${await listenFor(t, server)}`, asked: () => asked };
 }
 
 function answer(status: number, body: object | string): RequestListener {

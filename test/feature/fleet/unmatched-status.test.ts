@@ -1,8 +1,8 @@
 // Traffic that matches no rule, from a worker's decisions to its debug pages and to `status`.
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { runInProcess } from '../../support/command-run.ts';
+import { listenFor } from '../../support/listen.ts';
 import { startWorker } from '../../support/worker-in-process.ts';
 
 const rules = `domain: d
@@ -12,9 +12,7 @@ descriptors:
 
 async function serve(t: ExecutionContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${await listenFor(t, server)}`;
 }
 
 /** With a control plane for which everything is well. */

@@ -1,6 +1,5 @@
 // Memory caches that are gone, silent, cut off or talk nonsense: no decision fails, none waits long,
 // counting goes on by itself, and nothing is counted twice.
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -9,6 +8,7 @@ import type { CounterStore } from '../../../worker/counters/store.ts';
 import { countOn, createHit, type HitOptions } from '../../support/counting.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { listenFor } from '../../support/listen.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { openMemcachedStore, type RecordedMemcachedStore } from '../../support/memcached-store.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -250,12 +250,8 @@ test('counters that another begins at that moment, or that the server has no roo
       }
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const store = await open(t, [`127.0.0.1:${address.port}`]);
+  const port = await listenFor(t, server);
+  const store = await open(t, [`127.0.0.1:${port}`]);
   await count(store, [{ key: 'taken_' }, { key: 'full_' }]);
   await store.settled();
   t.like(Object.fromEntries(store.metrics.snapshot()), {
@@ -276,13 +272,9 @@ for (const [what, said] of [
       socket.on('error', () => {});
       socket.write(said);
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.teardown(() => server.close());
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no port');
+    const port = await listenFor(t, server);
     // What it says may pass for an answer; then it is silent.
-    const urls = [`127.0.0.1:${address.port}`];
+    const urls = [`127.0.0.1:${port}`];
     const store = await openMemcachedStore(t, { urls, clock: systemClock });
     for (let round = 0; round < 3; round++) {
       const { error, after } = await count(store, [{ key: 'nonsense_' }]);

@@ -1,5 +1,4 @@
 // Statistics as a whole under what requests can do to them: very many names, with every output on.
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -9,6 +8,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { createStatistics } from '../../../worker/metrics/statistics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { listenFor } from '../../support/listen.ts';
 import { createRecordedLog } from '../../support/recorded-log.ts';
 import { startStatsdReceiver } from '../../support/statsd-receiver.ts';
 
@@ -26,13 +26,7 @@ function usedBytes(): number {
 }
 
 test('a million names from requests cost bounded memory, and the fold counter tells', async (t) => {
-  const silent = createServer((socket) => {
-    socket.on('error', () => {});
-    t.teardown(() => socket.destroy());
-  }).listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  t.teardown(() => silent.close());
-  const address = silent.address();
+  const silentPort = await listenFor(t, createServer());
   const tagged = await startStatsdReceiver();
   t.teardown(() => tagged.close());
   const pullPort = await freePort();
@@ -42,7 +36,7 @@ test('a million names from requests cost bounded memory, and the fold counter te
       push: {
         protocol: 'tcp',
         host: '127.0.0.1',
-        port: typeof address === 'object' && address !== null ? address.port : 0,
+        port: silentPort,
       },
       tagged: {
         host: '127.0.0.1',

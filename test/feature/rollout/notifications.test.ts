@@ -1,13 +1,12 @@
 // Who pushed a revision is told what became of it: by one of the control planes, and once.
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
+import { listenFor } from '../../support/listen.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 interface Call {
@@ -24,18 +23,13 @@ async function startReceiver(t: ExecutionContext) {
     calls.push({ path: request.url ?? '', body: JSON.parse(body) });
     response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const port = await listenFor(t, server);
   const folder = createRulesFolder(t);
   const [secret, token] = ['secret', 'token'].map((name) => {
     writeFileSync(join(folder.path, name), `the-${name}-of-the-test`);
     return join(folder.path, name);
   }) as [string, string];
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${port}`;
   const notify = ['--notify-url', `${origin}/hidden-hook`, '--notify-secret-file', secret];
   const status = ['--commit-status-url', `${origin}/repos/acme/limits`];
   return {

@@ -75,35 +75,6 @@ test('over the API a change that breaks the policy is refused before it is writt
   t.deepEqual((await post('ada', rules(20))).status, 201);
 });
 
-test('with a reason of an owner it is served, and the reason is in the log', async (t) => {
-  const { port, log } = await startApi(t, 10);
-  const message = 'More for the sale\n\nPolicy-Exception: sale of 27 November';
-  t.is((await call(port, 'bob', 'POST', '/revisions', replace(rules(40), message))).status, 422);
-  const made = await call(port, 'ada', 'POST', '/revisions', replace(rules(40), message));
-  t.is(made.status, 201);
-  await eventually('the exception is told', () =>
-    log.lines.some((line) =>
-      /^notice audit: revision \S+ \("More for the sale", ada.*\) breaks the policy, by its own word: sale of 27 November$/.test(
-        line,
-      ),
-    ),
-  );
-  const warning = /^warning Configuration: .*the limit is 40 for one minute/;
-  t.true(log.lines.some((line) => warning.test(line)));
-});
-
-test('an undo is not refused, although it breaks the policy again', async (t) => {
-  const { port } = await startApi(t, 40);
-  const before = await fetch(`http://127.0.0.1:${port}/revisions`, {
-    headers: { authorization: 'Bearer ada-aaaaaaaaaaaaaaaa' },
-  });
-  const { revisions } = (await before.json()) as { revisions: readonly { id: string }[] };
-  t.is((await call(port, 'ada', 'POST', '/revisions', replace(rules(20)))).status, 201);
-  const revision = revisions[0]?.id;
-  const undone = await call(port, 'bob', 'POST', '/rollbacks', { revision });
-  t.is(undone.status, 201);
-});
-
 test('a rollback that is refused leaves the revision on trial with its workers, and no log says otherwise', async (t) => {
   const plan = parseRolloutPlan('canary=10%,hold=60s');
   if (!plan.ok) throw new Error(plan.reason);
@@ -161,20 +132,6 @@ test('a change of the policy alone is for its owners', async (t) => {
   t.is((await post('ada', policy)).status, 201);
 });
 
-test('limits that were there before the policy are told at the start, and stay', async (t) => {
-  const { port, log } = await startApi(t, 40);
-  t.deepEqual(
-    log.lines.filter((line) => line.startsWith('warning Configuration')),
-    [
-      'warning Configuration: shop.yaml:3:5: the limit is 40 for one minute, and the policy allows at most 20 [policy]',
-    ],
-  );
-  const answer = await fetch(`http://127.0.0.1:${port}/rules`, {
-    headers: { authorization: 'Bearer ada-aaaaaaaaaaaaaaaa' },
-  });
-  t.is(answer.status, 200);
-});
-
 test('a commit that breaks the policy is not served, and one with a reason is', async (t) => {
   const repository = createGitRepository(t);
   const owned = policy.replace('[ada]', '["*"]');
@@ -192,61 +149,6 @@ test('a commit that breaks the policy is not served, and one with a reason is', 
   repository.push({ 'shop.yaml': rules(26) }, 'Sale\n\nPolicy-Exception: agreed with ops');
   await store.trigger();
   await told(/^notice audit: .*breaks the policy, by its own word: agreed with ops$/);
-});
-
-test('a refused commit stays refused whoever goes on from it, until an owner approves it by its name', async (t) => {
-  const repository = createGitRepository(t);
-  const owned = policy.replace('[ada]', '["ada*"]');
-  const by = (name: string, files: Record<string, string>) => {
-    repository.push(files, `by ${name}`);
-    repository.git('commit', '--quiet', '--amend', '--no-edit', `--author=${name} <${name}@x>`);
-    repository.git('push', '--quiet', '--force', 'origin', 'main');
-    return repository.git('rev-parse', 'HEAD');
-  };
-  by('ada', { 'shop.yaml': rules(10), 'policy.yaml': owned });
-  const { store } = openGitStore(t, repository);
-  const { port, snapshots } = await startAdminApi(t, { ...options, files: {}, store, tokens });
-  const inForce = () => snapshots.state().inForce?.revision.id;
-  const judged = async (id: string) => {
-    await store.trigger();
-    await eventually('it is judged', () => snapshots.state().newest?.revision.id === id);
-    return snapshots.state().newest?.problems.map(({ message }) => message) ?? [];
-  };
-  const toGroups = (domains: string) => ({
-    'node-groups.yaml': `groups: [{name: all, domains: ${domains}}]`,
-  });
-  const before = inForce();
-  t.regex(
-    (await judged(by('bob', toGroups('[], rollout: 100%')))).join(),
-    /domain 'shop' is changed by bob/,
-  );
-  t.is(inForce(), before);
-  t.deepEqual(await judged(by('ada', toGroups('"*"'))), [], 'each node gets what it had');
-  const first = inForce();
-  t.not(first, before);
-  const refused = by('bob', { 'shop.yaml': rules(12) });
-  const said = await judged(refused);
-  t.regex(said.join(), /domain 'shop' is changed by bob/);
-  t.regex(
-    (await judged(by('ada', { 'other.yaml': rules(1, 'other') }))).join(),
-    /is changed by bob/,
-  );
-  t.is(inForce(), first);
-  // Two commits that come together, of which only the second one is an owner's.
-  by('bob', { 'shop.yaml': rules(13) });
-  t.regex((await judged(by('ada', { 'other.yaml': rules(2, 'other') }))).join(), /changed by bob/);
-  const push = {
-    files: [
-      { path: 'shop.yaml', text: rules(13) },
-      { path: 'policy.yaml', text: owned },
-    ],
-  };
-  t.is((await call(port, 'ada', 'POST', '/revisions', push)).status, 422, 'over the API as well');
-  const last = repository.git('rev-parse', 'HEAD~1');
-  const approval = { revision: last, reason: 'seen' };
-  t.is((await call(port, 'ada', 'POST', '/approvals', approval)).status, 200);
-  await eventually('it is in force', () => inForce() === snapshots.state().newest?.revision.id);
-  t.not(inForce(), first);
 });
 
 test('check tells the limits that the policy beside them does not allow, and mistakes in the policy', async (t) => {

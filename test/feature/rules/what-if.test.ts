@@ -169,32 +169,6 @@ test('without recordings it is an estimate of those who are limited, and says so
   t.is(others.length, 1);
 });
 
-test('of windows that are longer than what was looked at the range is wide, and why is said', async (t) => {
-  const days = (limit: number) => customers(limit).replace('year', 'day');
-  const { ask } = await start(t, { ...seen, files: { 'd.yaml': days(100) } });
-  const { values, notes } = (await ask({ yaml: days(50) })).body.effect;
-  t.like(values[0], { after: { atLeast: 1_036, atMost: 1_086 } });
-  t.is(
-    notes[1],
-    'some windows are longer than these two minutes: how much of them was used before is not known, which makes their ranges wide',
-  );
-});
-
-test('a change that removes most limits can be made once that is said to be meant', async (t) => {
-  const many = Array.from({ length: 12 }, (_, index) =>
-    minutes(3).replace('customer', `k${index}`),
-  );
-  const rule = (text: string) => text.slice(text.indexOf('  - key'));
-  const { ask } = await start(t, {
-    files: { 'd.yaml': `domain: d\ndescriptors:\n${many.map(rule).join('')}` },
-  });
-  const removing = { yaml: many[0] ?? '' };
-  const { valid, problems } = (await ask(removing)).body;
-  t.false(valid);
-  t.like(problems[0], { rule: 'large-removal' });
-  t.like((await ask({ ...removing, allowRemoval: true })).body, { valid: true, problems: [] });
-});
-
 test('a domain of which nothing was seen has no figures, and says why', async (t) => {
   const { ask } = await start(t, {});
   const nobody = (await ask({ yaml: minutes(10) })).body.effect;

@@ -34,20 +34,6 @@ test('a store that is not there yet is waited for, and the first failure is said
   t.is(store.log.lines.filter((line) => /^notice .*: answers, after/.test(line)).length, 1);
 });
 
-test('the time allowed for the start ends it, naming address and reason', async (t) => {
-  const redis = await startRedisServer(t);
-  await redis.stop();
-  const store = createRecordedRedisStore(redis.url, {
-    startup: { initialIntervalMs: 10, maxIntervalMs: 20, maxElapsedMs: 60 },
-  });
-  t.teardown(() => store.close(0));
-  const error = await t.throwsAsync(store.connect(new AbortController().signal));
-  t.is(
-    error.message,
-    `key-value store ${redis.url} did not answer within 0.06 s: connect ECONNREFUSED ${redis.url}`,
-  );
-});
-
 test('something that is no key-value server, or silent, is not taken for one', async (t) => {
   const redis = await startRedisServer(t);
   const proxy = await startTcpProxy(t, redis.port);

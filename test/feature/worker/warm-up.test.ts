@@ -7,6 +7,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { parseWorkerSettings } from '../../../worker/settings.ts';
 import { warmUp } from '../../../worker/warm-up.ts';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
+import { listenFor } from '../../support/listen.ts';
 import { startMemcachedServer } from '../../support/memcached-server.ts';
 import { programFile, workerNodeFlags } from '../../support/programs.ts';
 import { type RedisServer, startRedisServer } from '../../support/redis-server.ts';
@@ -182,10 +183,7 @@ test('a store that takes no writes does not keep a worker from starting', async 
 });
 
 test('a store that says nothing does not keep a worker from starting', async (t) => {
-  const silent = createServer(() => {}).listen(0, '127.0.0.1');
-  await new Promise((resolve) => silent.once('listening', resolve));
-  t.teardown(() => silent.close());
-  const { port } = silent.address() as { port: number };
+  const port = await listenFor(t, createServer());
   await t.notThrowsAsync(
     warm({ KVSTORE_URL: `127.0.0.1:${port}`, KVSTORE_TIMEOUT: '1m' }, { limitMs: 100 }),
   );

@@ -1,7 +1,5 @@
 // The exchange with a management server over real sockets: what the server sees, and what becomes of
 // what it sends.
-
-import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import type { ExecutionContext } from 'ava';
@@ -10,6 +8,7 @@ import { parseResource } from '../../../shared/rules/wire/parsed-resource.ts';
 import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
+import { listenFor } from '../../support/listen.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { limitResource, startScriptedAdsServer, toAny } from '../../support/scripted-ads-server.ts';
 import { startXdsSource, type XdsSourceRunOptions } from '../../support/xds-source-run.ts';
@@ -333,14 +332,7 @@ test('closing while there is no connection ends the attempts', async (t) => {
 test('a server that accepts and says nothing is given up, and tried again', async (t) => {
   const sockets: Socket[] = [];
   const mute = createServer((socket) => sockets.push(socket));
-  mute.listen(0, '127.0.0.1');
-  await once(mute, 'listening');
-  t.teardown(() => {
-    mute.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  const address = mute.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
+  const port = await listenFor(t, mute);
   const clock = createManualClock();
   const run = await startXdsSource(t, {
     server: { url: `127.0.0.1:${port}` },

@@ -170,30 +170,6 @@ test('streams, responses and answers are counted by protocol', async (t) => {
   await ads.stop();
 });
 
-test('delta sends what changed, and names what is gone', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, delta);
-  worker.send({ node });
-  const one = await worker.next();
-  t.is(one.systemVersionInfo, first.version);
-  t.deepEqual(
-    one.resources?.map(({ name }) => name),
-    ['mail', 'shop'],
-  );
-  worker.send({ responseNonce: one.nonce ?? '' });
-  await eventually('the ACK is recorded', () => ads.server.workers.list()[0]?.acked !== undefined);
-  ads.set(snapshotOf({ shop: 'two' }));
-  const two = await worker.next();
-  t.deepEqual(
-    two.resources?.map(({ name, resource }) => [name, resource?.value?.toString()]),
-    [['shop', 'two']],
-  );
-  t.deepEqual(two.removedResources, ['mail']);
-  t.not(two.nonce, one.nonce);
-  worker.close();
-  await ads.stop();
-});
-
 test('the provider decides by node, and a node whose choice changes is told', async (t) => {
   const ads = await startAds({ snapshot: first });
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : undefined));

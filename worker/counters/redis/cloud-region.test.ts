@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { listenFor } from '../../../test/support/listen.ts';
 import { createTemporaryFolder } from '../../../test/support/temporary-folder.ts';
 import { createRegionReader } from './cloud-region.ts';
 
@@ -36,13 +36,7 @@ async function setUp(t: ExecutionContext, config: string, answer?: RequestListen
     process.env['AWS_EC2_METADATA_DISABLED'] = 'true';
     return;
   }
-  const server = createServer(answer).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenFor(t, createServer(answer));
   process.env['AWS_EC2_METADATA_SERVICE_ENDPOINT'] = `http://127.0.0.1:${port}`;
 }
 

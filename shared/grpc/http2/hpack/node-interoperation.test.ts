@@ -2,8 +2,9 @@
 // and it understands the ones that are encoded here.
 import { once } from 'node:events';
 import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net, { type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { listenFor } from '../../../../test/support/listen.ts';
 import { createHpackDecoder } from './decoder.ts';
 import { type Pair, toPairs } from './decoder-fixture.ts';
 import { encodeHeaderBlock } from './encoder.ts';
@@ -65,18 +66,10 @@ async function startPair(
   t: ExecutionContext,
   options: { tableBytes: number; answer: (block: Buffer) => Buffer },
 ): Promise<{ call: (headers: OutgoingHttpHeaders) => Promise<IncomingHttpHeaders> }> {
-  const server = net.createServer((socket) => {
-    socket.on('error', () => {});
-    answerBlocks(socket, options);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const server = net.createServer((socket) => answerBlocks(socket, options));
+  const port = await listenFor(t, server);
   const client = http2.connect(`http://127.0.0.1:${port}`);
-  t.teardown(() => {
-    client.destroy();
-    server.close();
-  });
+  t.teardown(() => client.destroy());
   // So that the first block follows the settings of both.
   await once(client, 'remoteSettings');
   const call = async (headers: OutgoingHttpHeaders): Promise<IncomingHttpHeaders> => {
