@@ -51,6 +51,7 @@ function stateOf(change: Partial<SnapshotState> = {}): SnapshotState {
       served: { domains: 1, limits: 3, fewer: [], fewerInAll: 0 },
       saidBefore: undefined,
       groups: [],
+      unchangedGroups: new Set<string>(),
       leftOut: [],
     },
     stale: undefined,
@@ -384,6 +385,7 @@ const trial = {
   mayRemove: false,
   saidBefore: undefined,
   groups: [],
+  unchangedGroups: new Set<string>(),
 };
 
 /** Nodes whose id begins with `c` are given the revision on trial. */

@@ -87,6 +87,7 @@ function decideOn(given: Given): Decision {
     isLacked: false,
     members,
     connected: members.length,
+    peopled: new Set(members.map(({ pool }) => pool)),
     gone: none,
     judgement: judged.good,
     unknown: undefined,
@@ -576,10 +577,10 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     {
       plan: '50%:60s',
       groups: ['100%'],
-      open: { chosen: places(4), whole: [1] },
+      open: { step: 1, chosen: places(4), whole: [1] },
       members: [...workers(5), ...workers(2, { pool: 1 }, 10)],
     },
-    gives(0, places(2), '', [1]),
+    gives(1, places(2), '', [1]),
   ],
 
   // The hold.
@@ -596,18 +597,12 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'a hold ends: all steps are done',
     { view: { heldMs: 60_000 } },
-    completes(
-      'step 1 stayed within the bounds: no difference; all steps are done, so everybody gets it',
-    ),
+    completes('step 1: within the bounds: no difference; all steps are done, so everybody gets it'),
   ],
   [
     'a hold ends: the next step',
     { plan: '10%:30s,50%:60s', view: { heldMs: 30_000 } },
-    gives(
-      1,
-      places(10),
-      'step 1 stayed within the bounds: no difference; step 2 of 3, 10 of 20 workers',
-    ),
+    gives(1, places(10), 'step 1: within the bounds: no difference; step 2 of 3, 10 of 20 workers'),
   ],
   [
     'each step has a hold of its own',
@@ -617,9 +612,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'the last step is done',
     { ...second, view: { heldMs: 60_000 } },
-    completes(
-      'step 2 stayed within the bounds: no difference; all steps are done, so everybody gets it',
-    ),
+    completes('step 2: within the bounds: no difference; all steps are done, so everybody gets it'),
   ],
   [
     'a hold with too little traffic says so',
@@ -675,9 +668,7 @@ const views: readonly (readonly [string, Given, Decision])[] = [
   [
     'good in the second hold: goes on at once',
     { view: { heldMs: 61_000 } },
-    completes(
-      'step 1 stayed within the bounds: no difference; all steps are done, so everybody gets it',
-    ),
+    completes('step 1: within the bounds: no difference; all steps are done, so everybody gets it'),
   ],
   [
     'unclear at the end of a hold: a second one',
@@ -692,30 +683,77 @@ const views: readonly (readonly [string, Given, Decision])[] = [
 
   // Steps without a share.
   [
-    'a step in which nobody gets it is passed over',
+    'node groups take their steps before the others',
     {
       plan: '10%:60s',
-      groups: ['0%:5s,50%:5s'],
-      members: workers(4, { pool: 1 }),
+      groups: ['50%:5s', '100%'],
+      members: [...workers(20), ...workers(4, { pool: 1 }, 20), ...workers(3, { pool: 2 }, 30)],
       open: { chosen: [] },
     },
-    gives(1, places(2), 'step 2 of 3, 2 of 4 workers'),
+    gives(0, [placeAt(20), placeAt(21)], "step 1 of 5 (node group 'group-0'), 2 of 27 workers"),
   ],
   [
-    'a pool whose steps are over is whole',
+    'a node group whose steps are over has it whole, and the next one follows',
+    {
+      plan: '10%:60s,50%:60s',
+      groups: ['10%:60s,100%:30s', '10%'],
+      open: { step: 1, chosen: [], whole: [1] },
+      members: [...workers(10), ...workers(10, { pool: 1 }, 20), ...workers(10, { pool: 2 }, 40)],
+      view: { heldMs: 30_000 },
+    },
+    gives(
+      2,
+      [placeAt(40)],
+      "step 2: within the bounds: no difference; step 3 of 7 (node group 'group-1'), 11 of 30 workers",
+      [1],
+    ),
+  ],
+  [
+    'the workers outside of node groups are the last',
     {
       plan: '10%:60s,50%:60s',
       groups: ['10%:60s'],
-      open: { chosen: [placeAt(0), placeAt(20)] },
+      open: { step: 1, chosen: [], whole: [1] },
       members: [...workers(10), ...workers(10, { pool: 1 }, 20)],
       view: { heldMs: 60_000 },
     },
     gives(
-      1,
-      places(5),
-      'step 1 stayed within the bounds: no difference; step 2 of 3, 15 of 20 workers',
+      2,
+      places(1),
+      'step 2: within the bounds: no difference; step 3 of 5, 11 of 20 workers',
       [1],
     ),
+  ],
+  [
+    'a node group that cannot be divided gets it whole, before the others',
+    {
+      groups: ['10%:60s'],
+      open: { chosen: [] },
+      members: [...workers(10), ...workers(1, { pool: 1 }, 20)],
+    },
+    gives(1, [], "step 2 of 4 (node group 'group-0'), 1 of 11 workers", [1]),
+  ],
+  [
+    'a node group without workers waits for one',
+    { groups: ['10%:60s'], open: { chosen: [] } },
+    noChange(
+      'gathering',
+      "waits for a worker of node group 'group-0', which has none; 'rollout promote' or 'abort' ends it",
+    ),
+  ],
+  [
+    'a node group without workers waits for one, and those before it have it',
+    {
+      groups: ['100%', '10%'],
+      open: { chosen: [] },
+      members: workers(3, { pool: 1 }),
+    },
+    gives(0, [], "step 1 of 5 (node group 'group-0'), 3 of 3 workers", [1]),
+  ],
+  [
+    'a node group of which it changes nothing for any worker is passed over',
+    { groups: ['10%:60s'], open: { chosen: [] }, view: { peopled: new Set([0, 1]) } },
+    gives(2, places(2), 'step 3 of 4, 2 of 20 workers', [1]),
   ],
   [
     'it changes nothing for anybody',
@@ -736,11 +774,11 @@ const views: readonly (readonly [string, Given, Decision])[] = [
     ),
   ],
   [
-    'workers share a node id: waits for an approval',
-    { open: { chosen: [] }, members: workers(3, { place: 'same' }) },
+    'workers of another make alone: waits for an approval',
+    { open: { chosen: [] }, members: workers(3, { place: '' }) },
     noChange(
       'indivisible',
-      "the rollout has no effect, no share of the workers can be made: 3 share 1 node id, such as that of 'w0', and do not tell their instances; it waits until somebody approves it",
+      "the rollout has no effect, no share of the workers can be made: none of the 3, such as 'w0', names its instance; it waits until somebody approves it",
     ),
   ],
   [
@@ -765,10 +803,10 @@ test('before a revision comes it is foreseen whether a share can be made at any 
   };
   t.is(foresee('10%'), undefined, 'nobody is connected');
   t.is(foresee('10%', 'a', 'b'), undefined);
-  t.is(foresee('10%,50%', 'a', 'a', 'b', 'b'), undefined, 'the second step has a share');
+  t.is(foresee('10%', '', '', 'b'), undefined, 'one of them names its instance');
   t.is(
-    foresee('10%', 'a', 'a', 'b', 'b'),
-    "the next revision will have to be approved, since no share of the workers can be made: 4 share 2 node ids, such as that of 'w0', and do not tell their instances",
+    foresee('10%,50%', '', ''),
+    "the next revision will have to be approved, since no share of the workers can be made: none of the 2, such as 'w0', names its instance",
   );
 });
 

@@ -2,6 +2,7 @@
 // puts the change on record, from which every control plane takes it.
 import { toCountText } from '../../shared/count-text.ts';
 import { formatDuration } from '../../shared/duration.ts';
+import { toExcerpt } from '../../shared/text-excerpt.ts';
 import {
   maxChosen,
   openRolloutOf,
@@ -12,7 +13,14 @@ import {
 } from '../record/record.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
-import { chooseShare, createIsWithin, isGiven, type Pools, type Share } from './pools.ts';
+import {
+  chooseShare,
+  createIsWithin,
+  isGiven,
+  type PoolStep,
+  type Pools,
+  type Share,
+} from './pools.ts';
 import { type Member, reportedMs, type View } from './view.ts';
 
 export type Change =
@@ -228,7 +236,7 @@ function findSmaller({ members }: View, open: RolloutOnRecord, pools: Pools): De
  * watched for a second hold. */
 function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision {
   const { judgement, heldMs } = view;
-  const holdMs = options.pools.holdMsOf(open.step);
+  const holdMs = options.pools.steps[open.step]?.holdMs ?? 0;
   const isFirst = heldMs < holdMs;
   const longestMs = Math.max(2 * holdMs, reportedMs);
   if (isFirst || (judgement.kind !== 'good' && heldMs < longestMs)) {
@@ -240,7 +248,7 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
   }
   const step = `step ${open.step + 1}`;
   if (judgement.kind === 'good') {
-    const why = `${step} stayed ${judgement.text}`;
+    const why = `${step}: ${judgement.text}`;
     return give(view, open, options, open.step + 1, why);
   }
   if (judgement.kind === 'silent' && options.plan.onSilence === 'proceed') {
@@ -259,24 +267,35 @@ function hold(view: View, open: RolloutOnRecord, options: GoOnOptions): Decision
 
 /** Gives it to the workers of this step, or of the next one that has any; after the last one to all. */
 function give(
-  { members }: View,
+  { members, peopled }: View,
   open: RolloutOnRecord,
   { plan, pools, isApproved }: GoOnOptions,
   from: number,
   why = '',
 ): Decision {
   const because = why === '' ? '' : `${why}; `;
-  for (let step = from; step < pools.stepCount; step++) {
+  /** A group without workers gets its turn all the same. */
+  const isAwaited = ({ pool }: PoolStep) => pools.nameOf(pool) !== undefined && !peopled.has(pool);
+  for (const [step, at] of pools.steps.entries()) {
+    if (step < from) continue;
+    const name = pools.nameOf(at.pool);
+    if (name !== undefined && isAwaited(at)) {
+      const text = `${because}waits for a worker of node group '${toExcerpt(name)}', which has none; 'rollout promote' or 'abort' ends it`;
+      return { change: undefined, phase: 'gathering', text };
+    }
     const share = pools.shareAt(step, members, open);
-    const { length } = members.filter(createIsWithin(share));
-    if (length === members.length) break;
-    if (length === 0) continue;
+    const within = members.filter(createIsWithin(share));
+    const isLast = !pools.steps.slice(step).some(isAwaited);
+    if (within.length === members.length && isLast) continue;
+    if (!within.some(({ pool }) => pool === at.pool)) continue;
     if (share.chosen.length > maxChosen) {
       const reason = `step ${step + 1} has ${share.chosen.length} workers, and the record holds ${maxChosen} of them: make the steps smaller, or promote it`;
       return { change: { kind: 'pause', reason }, phase: 'paused', text: reason };
     }
-    const reach = `${length} of ${toCountText(members.length, 'worker')}`;
-    return toGiven(step, share, `${because}step ${step + 1} of ${pools.stepCount + 1}, ${reach}`);
+    const whose = name === undefined ? '' : ` (node group '${toExcerpt(name)}')`;
+    const reach = `${within.length} of ${toCountText(members.length, 'worker')}`;
+    const text = `${because}step ${step + 1} of ${pools.steps.length + 1}${whose}, ${reach}`;
+    return toGiven(step, share, text);
   }
   const complete = (text: string): Decision => ({
     change: { kind: 'complete', text: `${because}${text}, so everybody gets it` },
@@ -286,7 +305,11 @@ function give(
   if (from > open.step) return complete('all steps are done');
   if (members.length === 0)
     return complete('it changes nothing for the workers that are connected');
-  if (!pools.dividesAt(from, members)) return complete('its steps leave nobody out');
+  const isDivided = pools.steps.some(
+    ({ pool, percent }, step) =>
+      step >= from && percent < 100 && members.some((worker) => worker.pool === pool),
+  );
+  if (!isDivided) return complete('its steps leave nobody out');
   const reason = `no share of the workers can be made: ${whyIndivisible(members)}`;
   if (plan.onIndivisible === 'proceed' || isApproved) return complete(reason);
   const text = `the rollout has no effect, ${reason}; it waits until somebody approves it`;
@@ -307,8 +330,7 @@ export function foreseeIndivisible(
 
 function whyIndivisible(members: readonly Pick<Member, 'name' | 'place'>[]): string {
   if (members.length === 1) return 'there is only one';
-  const places = new Set(members.map(({ place }) => place)).size;
-  return `${members.length} share ${toCountText(places, 'node id')}, such as that of ${members[0]?.name}, and do not tell their instances`;
+  return `none of the ${members.length}, such as ${members[0]?.name}, names its instance`;
 }
 
 function toGiven(step: number, share: Share, text: string): Decision {

@@ -207,30 +207,6 @@ test('a revision taken back before a control plane noticed it is not tried again
   t.true(newest?.problems.some(({ rule }) => rule === 'taken-back'));
 });
 
-test('workers that share a node id do not grow the share by connecting while it is paused', async (t) => {
-  const fleet = await startSimulatedFleet(t, { workers: 18, plan: 'canary=5%,hold=1h' });
-  const worker = { id: 'twin', plane: 'a', instance: undefined };
-  const [one, other] = [fleet.addWorker(worker), fleet.addWorker(worker)];
-  fleet.disconnect(other, 'goodbye');
-  await fleet.pass(8);
-  let number = 1;
-  // Each try chooses another worker.
-  do {
-    await fleet.plane.rollout.act('abort', 'another one', 'Ann');
-    fleet.store.publish(revisionOf(++number));
-    await fleet.pass(4);
-  } while (!fleet.having(number).includes(one));
-  t.is(await fleet.plane.rollout.act('pause', 'lunch', 'Ann'), undefined);
-  fleet.connect(other, 'a');
-  await fleet.pass(8);
-  t.deepEqual(fleet.having(number), []);
-  t.is(fleet.readRecord()?.rollout?.outcome, 'paused');
-  t.is(fleet.readRecord()?.rollout?.reason, 'lunch');
-  t.is(await fleet.plane.rollout.act('resume', 'back', 'Ann'), undefined);
-  await fleet.pass(5);
-  t.is(fleet.having(number).length, 1);
-});
-
 test('an undo that could not be put on record is not lost when another revision follows', async (t) => {
   const fleet = await startSimulatedFleet(t, {
     planes: ['a', 'b'],

@@ -427,7 +427,7 @@ export function foresee(
   if (options.hasPeers || following.running !== undefined) return undefined;
   const named = workers.map((worker) => ({
     name: `'${toWorkerName(worker, false)}'`,
-    place: worker.instance ?? `node ${worker.node.id}`,
+    place: worker.instance ?? '',
   }));
   return foreseeIndivisible(named, plan);
 }

@@ -210,6 +210,7 @@ export function watch(
   const seen: Seen = {
     members,
     connected: byKey.size,
+    peopled: new Set([...byKey.values()].map(({ pool }) => pool)),
     gone: {
       ...countGone(gone, cameBack, { nowMs, askedAtMs: peers.askedAtMs, sinceMs: step.sinceMs }),
       mayBeElsewhere: look.hasOthers,

@@ -120,7 +120,7 @@ function begin(
       revision: trial.revision.id,
       plan,
       // A revision does not choose its own steps: those of the groups in force count.
-      pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups),
+      pools: toPools(plan.steps, inForce?.nodeGroups ?? trial.groups, trial.unchangedGroups),
       endedBefore: openRolloutOf(known.record) ? undefined : known.record.rollout?.id,
       offered: undefined,
       takenBack: undefined,

@@ -42,7 +42,8 @@ test('steps have a hold each, and more may be said of all', (t) => {
 const refused: readonly (readonly [string, RegExp])[] = [
   ['100%', /does not begin with a share of the workers, such as 'canary=10%,hold=60s'/],
   ['canary=100%', /does not begin with a share/],
-  ['canary=0%', /does not begin with a share/],
+  ['canary=0%', /'0%' gives it to no worker/],
+  ['5%:30s,100%:10m', /nothing is held after '100%'/],
   ['5.%:30s', /'5\.%:30s' is no step/],
   ['canary=10', /^canary=10 is no share of the workers, such as 'canary=10%'$/],
   ['canary=10,hold=60', /^canary=10 is no share of the workers, such as 'canary=10%'$/],

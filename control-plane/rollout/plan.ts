@@ -58,9 +58,11 @@ export function parseRolloutPlan(text: string): PlanResult {
   }
   const parsed = parseRolloutSteps(listed.join(','));
   if (!parsed.ok) return parsed;
-  const { steps } = parsed;
-  if ((steps[0]?.percent ?? 0) === 0)
+  const steps = parsed.steps.slice(0, -1);
+  if (steps.length === 0) {
     return bad(`it does not begin with a share of the workers, ${examples}`);
+  }
+  if (listed.at(-1)?.startsWith('100%:')) return bad("nothing is held after '100%'");
   return readRest(given, steps);
 }
 

@@ -47,87 +47,65 @@ test('a node is in the pool of its group, and in the first one without steps of 
   t.is(toPools([step], []).poolOf(nodeOf('b-1')), 0);
 });
 
-test('a step lasts as long as the longest hold in it, and there are as many as of the longest list', (t) => {
-  const pools = toPools([step], [groupOf('a', '0%:10m,5%:1s,100%'), groupOf('b', '100%')]);
-  t.deepEqual([0, 1, 2].map(pools.holdMsOf), [600_000, 1_000, 0]);
-  t.is(pools.stepCount, 2);
+test('groups take their steps in the order of their file, and all other workers follow', (t) => {
+  const pools = toPools([step], [groupOf('a', '5%:1s,100%:10m'), groupOf('b', '100%')]);
+  t.deepEqual(
+    pools.steps.map(({ pool, percent, holdMs }) => [pool, percent, holdMs]),
+    [
+      [1, 5, 1_000],
+      [1, 100, 600_000],
+      [2, 100, 60_000],
+      [0, 10, 60_000],
+    ],
+  );
+  const unchanged = toPools([step], [groupOf('a', '5%'), groupOf('b', '100%')], new Set(['a']));
+  t.deepEqual(
+    unchanged.steps.map(({ pool }) => pool),
+    [2, 0],
+  );
 });
 
-test('each pool is divided by itself, and one whose steps are over has it whole', (t) => {
-  const pools = toPools([step], [groupOf('a', '0%:10m,50%:1s'), groupOf('b', '50%:1s')]);
+test('each step divides one pool, and those before it have it whole', (t) => {
+  const pools = toPools([step], [groupOf('a', '50%:1s'), groupOf('b', '50%:1s')]);
   const workers = workersOf(20, 4, 2);
-  const first = pools.shareAt(0, workers, nobody);
-  t.deepEqual(countsOf(first, workers), [2, 0, 1]);
-  t.deepEqual(first, { chosen: ['0-100', '0-101', '2-100'], whole: [] });
-  const second = pools.shareAt(1, workers, first);
-  t.deepEqual(second, { chosen: ['1-100', '1-101'], whole: [0, 2] });
-  t.deepEqual(countsOf(second, workers), [20, 2, 2]);
-});
-
-test('a pool that cannot be divided waits for the end', (t) => {
-  const pools = toPools([step], [groupOf('a', '50%:1s')]);
-  t.deepEqual(pools.shareAt(0, workersOf(10, 1), nobody), { chosen: ['0-100'], whole: [] });
+  const shares: Share[] = [];
+  for (const at of pools.steps.keys()) {
+    shares.push(pools.shareAt(at, workers, shares.at(-1) ?? nobody));
+  }
+  t.deepEqual(shares, [
+    { chosen: ['1-100', '1-101'], whole: [] },
+    { chosen: [], whole: [1] },
+    { chosen: ['2-100'], whole: [1] },
+    { chosen: [], whole: [1, 2] },
+    { chosen: ['0-100', '0-101'], whole: [1, 2] },
+  ]);
+  t.deepEqual(pools.shareAt(0, workers.toReversed(), nobody), shares[0]);
 });
 
 test('a pool that is whole stays so, whoever comes', (t) => {
   const pools = toPools([step], [groupOf('a', '50%:1s')]);
   const share = pools.shareAt(0, workersOf(10, 10), { chosen: [], whole: [1] });
-  t.deepEqual(share, { chosen: ['0-100'], whole: [1] });
+  t.deepEqual(share, { chosen: [], whole: [1] });
 });
 
-test('the order of pools and places in a share does not depend on who comes first', (t) => {
-  const pools = toPools([step], [groupOf('a', '100%'), groupOf('b', '100%'), groupOf('c', '20%')]);
-  const workers = workersOf(20, 1, 1, 10);
-  const share = pools.shareAt(0, workers, nobody);
-  t.deepEqual(share, { chosen: ['0-100', '0-101', '3-100', '3-101'], whole: [1, 2] });
-  t.deepEqual(pools.shareAt(0, workers.toReversed(), nobody), share);
-});
-
-test('a share may be less than a percent, and one of no percent is nobody', (t) => {
-  const pools = toPools([{ ...step, percent: 0.5 }], [groupOf('a', '0%:1s')]);
-  const workers = workersOf(400, 10);
+test('a share may be less than a percent', (t) => {
+  const pools = toPools([{ ...step, percent: 0.5 }], []);
+  const workers = workersOf(400);
   t.deepEqual(countsOf(pools.shareAt(0, workers, nobody), workers), [2, 0, 0]);
-  t.true(pools.dividesAt(0, workersOf(400)));
-  t.false(pools.dividesAt(0, workersOf(0, 10)));
 });
 
-test('whether a share can be made is asked for the step and those after it', (t) => {
-  const pools = toPools([step], [groupOf('a', '100%'), groupOf('b', '0%:1s,5%:1s')]);
-  const divides = (at: number, ...counts: number[]) => pools.dividesAt(at, workersOf(...counts));
-  t.true(divides(0, 1));
-  t.false(divides(1, 1));
-  t.false(divides(0, 0, 5));
-  t.true(divides(0, 0, 0, 1));
-  t.true(divides(1, 0, 0, 1));
-  t.false(divides(2, 0, 0, 1));
-  t.true(divides(0, 1, 1));
-});
-
-test('in each pool of each step a share is never all, never more than asked for, and keeps who has it', (t) => {
-  const steps = { 0: [10, 50], 1: [5, 10], 2: [30, 90] } as const;
-  const pools = toPools(
-    [step, { percent: 50, holdMs: 1_000 }],
-    [groupOf('a', '5%,10%'), groupOf('b', '30%,90%')],
-  );
-  const counts = fc.array(fc.nat(25), { minLength: 3, maxLength: 3 });
+test('in each step a share is never all, never more than asked for, and keeps who has it', (t) => {
+  const pools = toPools([step, { percent: 50, holdMs: 1_000 }], []);
   fc.assert(
-    fc.property(counts, (given) => {
-      const workers = workersOf(...given);
+    fc.property(fc.nat(60), (all) => {
+      const workers = workersOf(all);
       const first = pools.shareAt(0, workers, nobody);
       const second = pools.shareAt(1, workers, first);
       const isIn = createIsWithin(second);
       const isKept = workers.every((worker) => !createIsWithin(first)(worker) || isIn(worker));
-      return (
-        isKept &&
-        [first, second].every((share, at) =>
-          countsOf(share, workers).every((count, pool) => {
-            const all = given[pool] ?? 0;
-            const percent = steps[pool as 0 | 1 | 2][at] ?? 0;
-            const most = Math.min(Math.max(1, Math.floor((all * percent) / 100)), all - 1);
-            return count === Math.max(0, most);
-          }),
-        )
-      );
+      const most = (percent: number) =>
+        Math.max(0, Math.min(Math.max(1, Math.floor((all * percent) / 100)), all - 1));
+      return isKept && first.chosen.length === most(10) && second.chosen.length === most(50);
     }),
   );
   t.pass();
@@ -140,33 +118,26 @@ test('a share in use does not grow when workers come back under other names', (t
   t.deepEqual(countsOf(share, renamed), [0, 0, 0]);
 });
 
-/** Few places, so that some are shared. */
-const places = fc.array(fc.integer({ min: 0, max: 40 }).map(String), { maxLength: 60 });
+/** Some of them of workers of other makes. */
+const places = fc
+  .uniqueArray(fc.integer({ min: 0, max: 90 }), { maxLength: 60 })
+  .map((all) => all.map((each) => (each > 80 ? '' : String(each))));
 const percents = fc.integer({ min: 1, max: 99_999 }).map((each) => each / 1_000);
-
-function countIn(all: readonly string[], chosen: readonly string[]): number {
-  return all.filter((place) => chosen.includes(place)).length;
-}
 
 test('a share is at least one worker where that is possible, never all, and never more than asked for', (t) => {
   fc.assert(
     fc.property(places, percents, (all, percent) => {
-      const chosen = chooseShare(all, percent);
-      const count = countIn(all, chosen);
+      const named = all.filter((place) => place !== '');
       const asked = Math.max(1, Math.floor((all.length * percent) / 100 + 1e-9));
-      const most = Math.min(asked, all.length - 1);
-      const smallest = Math.min(
-        ...[...new Set(all)].map((place) => countIn(all, [place])),
-        Number.POSITIVE_INFINITY,
-      );
-      const isPossible = smallest <= most;
-      return isPossible ? count >= 1 && count <= most : chosen.length === 0;
+      const most = Math.max(0, Math.min(asked, all.length - 1, named.length));
+      const chosen = chooseShare(all, percent);
+      return chosen.length === most && new Set(chosen).size === most && !chosen.includes('');
     }),
   );
   t.pass();
 });
 
-test('a share of workers that share no place is as large as asked for', (t) => {
+test('a share is as large as asked for', (t) => {
   const all = Array.from({ length: 200 }, (_, index) => placeOf('id', `worker-${index}`, 'x'));
   for (const [percent, count] of [
     [0.1, 1],
@@ -209,15 +180,13 @@ test('a share does not depend on the order of the workers', (t) => {
   t.pass();
 });
 
-test('workers that share a place stay together, and are passed over where they are too many', (t) => {
-  const all = ['1', '1', '1', '2', '3', '3', '4', '5', '6', '7'];
-  t.deepEqual(chooseShare(all, 20), ['2', '4']);
-  t.deepEqual(chooseShare(all, 30), ['1']);
-  t.deepEqual(chooseShare(all, 30, new Set(['3'])), ['3', '2']);
-  t.deepEqual(chooseShare(['1', '1', '1'], 50), []);
-  t.deepEqual(chooseShare(['1', '1', '2', '2'], 25), []);
+test('workers of other makes are in no share, and count for its size', (t) => {
+  t.deepEqual(chooseShare(['1', '2', '', '', '', ''], 50), ['1', '2']);
+  t.deepEqual(chooseShare(['1', '2', '', ''], 50), ['1', '2']);
+  t.deepEqual(chooseShare(['', ''], 50), []);
   t.deepEqual(chooseShare(['1'], 99), []);
   t.deepEqual(chooseShare([], 99), []);
+  t.false(createIsWithin({ chosen: ['1'], whole: [] })({ pool: 0, place: '' }));
 });
 
 test('a place is of one rollout, one node id and one instance', (t) => {
@@ -226,12 +195,11 @@ test('a place is of one rollout, one node id and one instance', (t) => {
     placeOf('another', 'worker', 'instance'),
     placeOf('rollout', 'other', 'instance'),
     placeOf('rollout', 'worker', 'another'),
-    placeOf('rollout', 'worker', undefined),
     placeOf('rollout', 'workerin', 'stance'),
   ];
   t.is(new Set(given).size, given.length);
   for (const place of given) t.regex(place, /^[0-9a-f]{12}$/);
-  t.is(placeOf('rollout', 'worker', undefined), placeOf('rollout', 'worker', undefined));
+  t.is(placeOf('rollout', 'worker', undefined), '');
 });
 
 test('each rollout begins with other workers', (t) => {

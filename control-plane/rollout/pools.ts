@@ -1,7 +1,7 @@
-// Chooses the workers of each step: a group of nodes with steps of its own (node-groups.yaml) is a pool, all
-// others together are the first one. Pools take their steps at the same time. Each worker has a place, derived
-// from the rollout's id, its node id and its instance: nobody can choose one that comes first, and other workers
-// come first each time. Pure.
+// Chooses the workers of each step. A group of nodes with steps of its own (node-groups.yaml) is a pool, all others together
+// are the first one. The groups take their steps one after the other, in the order of their file, and the others follow.
+// Each worker has a place, derived from the rollout's id, its node id and its instance: nobody can choose one that comes
+// first, and other workers come first each time. Pure.
 import { createHash } from 'node:crypto';
 import { matchesNode, type NodeGroup } from '../snapshot/node-groups.ts';
 import type { RolloutStep } from '../snapshot/rollout-steps.ts';
@@ -29,22 +29,33 @@ export interface Pools {
   poolOf(node: NodeIdentity): number;
   /** The pool's name for people; undefined for the first one. */
   nameOf(pool: number): string | undefined;
-  /** Steps before everybody has it. */
-  readonly stepCount: number;
-  /** The longest of all pools, in milliseconds. */
-  holdMsOf(step: number): number;
-  /** For the workers that are there: those of `before` stay in it as far as the step allows. A pool that cannot
-   * be divided waits for the end. */
+  /** In their order, before everybody has it. */
+  readonly steps: readonly PoolStep[];
+  /** For the workers that are there: those of `before` stay in it as far as the step allows. */
   shareAt(step: number, workers: readonly PlacedWorker[], before: Share): Share;
-  /** Whether some pool has a share to make at this step or a later one. */
-  dividesAt(step: number, workers: readonly PlacedWorker[]): boolean;
 }
 
-export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGroup[]): Pools {
+export interface PoolStep extends RolloutStep {
+  readonly pool: number;
+}
+
+/** `unchanged`: the names of groups whose workers get nothing else, so that nothing can be tried with them. */
+export function toPools(
+  steps: readonly RolloutStep[],
+  groups: readonly NodeGroup[],
+  unchanged: ReadonlySet<string> = new Set(),
+): Pools {
+  const own = groups.flatMap(({ name, rollout }) => (rollout ? [{ name, steps: rollout }] : []));
   const pools: readonly { name: string | undefined; steps: readonly RolloutStep[] }[] = [
     { name: undefined, steps },
-    ...groups.flatMap(({ name, rollout }) => (rollout ? [{ name, steps: rollout }] : [])),
+    ...own,
   ];
+  const inOrder = [...pools.keys()].slice(1).concat(0);
+  const all = inOrder.flatMap((pool) => {
+    const { name, steps: ofPool = [] } = pools[pool] ?? {};
+    const isTried = name === undefined || !unchanged.has(name);
+    return isTried ? ofPool.map((step): PoolStep => ({ ...step, pool })) : [];
+  });
   /** A node is asked for at each look, and may be matched with hundreds of groups. */
   const known = new WeakMap<NodeIdentity, number>();
 
@@ -60,32 +71,17 @@ export function toPools(steps: readonly RolloutStep[], groups: readonly NodeGrou
       return pool;
     },
     nameOf: (pool) => pools[pool]?.name,
-    stepCount: Math.max(...pools.map((pool) => pool.steps.length)),
-    holdMsOf: (step) => Math.max(0, ...pools.map((pool) => pool.steps[step]?.holdMs ?? 0)),
+    steps: all,
     shareAt(step, workers, before) {
-      const kept = new Set(before.chosen);
-      const whole = [...before.whole];
-      const chosen: string[] = [];
-      for (const [pool, members] of Map.groupBy(workers, (worker) => worker.pool)) {
-        const percent = pools[pool]?.steps[step]?.percent;
-        if (whole.includes(pool)) continue;
-        if (percent === undefined) whole.push(pool);
-        else if (percent > 0) {
-          chosen.push(
-            ...chooseShare(
-              members.map(({ place }) => place),
-              percent,
-              kept,
-            ),
-          );
-        }
-      }
-      return { chosen: chosen.sort(), whole: whole.sort((a, b) => a - b) };
+      const { pool: now, percent = 100 } = all[step] ?? {};
+      const past = all.slice(0, step).flatMap(({ pool }) => (pool === now ? [] : pool));
+      const whole = new Set([...before.whole, ...past]);
+      if (now !== undefined && percent === 100) whole.add(now);
+      const places = workers.flatMap(({ pool, place }) => (pool === now ? place : []));
+      const isWhole = now === undefined || whole.has(now);
+      const chosen = isWhole ? [] : chooseShare(places, percent, new Set(before.chosen));
+      return { chosen: [...chosen].sort(), whole: [...whole].sort((a, b) => a - b) };
     },
-    dividesAt: (step, workers) =>
-      workers.some(({ pool }) =>
-        (pools[pool]?.steps ?? []).slice(step).some(({ percent }) => percent > 0),
-      ),
   };
 }
 
@@ -95,19 +91,17 @@ export function createIsWithin({ chosen, whole }: Share): (worker: PlacedWorker)
   return ({ pool, place }) => places.has(place) || whole.includes(pool);
 }
 
-/** 12 hexadecimal digits. Workers of other makes have no instance: those with one node id share a place. */
+/** 12 hexadecimal digits; '' for workers of other makes, which have no instance and get it with the last of their pool. */
 export function placeOf(rolloutId: string, nodeId: string, instance: string | undefined): string {
+  if (instance === undefined) return '';
   return createHash('sha256')
-    .update(JSON.stringify([rolloutId, nodeId, instance ?? null]))
+    .update(JSON.stringify([rolloutId, nodeId, instance]))
     .digest('hex')
     .slice(0, 12);
 }
 
-/**
- * Places with `percent` of the workers, rounded down, but at least one worker and never all; those of `kept`
- * first. Workers that share a place stay together, and are passed over where they are more than that. Empty
- * when no such share can be made.
- */
+/** The places of `percent` of the workers, rounded down, but of at least one and never of all; those of `kept` first. Empty
+ * when no such share can be made. */
 export function chooseShare(
   places: readonly string[],
   percent: number,
@@ -117,17 +111,8 @@ export function chooseShare(
     Math.max(1, Math.floor((places.length * Math.round(percent * 1_000)) / 100_000)),
     places.length - 1,
   );
-  const counts = Map.groupBy(places, (place) => place);
-  const all = [...counts.keys()].sort();
-  const inOrder = [
-    ...all.filter((place) => kept.has(place)),
-    ...all.filter((place) => !kept.has(place)),
-  ];
-  let left = most;
-  return inOrder.filter((place) => {
-    const { length } = counts.get(place) ?? [];
-    if (length > left) return false;
-    left -= length;
-    return true;
-  });
+  const named = places.filter((place) => place !== '').sort();
+  const isKept = (place: string) => kept.has(place);
+  const inOrder = [...named.filter(isKept), ...named.filter((place) => !isKept(place))];
+  return inOrder.slice(0, Math.max(0, most));
 }

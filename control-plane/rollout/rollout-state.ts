@@ -51,7 +51,7 @@ export function toRolloutState(
     revision: running.revision,
     sinceMs: running.sinceMs,
     step: open && isGiven(open) ? open.step + 1 : 0,
-    steps: running.pools.stepCount + 1,
+    steps: running.pools.steps.length + 1,
     ...decision,
     workers: {
       having: chosen.filter(({ state }) => state === 'in_force').length,

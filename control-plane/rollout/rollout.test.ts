@@ -294,7 +294,7 @@ test('a worker without the revision that claims to be limited does not make a ba
   t.true(count(fleet, 2) <= 2);
 });
 
-test('workers that share an id are divided; of another make they stay together', async (t) => {
+test('workers that share an id are divided', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s', workers: 0 });
   for (let index = 0; index < 20; index++) fleet.addWorker({ id: 'default', plane: 'a' });
   await fleet.pass(10);
@@ -305,7 +305,7 @@ test('workers that share an id are divided; of another make they stay together',
   t.like(names, { workers: { having: 2, chosen: 2, others: 18 } });
 });
 
-// Proof of operating.md: no share can be made: one worker alone, or workers of other makes with one node id
+// Proof of operating.md: no share can be made: one worker alone, or workers of other makes
 test('where no share can be made the revision waits for an approval, and status says why', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=10%,hold=10s', workers: 0 });
   for (let index = 0; index < 3; index++) {
@@ -318,7 +318,7 @@ test('where no share can be made the revision waits for an approval, and status 
   t.like(state(fleet), { phase: 'indivisible', step: 0 });
   t.regex(
     state(fleet)?.text ?? '',
-    /no share of the workers can be made: 3 share 1 node id, such as that of 'default/,
+    /no share of the workers can be made: none of the 3, such as 'default/,
   );
   t.regex(fleet.log.lines.join('\n'), /warning .*the rollout has no effect/);
   t.is(await fleet.plane.rollout.approve(revisionOf(2).id, 'it is small', 'ada'), undefined);
@@ -590,8 +590,8 @@ test('the log says of a rollout that it begins, who gets it, how each step did, 
   t.deepEqual(said, [
     'begins',
     'step 1 of 3, 2 of 20 workers',
-    'step 1 stayed within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (N decisions with it, N without); step 2 of 3, 10 of 20 workers',
-    'step 2 stayed within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (N decisions with it, N without); all steps are done, so everybody gets it',
+    'step 1: within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (N decisions with it, N without); step 2 of 3, 10 of 20 workers',
+    'step 2: within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (N decisions with it, N without); all steps are done, so everybody gets it',
   ]);
 });
 

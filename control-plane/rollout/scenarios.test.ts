@@ -6,9 +6,11 @@ import { revisionOf } from '../../test/support/revision-store.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import {
   type Effect,
+  type FleetOptions,
   type SimulatedFleet,
   type SimulatedWorker,
   startSimulatedFleet,
+  withGroups,
 } from '../../test/support/simulated-fleet.ts';
 import type { RolloutAction } from './changes.ts';
 
@@ -20,11 +22,12 @@ const shorten = (text: string) =>
   text
     .replaceAll(/(\d+)f{8,}/g, '$1')
     .replaceAll('evision 000000000000', 'evision 1')
-    .replaceAll(/'worker-\d+'/g, "'worker-…'");
+    .replaceAll(/'([a-z]+)-\d+'/g, "'$1-…'");
 
 /** One scenario under way. */
 interface Scene {
   readonly fleet: SimulatedFleet;
+  readonly groups: NonNullable<FleetOptions['groups']>;
   /** Revisions that kill whoever loads them. */
   readonly deadly: Set<string>;
   seconds: number;
@@ -37,14 +40,15 @@ type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
   /** `publish NUMBER [like NUMBER] [supersede|now|again] [with DOMAIN]...`: of a domain each revision has other limits. */
-  publish({ fleet }, number = '', ...how) {
+  publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
     const trailers = ['supersede', 'now', 'again'].filter((each) => how.includes(each));
     const message = trailers.map((each) => `better\n\nRollout: ${each}`).join('');
     const domains = how.filter((_, at) => how[at - 1] === 'with');
     const revision = revisionOf(like, message || undefined);
     const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
-    fleet.store.publish({ ...revision, id: idOf(number), files: [...revision.files, ...more] });
+    const files = [...revision.files, ...more];
+    fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },
   /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE`, `over-limit SHARE of
    * DOMAIN`, `refused` or `deadly`. */
@@ -61,11 +65,20 @@ const commands: Readonly<Record<string, Command>> = {
       worker.callers = toEffect(what, String((Number(share) * at) / last));
     }
   },
-  /** `workers all|NUMBER ignore|idle|broken|goodbye`: all, or those that have a revision. */
+  /** `come ID`: one more. */
+  come: ({ fleet }, id = '') => void fleet.addWorker({ id, plane: fleet.plane.name }),
+  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|idle|store-away|store-back|broken|goodbye`: all, those that have a
+   * revision, or those of a node group, or the K-th of them, counted from 0. */
   workers({ fleet }, which = '', what = '') {
-    for (const each of which === 'all' ? [...fleet.workers] : fleet.having(Number(which))) {
-      if (what === 'ignore') each.answer = 'ignore';
+    const [, name = '', at] = /^(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
+    const known = /^\d+$/.test(name) ? fleet.having(Number(name)) : fleet.workers;
+    const isMeant = ({ id }: SimulatedWorker) => known !== fleet.workers || id.startsWith(name);
+    const those = known.filter((each) => each.plane && (name === 'all' || isMeant(each)));
+    for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
+      if (what === 'ignore' || what === 'refuse') each.answer = what;
       else if (what === 'idle') each.decisionsPerSecond = 0;
+      else if (what === 'fail') each.callers = { errors: 1 };
+      else if (what.startsWith('store-')) each.isStoreAway = what === 'store-away';
       else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }
   },
@@ -152,12 +165,15 @@ async function run(scene: Scene, line: string): Promise<string[]> {
 async function play(t: ExecutionContext, text: string): Promise<string> {
   const [head = '', ...blocks] = text.trimEnd().split('\n\n');
   const [plan, count = '20', ...planes] = /^fleet (.*)$/m.exec(head)?.[1]?.split(' ') ?? [];
+  const groups = [...head.matchAll(/^group (\S+) (\S+) (\d+)$/gm)].map(
+    ([, name = '', steps = '', size]) => ({ name, steps, count: Number(size) }),
+  );
   let drawn = 0;
   const fleet = await startSimulatedFleet(t, {
-    ...{ plan, workers: Number(count), drawId: () => `id-${++drawn}` },
+    ...{ plan, groups, workers: Number(count), drawId: () => `id-${++drawn}` },
     ...(planes.length > 0 && { planes }),
   });
-  const scene: Scene = { fleet, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
+  const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
   const played = [head];
   for (const block of blocks) {
     const [given = ''] = block.split('\n---');

@@ -35,6 +35,8 @@ export interface Seen {
   readonly members: readonly Member[];
   /** The number of all workers, those included that get the same with or without the revision. */
   readonly connected: number;
+  /** The pools that have any worker. */
+  readonly peopled: ReadonlySet<number>;
   readonly gone: Gone;
   /** The judgement of the figures since the step began here. */
   readonly judgement: Judgement;

@@ -52,18 +52,17 @@ test('without the file everybody is in one group that gets everything', (t) => {
 
 test('a group may have steps of its own for rollouts', (t) => {
   const { groups, problems } = parseNodeGroups(
-    'groups:\n  - {name: tests, domains: "*", rollout: 100%}\n  - {name: live, domains: "*", rollout: "0%:10m, 0%:5m, 5%, 100%"}\n',
+    'groups:\n  - {name: tests, domains: "*", rollout: 100%:10m}\n  - {name: live, domains: "*", rollout: "5%, 100%"}\n',
     domains,
   );
   t.deepEqual(problems.filter(isError), []);
   t.deepEqual(
     groups.map(({ rollout }) => rollout),
     [
-      [],
+      [{ percent: 100, holdMs: 600_000 }],
       [
-        { percent: 0, holdMs: 600_000 },
-        { percent: 0, holdMs: 300_000 },
         { percent: 5, holdMs: 60_000 },
+        { percent: 100, holdMs: 60_000 },
       ],
       undefined,
     ],
@@ -74,7 +73,7 @@ test('a group may have steps of its own for rollouts', (t) => {
         .problems,
     ).split('\n')[0];
   t.is(refusalOf('5'), "node-groups.yaml:4:14: error: rollout: '5' is no step, such as '5%:30s'");
-  t.regex(refusalOf('5%:30s,0%:5s') ?? '', /each step has to be larger than the one before/);
+  t.regex(refusalOf('5%:30s,2%:5s') ?? '', /each step has to be larger than the one before/);
   t.regex(refusalOf('[5%]') ?? '', /rollout is a list, not text/);
 });
 

@@ -28,7 +28,7 @@ import type { NodeIdentity } from './snapshot.ts';
  *           metadata:
  *             stage: production
  *         domains: [shop, mail-*]
- *         rollout: 0%:10m,5%:60s,100%   # instead of the steps of `--rollout`
+ *         rollout: 5%:60s,100%:10m      # instead of the steps of `--rollout`
  *
  * A node belongs to the first group that it matches, and gets the domains that any of the group's
  * patterns matches. (Were groups added up instead, every combination of them would be a snapshot of

@@ -15,23 +15,22 @@ const taken: readonly (readonly [string, readonly (readonly [number, number])[]]
   ['99.999%:24h', [[99.999, 86_400_000]]],
   ['0.5%:1s', [[0.5, 1_000]]],
   ['100%', []],
-  [
-    '0%:10m,0%:1m,0.25%',
-    [
-      [0, 600_000],
-      [0, 60_000],
-      [0.25, 60_000],
-    ],
-  ],
 ];
 for (const [text, expected] of taken) {
   test(`taken: ${text}`, (t) => {
     t.deepEqual(parseRolloutSteps(text), {
       ok: true,
-      steps: expected.map(([percent, holdMs]) => ({ percent, holdMs })),
+      steps: [...expected, [100, 60_000]].map(([percent, holdMs]) => ({ percent, holdMs })),
     });
   });
 }
+
+test('all workers may be watched, too, before other groups follow', (t) => {
+  t.deepEqual(parseRolloutSteps('100%:10m'), {
+    ok: true,
+    steps: [{ percent: 100, holdMs: 600_000 }],
+  });
+});
 
 test('twenty steps are taken beside the last one', (t) => {
   t.true(parseRolloutSteps(`${steps(20)},100%`).ok);
@@ -51,9 +50,12 @@ const refused: readonly (readonly [string, string])[] = [
   ['5%:86400001ms', "the hold '86400001ms' is not 1s to 24h"],
   ['1%,1%', larger],
   ['0.5%,0.4%', larger],
-  ['5%,0%,10%', larger],
   ['5%,100%,100%', "nothing comes after '100%'"],
   ['100%,5%', "nothing comes after '100%'"],
+  ...['0%:10m,5%', '5%,0%', '0.000%'].map((text): [string, string] => [
+    text,
+    `'${text.split(',').find((each) => each.startsWith('0'))}' gives it to no worker: leave it out, since node groups take their steps one after the other, in the order of their file`,
+  ]),
 ];
 for (const [text, reason] of refused) {
   test(`refused: ${text || 'no step at all'}`, (t) => {

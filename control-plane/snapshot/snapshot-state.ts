@@ -8,6 +8,7 @@ import {
 } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { Judged } from './admission.ts';
+import type { GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
 import type { InForce, Said, Serving, Trial } from './served.ts';
 import { countServed, type ServedCounts } from './served-counts.ts';
@@ -59,6 +60,8 @@ export interface TrialState {
   readonly saidBefore: Said | undefined;
   /** The groups in the order in which nodes are matched. */
   readonly groups: readonly NodeGroup[];
+  /** The names of groups whose nodes get nothing else by it. */
+  readonly unchangedGroups: ReadonlySet<string>;
 }
 
 export interface InForceState {
@@ -116,7 +119,7 @@ export function toSnapshotState(sources: StateSources): SnapshotState {
       problems: newest.problems,
     },
     inForce: inForce && toInForceState(inForce, mayRemove(inForce.revision)),
-    trial: trial && toTrialState(trial, mayRemove(trial.whole)),
+    trial: trial && toTrialState(trial, inForce, mayRemove(trial.whole)),
     withdrawn,
     stale: toStaleness(newest, store),
     counts: { ...counts },
@@ -137,6 +140,7 @@ function toStaleness(
 
 function toTrialState(
   { whole, sinceMs, built, saidBefore }: Trial,
+  inForce: InForce | undefined,
   mayRemove: boolean,
 ): TrialState {
   return {
@@ -147,7 +151,19 @@ function toTrialState(
     mayRemove,
     saidBefore,
     groups: built.groups.map(({ group }) => group),
+    unchangedGroups: findUnchanged(inForce?.built.groups ?? [], built.groups),
   };
+}
+
+function findUnchanged(
+  before: readonly GroupSnapshots[],
+  after: readonly GroupSnapshots[],
+): ReadonlySet<string> {
+  const versionsOf = ({ extended, lasting, standard }: GroupSnapshots) =>
+    [extended, lasting, standard].map(({ version }) => version).join(' ');
+  const known = new Map(before.map((each) => [each.group.name, versionsOf(each)]));
+  const unchanged = after.filter((each) => known.get(each.group.name) === versionsOf(each));
+  return new Set(unchanged.map(({ group }) => group.name));
 }
 
 function toInForceState(

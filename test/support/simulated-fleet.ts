@@ -103,6 +103,13 @@ interface Process {
 export interface FleetOptions {
   readonly plan?: string | undefined;
   readonly workers?: number;
+  /** Node groups with steps of their own, and how many workers of the first control plane have an id that begins with the
+   * group's. */
+  readonly groups?: readonly {
+    readonly name: string;
+    readonly steps: string;
+    readonly count: number;
+  }[];
   /** Names of the control planes; more than one are peers. */
   readonly planes?: readonly string[];
   readonly timing?: LeaderTiming;
@@ -188,7 +195,8 @@ export async function startSimulatedFleet(
   const plan = parsed?.plan;
   const clock = createManualClock();
   const log = createRecordedLog();
-  const store = createRevisionStore(revisionOf(1));
+  const { groups = [] } = options;
+  const store = createRevisionStore(withGroups(revisionOf(1), groups));
   const text = createSimulatedText();
   const events: string[] = [];
   const questions: string[] = [];
@@ -679,9 +687,28 @@ export async function startSimulatedFleet(
   for (let index = 0; index < count; index++) {
     fleet.addWorker({ id: `worker-${index}`, plane: names[index % names.length] ?? 'a' });
   }
+  for (const group of groups) {
+    for (let index = 0; index < group.count; index++) {
+      fleet.addWorker({ id: `${group.name}-${index}`, plane: names[0] });
+    }
+  }
   // The workers of a start are awaited.
   await fleet.pass(8);
   return fleet;
+}
+
+/** The revision with these groups of nodes. */
+export function withGroups(
+  revision: Revision,
+  groups: NonNullable<FleetOptions['groups']>,
+): Revision {
+  if (groups.length === 0) return revision;
+  const list = groups.map(
+    ({ name, steps }) =>
+      `  - { name: ${name}, match: { id: '${name}-*' }, domains: ['*'], rollout: '${steps}' }\n`,
+  );
+  const text = `groups:\n${list.join('')}  - { name: others, domains: ['*'] }\n`;
+  return { ...revision, files: [...revision.files, { path: 'node-groups.yaml', text }] };
 }
 
 /** Of the revision by whose content it is known; undefined for one without rules. */

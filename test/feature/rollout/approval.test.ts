@@ -47,7 +47,7 @@ async function findFollowers(planes: readonly ControlPlaneInProcess[]) {
 test('a revision that no share of the workers can have first waits, is said, and is approved', async (t) => {
   const { plane, has } = await startWithTwins(t, 1);
   const said =
-    /the rollout has no effect, no share of the workers can be made: 2 share 1 node id, such as that of '.*', and do not tell their instances; it waits until somebody approves it/;
+    /the rollout has no effect, no share of the workers can be made: none of the 2, such as '.*', names its instance; it waits until somebody approves it/;
   const status = await plane.run('status', '--wait', '--timeout', '60s');
   t.is(status.exitCode, 4, status.stdout);
   t.regex(status.stdout, said);
@@ -72,7 +72,7 @@ test('a revision that no share of the workers can have first waits, is said, and
   t.true(has('second'));
   t.regex(
     approved.stderr,
-    /^warning: the next revision will have to be approved, since no share of the workers can be made: 2 share 1 node id/m,
+    /^warning: the next revision will have to be approved, since no share of the workers can be made: none of the 2/m,
   );
 });
 
