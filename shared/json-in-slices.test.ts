@@ -1,9 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { runAtOnce } from './in-slices.ts';
-import { readingJson, TooDeep, writingJson } from './json-in-slices.ts';
+import { readingJson, TooDeep, TooMany, writingJson } from './json-in-slices.ts';
 
-const read = (text: string, maxDepth = 100) => runAtOnce(readingJson(Buffer.from(text), maxDepth));
+const read = (text: string, maxDepth = 100) =>
+  runAtOnce(readingJson(Buffer.from(text), { maxDepth }));
 const write = (value: unknown) => [...writingJson(value)].join('');
 
 /** What comes of it: the value, or that there is none. */
@@ -50,7 +51,7 @@ test('what JSON.parse refuses is refused, wherever a character is wrong', (t) =>
       }
     }),
   );
-  t.throws(() => runAtOnce(readingJson(Buffer.from([0x22, 0xff, 0x22]), 1)), {
+  t.throws(() => runAtOnce(readingJson(Buffer.from([0x22, 0xff, 0x22]), { maxDepth: 1 })), {
     instanceOf: TypeError,
   });
   t.throws(() => read('1'.repeat(2_000)), { instanceOf: SyntaxError });
@@ -86,11 +87,32 @@ test('no step takes more than a part of the whole', (t) => {
   const parts = [...writingJson({ ...value, long: 'x'.repeat(1_000_000) })];
   t.true(parts.every((part) => part.length < 150_000));
   const json = Buffer.from(parts.join(''));
-  t.true([...readingJson(json, 3)].length > 100);
+  t.true([...readingJson(json, { maxDepth: 3 })].length > 100);
 });
 
 test('nesting is bounded', (t) => {
   t.notThrows(() => read('[[[1]]]', 3));
   t.throws(() => read('[[[[1]]]]', 3), { instanceOf: TooDeep });
   t.throws(() => read('['.repeat(1_000_000), 32), { instanceOf: TooDeep });
+});
+
+test('each value is checked with its name', (t) => {
+  const seen: unknown[] = [];
+  const check = (...checked: unknown[]) => void seen.push(checked);
+  runAtOnce(readingJson(Buffer.from('{"a":[1e2,null]}'), { maxDepth: 9 }, check));
+  t.deepEqual(seen, [
+    ['', 100, { source: '1e2' }],
+    ['', null, { source: 'null' }],
+    ['a', [100, null], {}],
+    ['', { a: [100, null] }, {}],
+  ]);
+});
+
+test('values and blanks are bounded, and blanks between values are steps', (t) => {
+  const reading = (text: string, maxValues: number) =>
+    readingJson(Buffer.from(text), { maxDepth: 3, maxValues });
+  t.deepEqual(runAtOnce(reading('{"a":[1,2]}', 4)), { a: [1, 2] });
+  t.throws(() => runAtOnce(reading('{"a":[1,2,3]}', 4)), { instanceOf: TooMany });
+  t.throws(() => read(' '.repeat(70_000)), { message: 'there are too many blanks' });
+  t.true([...reading(`[${`${' '.repeat(60_000)}1,`.repeat(20)}1]`, 30)].length >= 10);
 });

@@ -5,16 +5,39 @@
 const atOnce = 64 * 1024;
 /** Values that are read in one step. */
 const valuesAtOnce = 200;
+/** Blanks between two values, so that they are read in one step. */
+const maxBlanks = 64 * 1024;
 /** Far above what a double needs; reading a number takes longer than its length. */
 const maxNumberLength = 1_000;
+
+/** Called for each value when it has been read, with the member's name ('' in a list and at the top) and the source of a
+ * number or a literal. What it throws ends the reading. */
+export type CheckJson = (
+  key: string,
+  value: unknown,
+  context: { readonly source?: string },
+) => unknown;
+
+/** More values than the caller allows. */
+export class TooMany extends Error {}
 
 /** Lists and objects are deeper inside one another than the caller allows. */
 export class TooDeep extends Error {}
 
-/** The value of JSON in UTF-8, as JSON.parse has it. Throws a SyntaxError, a TooDeep, and a TypeError for bytes that are not
- * UTF-8. */
-export function* readingJson(bytes: Uint8Array, maxDepth: number): Generator<void, unknown> {
-  return yield* new JsonReader(bytes).read(maxDepth);
+export interface JsonBounds {
+  readonly maxDepth: number;
+  /** Lists, objects, texts and all other values. Default: any number. */
+  readonly maxValues?: number;
+}
+
+/** The value of JSON in UTF-8, as JSON.parse has it. Throws a SyntaxError, also for 64 KiB of blanks, a TooDeep, a TooMany,
+ * and a TypeError for bytes that are not UTF-8. */
+export function* readingJson(
+  bytes: Uint8Array,
+  { maxDepth, maxValues = Number.POSITIVE_INFINITY }: JsonBounds,
+  check?: CheckJson,
+): Generator<void, unknown> {
+  return yield* new JsonReader(bytes, maxValues, check).read(maxDepth);
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -30,27 +53,43 @@ const [openList, closeList, openObject, closeObject] = [code('['), code(']'), co
 
 class JsonReader {
   readonly #bytes: Uint8Array;
+  readonly #check: CheckJson | undefined;
+  readonly #maxValues: number;
   #at = 0;
   #values = 0;
+  /** Where the step began. */
+  #from = 0;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, maxValues: number, check: CheckJson | undefined) {
     this.#bytes = bytes;
+    this.#maxValues = maxValues;
+    this.#check = check;
   }
 
   *read(maxDepth: number): Generator<void, unknown> {
-    const value = yield* this.#value(maxDepth);
+    const value = yield* this.#value('', maxDepth);
     if (this.#next() !== undefined) throw new SyntaxError('there is more after the value');
     return value;
   }
 
-  *#value(depthLeft: number): Generator<void, unknown> {
-    if (++this.#values % valuesAtOnce === 0) yield;
+  *#value(key: string, depthLeft: number): Generator<void, unknown> {
+    if (++this.#values > this.#maxValues) throw new TooMany();
+    if (this.#values % valuesAtOnce === 0 || this.#at - this.#from > atOnce) {
+      this.#from = this.#at;
+      yield;
+    }
     const first = this.#next();
-    if (first === quote) return yield* this.#text();
-    if (first === openObject) return yield* this.#object(depthLeft - 1);
-    if (first === openList) return yield* this.#list(depthLeft - 1);
-    const word = this.#word();
-    return literals.has(word) ? literals.get(word) : toNumber(word);
+    let value: unknown;
+    let source: string | undefined;
+    if (first === quote) value = yield* this.#text();
+    else if (first === openObject) value = yield* this.#object(depthLeft - 1);
+    else if (first === openList) value = yield* this.#list(depthLeft - 1);
+    else {
+      source = this.#word();
+      value = literals.has(source) ? literals.get(source) : toNumber(source);
+    }
+    this.#check?.(key, value, source === undefined ? {} : { source });
+    return value;
   }
 
   *#object(depthLeft: number): Generator<void, unknown> {
@@ -62,7 +101,7 @@ class JsonReader {
       if (this.#next() !== quote) throw new SyntaxError('a name is expected');
       const key = yield* this.#text();
       if (!this.#takes(colon)) throw new SyntaxError('a colon is expected');
-      const value = yield* this.#value(depthLeft);
+      const value = yield* this.#value(key, depthLeft);
       if (key !== '__proto__') object[key] = value;
       else {
         const own = { value, enumerable: true, configurable: true, writable: true };
@@ -78,7 +117,7 @@ class JsonReader {
     const list: unknown[] = [];
     this.#at++;
     if (this.#takes(closeList)) return list;
-    do list.push(yield* this.#value(depthLeft));
+    do list.push(yield* this.#value('', depthLeft));
     while (this.#takes(comma));
     if (!this.#takes(closeList)) throw new SyntaxError('the end of a list is expected');
     return list;
@@ -127,10 +166,11 @@ class JsonReader {
 
   /** The byte after blanks. */
   #next(): number | undefined {
+    const from = this.#at;
     for (;;) {
       const byte = this.#bytes[this.#at];
       if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return byte;
-      this.#at++;
+      if (++this.#at - from > maxBlanks) throw new SyntaxError('there are too many blanks');
     }
   }
 }

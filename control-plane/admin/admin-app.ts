@@ -10,6 +10,7 @@ import {
 } from '../../shared/router/index.ts';
 import type { AdminApi } from './admin-api.ts';
 import { bindControllers } from './admin-controller.ts';
+import { parseLargeJson } from './large-json.ts';
 import { webhookPaths } from './webhook-paths.ts';
 
 export interface AdminAppDeps {
@@ -38,6 +39,7 @@ export function createAdminApp({ api, guard, reportError }: AdminAppDeps): Promi
     requireGuards: true,
     // Forms and plain texts are excluded: pages of other sites could send them.
     bodyKinds: ['json'],
+    largeJson: parseLargeJson,
     limits: { bodyBytes: maxBodyBytes, liveConnections: maxListeners },
     strictNames: true,
     info: {

@@ -48,7 +48,7 @@ export async function readRevisionFile(path: string, store: string): Promise<Rev
     if (codeOf(error) === 'ENOENT') return undefined;
     throw new AppError('store', `${path} cannot be read: ${errorText(error)}`, { cause: error });
   }
-  const content = await runInSlices(readingJson(bytes, maxDepth)).then(
+  const content = await runInSlices(readingJson(bytes, { maxDepth })).then(
     (read) => read as Partial<Content> | null,
     () => null,
   );

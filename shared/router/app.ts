@@ -19,6 +19,7 @@ import { toOpenApi } from './openapi/openapi.ts';
 import { createBodyReader } from './request/body.ts';
 import { type BodyKind, bodyKinds } from './request/body-kind.ts';
 import { createForwarding } from './request/forwarded.ts';
+import type { JsonParser } from './request/json.ts';
 import type { Around, Dispatch } from './request/request.ts';
 import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { choosePrefixes } from './table/prefix.ts';
@@ -49,6 +50,8 @@ export interface AppOptions {
   readonly limits?: Partial<Limits>;
   /** Kinds of body that are accepted, all by default. XML is allowed per class. */
   readonly bodyKinds?: readonly BodyKind[];
+  /** Parses JSON bodies of more than 128 KiB, so that a thread with other requests need not wait for it. Throws 400. */
+  readonly largeJson?: JsonParser;
   /** Only the canonical spelling of a name is served: kebab-case, lower case. */
   readonly strictNames?: boolean;
   /** Status for a verb that a class does not have: 405 with Allow (the default), or 501 without. */
@@ -84,6 +87,7 @@ const optionNames: Readonly<Record<keyof AppOptions, true>> = {
   cors: true,
   limits: true,
   bodyKinds: true,
+  largeJson: true,
   strictNames: true,
   missingVerb: true,
   stringReturn: true,
@@ -156,7 +160,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const answer = createDispatch({
     table,
     limits,
-    bodies: createBodyReader(kinds),
+    bodies: createBodyReader(kinds, options.largeJson),
     stringReturn: options.stringReturn ?? 'application/json',
     xml,
     strictNames: options.strictNames ?? false,

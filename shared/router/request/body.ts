@@ -3,7 +3,7 @@ import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { BodyKind } from './body-kind.ts';
 import { BodyStream } from './body-stream.ts';
-import { parseJson } from './json.ts';
+import { fewBytes, type JsonParser, parseJson, refuseUnsafe } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
 import { listenTo, takeArrived } from './listened-body.ts';
 import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
@@ -54,7 +54,10 @@ export interface BodyReading {
 /** Bytes of a body that the method does not take: enough for `{}` and the like. */
 const maxUntakenBytes = 8 * 1024;
 
-export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
+export function createBodyReader(
+  accepted: readonly BodyKind[],
+  largeJson: JsonParser | undefined,
+): BodyReader {
   const withXml = [...accepted, 'xml'];
   return {
     async readBody({ headers, body, askForBody }, { taken, unparsed, xml, limits }) {
@@ -83,13 +86,17 @@ export function createBodyReader(accepted: readonly BodyKind[]): BodyReader {
       }
       if (kind === 'multipart')
         return fromForm(await parseMultipart(type, bytes, limits), bytes.length);
+      const about = { from: kind === 'xml' ? kind : 'json', bytes: bytes.length } as const;
+      if (kind === 'json' && bytes.length > fewBytes && largeJson !== undefined) {
+        return fromValue(await largeJson(bytes, limits.jsonDepth, refuseUnsafe), about);
+      }
       const text = decodeUtf8(bytes);
       if (kind === 'form') return fromForm(parseUrlencoded(text, 'body', limits), bytes.length);
       if (kind === 'text')
         return { ...noBody, positionals: [text], whole: text, bytes: bytes.length };
       const value =
         kind === 'json' ? parseJson(text, limits.jsonDepth) : xml?.readXml(text, limits);
-      return fromValue(value, { from: kind, bytes: bytes.length });
+      return fromValue(value, about);
     },
   };
 }

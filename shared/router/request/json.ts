@@ -2,6 +2,17 @@
 // that a double cannot hold.
 import { BadRequest } from '../errors.ts';
 
+/** Parses bytes of JSON; calls `check` for each value with its name ('' in a list and at the top) and the source of what is
+ * no text, list or object. */
+export type JsonParser = (
+  bytes: Uint8Array,
+  maxDepth: number,
+  check: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+) => unknown;
+
+/** Bytes of a body that are parsed in a millisecond. */
+export const fewBytes = 128 * 1024;
+
 /** Throws 400. The last of duplicate names wins. */
 export function parseJson(text: string, maxDepth: number): unknown {
   const isUnusual =
