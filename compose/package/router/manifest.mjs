@@ -1,6 +1,6 @@
 // The manifest of the router's package. Its versions, and those of what it depends on, are those of the sources.
 
-/** What it imports; a test holds them against the sources. */
+/** What it imports, in the version that it is tested with or newer; a test holds the names against the sources. */
 const dependencies = [
   '@fastify/busboy',
   '@fastify/send',
@@ -30,7 +30,7 @@ export function createManifest(sources) {
     exports: { '.': entry('index'), './client': entry('client/client') },
     sideEffects: false,
     dependencies: Object.fromEntries(
-      dependencies.map((name) => [name, sources.dependencies[name]]),
+      dependencies.map((name) => [name, `^${sources.dependencies[name]}`]),
     ),
     peerDependencies: { fastify: '>=5' },
     peerDependenciesMeta: { fastify: { optional: true } },

@@ -1,0 +1,3 @@
+import { testBoard } from './router-application.ts';
+
+testBoard({ name: 'alone', inFront: async (url) => url });
