@@ -44,10 +44,13 @@ export const allowRemoval = Type.Optional(
 );
 
 export const rollout = Type.Optional(
-  Type.Union([Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede')], {
-    description:
-      'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, or in place of a rollout that is under way',
-  }),
+  Type.Union(
+    [Type.Literal('now'), Type.Literal('steps'), Type.Literal('supersede'), Type.Literal('again')],
+    {
+      description:
+        'Where revisions are rolled out in steps: to all workers at once (a message has to say why; a rollback says it itself), in steps also where it goes back to what was in force before, in place of a rollout that is under way, or in steps although its rules were taken back before (a message has to say why)',
+    },
+  ),
 );
 
 export interface PreparedChange extends Omit<ChangeRequest, 'author' | 'message'> {
@@ -131,8 +134,9 @@ export class AdminController extends Controller {
   ): Promise<MadeChange & { readonly endedLifts: string[] }> {
     return this.audited(asked, async (entry) => {
       const request = await prepare();
-      if (request.rollout === 'now' && request.message === undefined) {
-        throw new HttpError(400, { detail: 'rollout now: the message has to say why' });
+      const { rollout: way } = request;
+      if ((way === 'now' || way === 'again') && request.message === undefined) {
+        throw new HttpError(400, { detail: `rollout ${way}: the message has to say why` });
       }
       entry.what = request.what ?? asked;
       const message =

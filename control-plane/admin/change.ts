@@ -16,6 +16,7 @@ import { applyChange, existingPaths } from '../store/file-change.ts';
 import { toJsonDigest } from '../store/json-digest.ts';
 import type { Revision } from '../store/revision.ts';
 import {
+  againTrailer,
   allowRemovalTrailer,
   nowTrailer,
   stepsTrailer,
@@ -51,7 +52,7 @@ export interface ChangeRequest {
   readonly allowsRemoval: boolean;
   /** Where new revisions are rolled out in steps: to everybody at once, in steps although it is an undo, or in
    * place of one whose rollout is under way. */
-  readonly rollout?: 'now' | 'steps' | 'supersede' | undefined;
+  readonly rollout?: 'now' | 'steps' | 'supersede' | 'again' | undefined;
   readonly author: Author;
   readonly message: string;
 }
@@ -216,6 +217,7 @@ function toMessage({
     rollout === 'now' ? nowTrailer : undefined,
     rollout === 'steps' ? stepsTrailer : undefined,
     rollout === 'supersede' ? supersedeTrailer : undefined,
+    rollout === 'again' ? againTrailer : undefined,
   ];
   return trailers.reduce(
     (text, trailer) => (trailer === undefined ? text : withTrailer(text, trailer)),

@@ -22,7 +22,7 @@ interface RolloutOptions extends AdminOptions {
   readonly json?: boolean;
 }
 
-const actions = ['status', 'pause', 'resume', 'promote', 'abort'];
+const actions = ['status', 'pause', 'resume', 'retry', 'promote', 'abort'];
 
 export const addRollout: AddCommand = (program, frame) => {
   const command = program
@@ -46,6 +46,7 @@ Actions:
   status   where the rollout stands
   pause    keep the revision on the workers that have it, and go no further
   resume   go on with a paused rollout
+  retry    go on with a paused rollout, or try the newest revision again, which was taken back
   promote  give the revision to all workers now
   abort    take the revision back from the workers that have it
 

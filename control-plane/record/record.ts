@@ -5,7 +5,6 @@ import { Value } from 'typebox/value';
 import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toOtherVersion } from '../store/kept-version.ts';
-import { toShortId } from '../store/revision.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 import { cutText, maxOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
 import { formatBefore, fromRecordBefore, unknownContent } from './record-before.ts';
@@ -92,11 +91,6 @@ const recordJson = Type.Object({
   beat: Type.Integer({ minimum: 0 }),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
-
-/** Why a rollout ended, for people. */
-export function toReplaced(newer: string): string {
-  return `revision ${toShortId(newer)} has taken its place`;
-}
 
 /** Before anything is on record. */
 export const emptyRecord: RolloutRecord = {

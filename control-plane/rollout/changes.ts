@@ -4,15 +4,16 @@ import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
-  toReplaced,
   verdictOf,
   type Word,
   withEnd,
   withoutVerdict,
 } from '../record/record.ts';
+import { isReplaced, toReplaced } from '../snapshot/admission.ts';
 import type { Change } from './decide.ts';
 
-export type RolloutAction = 'pause' | 'resume' | 'promote' | 'abort';
+/** `retry`: a paused rollout continues, and the newest revision is tried again when it was taken back. */
+export type RolloutAction = 'pause' | 'resume' | 'retry' | 'promote' | 'abort';
 
 /** A rollout in its place begins; one that is under way ends. */
 export function withBegun(
@@ -50,6 +51,15 @@ export function withChange(
   }
 }
 
+/** Why it was taken back when it was tried before; undefined where it was not. */
+export function whyTakenBack(
+  { outcomes }: RolloutRecord,
+  { content }: Pick<RolloutOnRecord, 'content'>,
+): string | undefined {
+  const last = outcomes.find((each) => each.content === content);
+  return last?.kind === 'taken_back' && !isReplaced(last.reason) ? last.reason : undefined;
+}
+
 /** Applies somebody's action to the open rollout. */
 export function withAction(
   record: RolloutRecord,
@@ -60,6 +70,7 @@ export function withAction(
     case 'pause':
       return withRollout(record, { outcome: 'paused', reason: word.reason });
     case 'resume':
+    case 'retry':
       return withRollout(record, { outcome: 'running', reason: '' });
     case 'promote':
       return withEnd(record, 'in_force', word);

@@ -8,9 +8,9 @@ import {
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
-  toReplaced,
   verdictOf,
 } from '../record/record.ts';
+import { toReplaced } from '../snapshot/admission.ts';
 import { toShortId } from '../store/revision.ts';
 import type { RolloutPlan } from './plan.ts';
 import {
@@ -145,7 +145,10 @@ function findBad(view: View, open: RolloutOnRecord): Evidence | undefined {
   if (gone !== undefined && !view.gone.mayBeElsewhere) return takeBack(gone);
   const silent = findSilent(view, chosen);
   if (silent !== undefined) return takeBack(silent);
-  return isGiven(open) && view.judgement.kind === 'bad' ? takeBack(view.judgement.text) : undefined;
+  const { kind, text } = view.judgement;
+  if (!isGiven(open)) return undefined;
+  if (kind === 'store') return { kind: 'pause', reason: `${text}; 'rollout retry' tries it again` };
+  return kind === 'bad' ? takeBack(text) : undefined;
 }
 
 /** More than a third of the workers with it, and more than elsewhere. While a peer is unknown its workers of the share

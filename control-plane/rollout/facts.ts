@@ -52,6 +52,8 @@ const workerFactsJson = Type.Object({
       ...figuresFields,
       /** Of its last 10 to 20 minutes without the revision; left out where that is not known. */
       recent: Type.Optional(figuresJson),
+      /** The kind of its store, which it could not reach in the last minute. */
+      storeAway: Type.Optional(Type.String()),
     }),
   ),
 });
@@ -150,13 +152,14 @@ function toFacts(
   after: string | undefined,
   heads: readonly string[],
 ): WorkerFacts['counted'] {
-  const { series, version } = counted;
+  const { series, version, storeAway } = counted;
   const hasIt = version === after;
   const isBefore = counted.before?.version === before;
   const recent = hasIt ? isBefore && counted.before?.figures : counted.recent;
   return {
     ...{ series, hasIt, ...toFigures(counted, heads) },
     ...(recent && { recent: toFigures(recent, heads) }),
+    ...(storeAway !== undefined && { storeAway }),
   };
 }
 

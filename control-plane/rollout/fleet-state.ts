@@ -11,18 +11,25 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   takenBackOf,
-  toReplaced,
   withEnd,
   withVerdict,
 } from '../record/record.ts';
 import { type ChangeRecord, isVacant, leads, troubleOf } from '../record/record-state.ts';
 import { type Memory, noMemory, remember } from '../record/remembering.ts';
+import { toReplaced } from '../snapshot/admission.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
 import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
-import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
+import {
+  type RolloutAction,
+  whyTakenBack,
+  withAction,
+  withBegun,
+  withChange,
+  withTakenBack,
+} from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type RolloutFacts } from './facts.ts';
 import {
@@ -237,7 +244,9 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
     case 'asked':
       return become(turn, { led: { ...state.led, atMs: facts.monotonicMs } });
     case 'act':
-      return act(turn, event.action, event, facts);
+      return event.action === 'promote'
+        ? promote(turn, event, facts)
+        : act(turn, event.action, event, facts);
     case 'approve':
       return approve(turn, event, facts);
     case 'undo':
@@ -575,8 +584,12 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
   const open = openRolloutOf(known.record);
   const refuse = (problem: string) => become(turn, {}, { kind: 'answer', asked, problem });
   if (options.plan === undefined) return refuse(noRollout);
+  if (open === undefined && action === 'retry') {
+    return retry(turn, { asked, reason, by }, facts);
+  }
   if (open === undefined) return refuse((running && trouble) ?? noRollout);
-  if (action === 'resume' && open.outcome !== 'paused') return refuse('the rollout is not paused');
+  if ((action === 'resume' || action === 'retry') && open.outcome !== 'paused')
+    return refuse('the rollout is not paused');
   if (action === 'pause' && open.outcome === 'paused') {
     return refuse('the rollout is paused already');
   }
@@ -589,6 +602,30 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
     openRolloutOf(record)?.id === open.id
       ? withAction(record, action, { reason, by, atMs: facts.wallMs })
       : undefined;
+  return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
+}
+
+function promote(turn: Turn, given: Asked, facts: Facts): Turn {
+  const { record } = facts.record.known;
+  const open = openRolloutOf(record);
+  const before = open && whyTakenBack(record, open);
+  if (before === undefined) return act(turn, 'promote', given, facts);
+  const problem = `its rules were taken back before (${before}): they reach the workers by all steps`;
+  return become(turn, {}, { kind: 'answer', asked: given.asked, problem });
+}
+
+/** The newest revision was taken back, and begins with its first step again. */
+function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
+  const { newest } = facts.snapshots;
+  const isTakenBack = newest?.problems.some(({ rule }) => rule === 'taken-back') === true;
+  if (newest?.content === undefined || !isTakenBack) {
+    const problem = 'no rollout is under way, and the newest revision was not taken back';
+    return become(turn, {}, { kind: 'answer', asked, problem });
+  }
+  const { content, revision } = newest;
+  const said = { revision: revision.id, content, reason, by, outcome: 'approved' } as const;
+  const change: ChangeRecord = (record) => withVerdict(record, { ...said, atMs: facts.wallMs });
+  const problem = 'it could not be put on record: try again';
   return write(turn, { change, asked: { asked, problem, anyway: '' } }, facts);
 }
 

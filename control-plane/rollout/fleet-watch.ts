@@ -276,16 +276,19 @@ function judge(
   const whole = judgeFrom(bases, step.heldMs >= reportedMs);
   const slice = judgeFrom(sliceBases, false);
   const lastedMs = watchedMs - step.slice.sinceMs;
-  if (lastedMs < sliceMs || slice.kind === 'silent') {
-    return { bases, slice: { ...step.slice, bases: sliceBases }, judgement: whole };
-  }
-  const isWorse = whole.kind !== 'bad' && slice.kind === 'bad';
+  const isOver = lastedMs >= sliceMs && slice.kind !== 'silent';
+  const isWorse = isOver && (slice.kind === 'bad' || slice.kind === 'store');
+  const judgement: Judgement =
+    isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
+      ? { kind: slice.kind, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
+      : whole;
+  const isOutage = judgement.kind === 'store';
+  const sinceMs = isOver ? watchedMs : step.slice.sinceMs;
+  const ofSlice = isOver ? addBases(new Map(), workers) : sliceBases;
   return {
-    bases,
-    slice: { sinceMs: watchedMs, bases: addBases(new Map(), workers) },
-    judgement: isWorse
-      ? { kind: 'bad', text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
-      : whole,
+    bases: passOutage(bases, workers, isOutage),
+    slice: { sinceMs, bases: passOutage(ofSlice, workers, isOutage) },
+    judgement,
   };
 }
 
@@ -298,6 +301,23 @@ function addBases(before: ByKey<Base>, workers: readonly WorkerFacts[]): ByKey<B
     bases.set(key, { series, figures: toFigures(counted), before: recent && toFigures(recent) });
   }
   return bases;
+}
+
+/** What a worker did while its store was away is no evidence later; `isAll`: what any did. */
+function passOutage(
+  bases: ByKey<Base>,
+  workers: readonly WorkerFacts[],
+  isAll: boolean,
+): ByKey<Base> {
+  const later = new Map(bases);
+  for (const { key, counted } of workers) {
+    const base = bases.get(key);
+    if (base === undefined || counted === null) continue;
+    if (isAll || counted.storeAway !== undefined) {
+      later.set(key, { ...base, figures: toFigures(counted) });
+    }
+  }
+  return later;
 }
 
 /** The workers of each pool, by what they have counted since `from`, and before `bases`, which are of the step. */
@@ -316,7 +336,8 @@ function judgeSince(
     sides.set(pool, side);
     const figures = subtract(toFigures(counted), base.figures);
     const before = bases.get(key)?.before;
-    (counted.hasIt ? side.having : side.others).push({ name, ...figures, before });
+    const { hasIt, storeAway } = counted;
+    (hasIt ? side.having : side.others).push({ name, ...figures, before, storeAway });
   }
   const groups = [...sides].map(([pool, side]) => ({ name: pools.nameOf(pool), ...side }));
   return judgeAll(groups, overLimitPoints, hadTime);

@@ -332,3 +332,18 @@ test('the share over limit is compared for each domain as well', (t) => {
   );
   t.is(judge(three, [other], 10).kind, 'unclear');
 });
+
+test('what is bad while a worker cannot reach its store is not blamed on the revision', (t) => {
+  const away = { storeAway: 'redis' };
+  const bad = named('one', errors(300));
+  const [other, third] = [named('other', away), named('third', away)];
+  t.deepEqual(judgeAll([{ name: undefined, having: [bad], others: [other, third] }], 10), {
+    kind: 'store',
+    text: 'errors 30.0 % where it is, 0.0 % elsewhere (700 decisions with it, 2000 without), while worker other and 1 more cannot reach the store (redis)',
+  });
+  const lost = named('one', { noMatch: 900 });
+  const kinds = [lost, named('one'), named('one', { ...away, decisions: 3 })].map(
+    (each) => judgeAll([{ name: undefined, having: [each], others: [other] }], 10, false).kind,
+  );
+  t.deepEqual(kinds, ['bad', 'good', 'unclear'], 'a domain that is misspelt is of the revision');
+});

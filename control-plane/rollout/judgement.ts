@@ -8,6 +8,8 @@ export interface CountedWorker extends Figures {
   readonly name: string;
   /** Before the revision was offered to any of these workers; undefined where that is not known. */
   readonly before: Figures | undefined;
+  /** The kind of its store, which it cannot reach; undefined where it can. */
+  readonly storeAway?: string | undefined;
 }
 
 export type Judgement =
@@ -17,6 +19,8 @@ export type Judgement =
   /** One worker alone makes the difference, those with it get no requests while the others do, or there is nothing to
    * compare with. */
   | { readonly kind: 'unclear'; readonly text: string }
+  /** It would be bad, while workers cannot reach their store. */
+  | { readonly kind: 'store'; readonly text: string }
   | { readonly kind: 'bad'; readonly text: string };
 
 /** With fewer requests, differences may be chance. */
@@ -37,6 +41,7 @@ interface Measure {
 export const maxErrorPoints = 1;
 export const fewPoints = 3;
 export const halfAgain = 1.5;
+const withoutRule = 'without a rule';
 /** Of a share, between what was usual and what the others have. */
 const leastShown = 0.005;
 /** Of the standard normal distribution: one in a hundred differences by chance is above. */
@@ -46,7 +51,7 @@ function toMeasures(mostPoints: number): readonly Measure[] {
   return [
     { name: 'errors', count: 'errors', mostPoints: maxErrorPoints, fewPoints: undefined },
     { name: 'over limit', count: 'overLimit', mostPoints, fewPoints },
-    { name: 'without a rule', count: 'noMatch', mostPoints, fewPoints },
+    { name: withoutRule, count: 'noMatch', mostPoints, fewPoints },
   ];
 }
 
@@ -72,6 +77,26 @@ export function judgeAll(
   mostPoints: number,
   hadTime = true,
 ): Judgement {
+  const judgement = judgeGroups(groups, mostPoints, hadTime);
+  const having = groups.flatMap((group) => group.having);
+  const all = [...having, ...groups.flatMap(({ others }) => others)];
+  if (judgement.kind === 'bad' && !judgement.text.includes(withoutRule)) {
+    const store = nameStore(all);
+    if (store !== undefined) return { kind: 'store', text: `${judgement.text}, while ${store}` };
+  }
+  const own = judgement.kind === 'silent' ? nameStore(having) : undefined;
+  return own === undefined ? judgement : { kind: 'unclear', text: `${judgement.text}; ${own}` };
+}
+
+function nameStore(workers: readonly CountedWorker[]): string | undefined {
+  const away = workers.filter(({ storeAway }) => storeAway !== undefined);
+  const [first] = away;
+  if (first === undefined) return undefined;
+  const many = away.length === 1 ? '' : `and ${away.length - 1} more `;
+  return `worker ${first.name} ${many}cannot reach the store (${first.storeAway})`;
+}
+
+function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: boolean): Judgement {
   const compared = groups.filter(({ having }) => having.length > 0);
   const elsewhere = groups.flatMap(({ others }) => others);
   const judgements = compared.map(({ name, having, others }) => {

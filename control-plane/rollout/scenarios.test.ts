@@ -67,7 +67,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
   /** `come ID`: one more. */
   come: ({ fleet }, id = '') => void fleet.addWorker({ id, plane: fleet.plane.name }),
-  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|idle|store-away|store-back|broken|goodbye`: all, those that have a
+  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|well|idle|store-away|store-back|broken|goodbye`: all, those that have a
    * revision, or those of a node group, or the K-th of them, counted from 0. */
   workers({ fleet }, which = '', what = '') {
     const [, name = '', at] = /^(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
@@ -77,7 +77,8 @@ const commands: Readonly<Record<string, Command>> = {
     for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
       if (what === 'ignore' || what === 'refuse') each.answer = what;
       else if (what === 'idle') each.decisionsPerSecond = 0;
-      else if (what === 'fail') each.callers = { errors: 1 };
+      else if (what === 'fail' || what === 'well')
+        each.callers = { errors: what === 'fail' ? 1 : 0 };
       else if (what.startsWith('store-')) each.isStoreAway = what === 'store-away';
       else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }

@@ -9,6 +9,7 @@ import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Step } from '../policy/makers.ts';
 import { judgingByPolicy } from '../policy/policy-guard.ts';
 import {
+  againTrailer,
   allowRemovalTrailer,
   nowTrailer,
   type Revision,
@@ -17,6 +18,7 @@ import {
   stepsTrailer,
   supersedeTrailer,
   toLine,
+  toShortId,
 } from '../store/revision.ts';
 import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { comparingForNodes, describeClass, type RulesForNodes } from './node-change.ts';
@@ -169,14 +171,17 @@ export function mayRemove(revision: RevisionInfo, allowsRemoval: boolean): boole
 
 /** What was said of a revision that has become the newest one after `before`; `seen`: the ids of those that were that. */
 export function findSaidBefore(
-  { id }: Revision,
+  revision: Revision,
   content: string | undefined,
   before: Candidate | undefined,
   { memory, seen }: { readonly memory: RevisionMemory; readonly seen: ReadonlySet<string> },
 ): Said | undefined {
-  if (before === undefined || content === undefined) return undefined;
-  if (before.content === content) return before.saidBefore;
+  if (content === undefined) return undefined;
+  const { id } = revision;
   const said = memory.verdictOf(id, content);
+  if (saysTrailer(revision, againTrailer) && said?.revision !== id) return said;
+  if (before === undefined) return undefined;
+  if (before.content === content) return before.saidBefore;
   // Other control planes knew it earlier: their verdict is about this try.
   return said?.revision === id && !seen.has(id) ? undefined : said;
 }
@@ -187,8 +192,10 @@ function isBack(
   { content }: BuiltSnapshots,
   { serving, memory }: Circumstances,
 ): boolean {
-  const isTried = content === serving.trial?.built.content || saysTrailer(whole, stepsTrailer);
-  return !isTried && memory.wasInForce(content);
+  const isTried =
+    content === serving.trial?.built.content ||
+    [stepsTrailer, againTrailer].some((trailer) => saysTrailer(whole, trailer));
+  return !isTried && !wasBad(whole, content, memory) && memory.wasInForce(content);
 }
 
 /** A revision that changes nothing for anybody has nothing to try. */
@@ -197,9 +204,16 @@ function needsTrial(
   { content }: BuiltSnapshots,
   { serving, memory, rollsOut }: Circumstances,
 ): boolean {
-  if (!rollsOut || saysTrailer(whole, nowTrailer)) return false;
+  if (!rollsOut) return false;
+  if (saysTrailer(whole, nowTrailer) && !wasBad(whole, content, memory)) return false;
   const before = serving.inForce?.built.content ?? memory.inForce?.content;
   return before !== undefined && before !== content;
+}
+
+/** Whether it, or its content, was taken back for other reasons than a newer one: it comes again in steps alone. */
+function wasBad({ id }: Revision, content: string, memory: RevisionMemory): boolean {
+  const said = memory.verdictOf(id, content);
+  return said?.outcome === 'taken_back' && !isReplaced(said.reason);
 }
 
 function findTakenBack(
@@ -242,7 +256,18 @@ function findHeldBack(
 }
 
 export function toTakenBack(reason: string): Problem {
-  return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`);
+  const hint =
+    "'rollout retry' tries it again in steps, and '--again' with a change the same rules";
+  return problemOf('error', 'taken-back', '(all files)', `taken back: ${reason}`, hint);
+}
+
+/** Why a rollout ended, for people. */
+export function toReplaced(newer: string): string {
+  return `revision ${toShortId(newer)} has taken its place`;
+}
+
+export function isReplaced(reason: string): boolean {
+  return /^revision \S+ has taken its place$/.test(reason);
 }
 
 /** The word that takes this try back; `saidBefore` is about an earlier one. */

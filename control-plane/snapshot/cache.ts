@@ -203,9 +203,19 @@ export class SnapshotCache implements SnapshotProvider {
     const { steps = [], approvals = '' } = this.#way ?? {};
     const isOtherwiseApproved =
       newest.invalidSinceMs !== undefined && approvals !== this.#approvalsOf(newest.whole, steps);
-    if (isOtherwiseApproved || isOutdated(newest, this.#circumstances([]))) {
+    if (
+      isOtherwiseApproved ||
+      this.#isTriedAgain(newest) ||
+      isOutdated(newest, this.#circumstances([]))
+    ) {
       void this.#take(newest.whole);
     }
+  }
+
+  /** It was taken back, and an operator wants it all the same. */
+  #isTriedAgain({ whole, content, problems }: NewestRevision): boolean {
+    if (content === undefined || !problems.some(({ rule }) => rule === 'taken-back')) return false;
+    return this.#deps.memory.verdictOf(whole.id, content)?.outcome === 'approved';
   }
 
   /** Another control plane has this revision on trial: so has this one from now on, with nobody until `offerTrial`,

@@ -74,6 +74,8 @@ export const nowTrailer: Trailer = { name: 'Rollout', value: 'now' };
 export const stepsTrailer: Trailer = { name: 'Rollout', value: 'steps' };
 /** The revision replaces one with a running rollout. */
 export const supersedeTrailer: Trailer = { name: 'Rollout', value: 'supersede' };
+/** Rules that were taken back are tried again, in steps. */
+export const againTrailer: Trailer = { name: 'Rollout', value: 'again' };
 
 export function saysTrailer(
   { message }: Pick<RevisionInfo, 'message'>,

@@ -227,7 +227,7 @@ browserTest('a rollout is paused, resumed and taken back', async (t) => {
 browserTest('a revision that no share of the workers can have first is approved', async (t) => {
   const place = await startPlace(t, { 'd.yaml': sampleRules }, '--rollout', 'canary=50%,hold=1h');
   const port = Number(place.plane.xdsAddress.split(':')[1]);
-  const workers = ['same', 'same'].map((id) => connectWorker(t, port, id));
+  const workers = ['same', 'same'].map((id) => connectWorker(t, port, id, null));
   await eventually('both have their rules', () => workers.every(({ seen }) => seen.length > 0));
   place.rules.replace('d.yaml', sampleRules.replace('per_unit: 3', 'per_unit: 4'));
   const { page } = await visit(t, place, 'revisions');

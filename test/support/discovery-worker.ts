@@ -1,5 +1,6 @@
 // A worker that is no more than a stream of the discovery service: what it is given, and whether it takes it.
 import type { ExecutionContext } from 'ava';
+import { instanceKey } from '../../shared/instance-key.ts';
 import { callDiscovery, discoveryProtos } from './ads-fixture.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
@@ -14,14 +15,16 @@ export interface DiscoveryWorker {
   readonly seen: readonly string[];
 }
 
-/** Takes everything but a resource of the name `refused`. */
+/** Takes everything but a resource of the name `refused`. `instance`: null for a worker of another make. */
 export function connectWorker(
   t: Pick<ExecutionContext, 'teardown'>,
   port: number,
   id: string,
+  instance: string | null = id,
 ): DiscoveryWorker {
   const stream = callDiscovery(port, sotw);
-  const node = { id };
+  const fields = instance === null ? {} : { [instanceKey]: { stringValue: instance } };
+  const node = { id, metadata: { fields } };
   let version = '';
   const seen: string[] = [];
   stream.send({ node });

@@ -53,11 +53,13 @@ export class Default extends AdminController {
   }
 
   static readonly POST = op({
-    summary: 'Pause or resume it, give the revision to all workers now, or take it back',
+    summary:
+      'Pause or resume it, give the revision to all workers now, take it back, or try it again',
     body: Type.Object({
       action: Type.Union([
         Type.Literal('pause'),
         Type.Literal('resume'),
+        Type.Literal('retry'),
         Type.Literal('promote'),
         Type.Literal('abort'),
       ]),
@@ -79,7 +81,8 @@ export class Default extends AdminController {
     return this.audited(`${action} the rollout: ${reason}`, async (entry) => {
       const { rollout } = this.api;
       const before = rollout.state();
-      const trial = before?.revision;
+      const { newest } = this.api.snapshots.state();
+      const trial = before?.revision ?? (action === 'retry' ? newest?.revision.id : undefined);
       if (revision !== undefined) refuseOther(revision, trial);
       const inForce = this.api.snapshots.state().inForce?.revision.id;
       const said = `${words[action]} by ${entry.who}: ${reason}`;
@@ -90,7 +93,7 @@ export class Default extends AdminController {
       // Of the workers that it changes something for; a pause and its end change nothing for any.
       entry.before = action === 'promote' ? inForce : trial;
       entry.after = action === 'abort' ? inForce : trial;
-      const which = before ? ` of revision ${toShortId(before.revision)}` : '';
+      const which = trial === undefined ? '' : ` of revision ${toShortId(trial)}`;
       return { rollout: this.toState(), outcome: `the rollout${which} ${outcomes[action]}` };
     });
   }
@@ -131,6 +134,7 @@ export class Workers extends AdminController {
 
 const outcomes: Readonly<Record<RolloutAction, string>> = {
   pause: 'is paused',
+  retry: 'is tried again',
   resume: 'goes on',
   promote: 'is done: all workers get the revision now',
   abort: 'is aborted: all workers go back to what is in force',
@@ -138,6 +142,7 @@ const outcomes: Readonly<Record<RolloutAction, string>> = {
 
 const words: Readonly<Record<RolloutAction, string>> = {
   pause: 'paused',
+  retry: 'tried again',
   resume: 'resumed',
   promote: 'promoted',
   abort: 'aborted',

@@ -21,6 +21,7 @@ export interface ChangeOptions extends AdminOptions, WaitOptions {
   readonly now?: boolean;
   readonly steps?: boolean;
   readonly supersede?: boolean;
+  readonly again?: boolean;
   readonly json?: boolean;
 }
 
@@ -45,7 +46,13 @@ export function addChangeOptions(command: Command): Command {
         'in steps, also where it goes back to earlier rules, which reach all workers at once else',
       ).conflicts(['now', 'supersede']),
     )
-    .option('--supersede', 'in place of a rollout that is under way, instead of after it');
+    .option('--supersede', 'in place of a rollout that is under way, instead of after it')
+    .addOption(
+      new Option(
+        '--again',
+        'in steps, although the same rules were taken back before; --message has to say why',
+      ).conflicts(['now', 'supersede']),
+    );
   return addWaitOptions(command, waitForChange, ['timeout', 'minWorkers']).addHelpText(
     'after',
     `
@@ -112,8 +119,8 @@ export async function sendChange(
   const opened = await openAdminClient(options, io.environment);
   if (!opened.ok) return fail(opened.message);
   const { expectedRevision, message, allowRemoval } = options;
-  const { now, steps, supersede } = options;
-  const rollout = now ? 'now' : steps ? 'steps' : supersede ? 'supersede' : undefined;
+  const ways = ['now', 'again', 'steps', 'supersede'] as const;
+  const rollout = ways.find((way) => options[way]);
   const sent = { ...body, expectedRevision, message, allowRemoval, rollout };
   const call = { method: 'POST' as const, path, body: sent };
   const stopProgress = startProgress(io, () => 'the control plane is making the revision');

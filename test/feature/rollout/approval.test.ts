@@ -27,7 +27,7 @@ async function startWithTwins(t: ExecutionContext, count: 1 | 2) {
   const plane = await create(0);
   const other = count === 2 ? await create(1) : plane;
   for (const each of new Set([plane, other])) await each.start();
-  const workers = ['same', 'same'].map((id) => connectWorker(t, portOf(plane), id));
+  const workers = ['same', 'same'].map((id) => connectWorker(t, portOf(plane), id, null));
   const has = (text: string) => workers.every(({ sees }) => sees(text));
   await eventually('both have the first', () => has('first'));
   rules.write('a.yaml', ruleText('second', 1));
