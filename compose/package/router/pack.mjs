@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { transformSync } from 'esbuild';
+import { build } from 'esbuild';
 import { createManifest } from './manifest.mjs';
 
 const here = import.meta.dirname;
@@ -12,15 +12,15 @@ const sources = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'ratelane-router-'));
 try {
   const compiler = [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', here];
+  const dist = join(folder, 'dist');
+  await bundle(dist);
   // Types are checked by `npm run types`.
-  const dist = ['--noCheck', '--outDir', join(folder, 'dist')];
-  // Comments are for who reads the types.
-  run(process.execPath, [...compiler, ...dist, '--declaration', 'false', '--removeComments']);
-  run(process.execPath, [...compiler, ...dist, '--emitDeclarationOnly']);
+  run(process.execPath, [...compiler, '--noCheck', '--outDir', dist, '--emitDeclarationOnly']);
   dropUnusedTypes(join(folder, 'dist', 'shared', 'router'));
-  halveIndentation(join(folder, 'dist'));
   const { version, type } = sources;
-  writeFileSync(join(folder, 'dist', 'package.json'), JSON.stringify({ version, type }));
+  // The command reads its version one folder above.
+  const own = join(dist, 'shared', 'router', 'package.json');
+  writeFileSync(own, JSON.stringify({ version, type }));
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   for (const name of ['README.md', 'docs']) {
     cpSync(join(root, 'shared', 'router', name), join(folder, name), { recursive: true });
@@ -33,17 +33,20 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** To that of the sources: a fortieth of the package. Where a text holds the blanks, it stays. */
-function halveIndentation(dist) {
-  for (const name of readdirSync(dist, { recursive: true })) {
-    if (!name.endsWith('.js')) continue;
-    const code = readFileSync(join(dist, name), 'utf8');
-    const halved = code.replace(/^(?: {4})+/gm, (blanks) => ' '.repeat(blanks.length / 2));
-    const [before, after] = [code, halved].map(
-      (text) => transformSync(text, { minify: true }).code,
-    );
-    if (before === after) writeFileSync(join(dist, name), halved);
-  }
+/** Few files, which start faster: the client is one by itself, and what an application may not need is apart. */
+async function bundle(outdir) {
+  const common = { bundle: true, format: 'esm', packages: 'external', target: 'node22', outdir };
+  const entry = (path) => join(root, 'shared', 'router', path);
+  const [library, command, client] = ['index.ts', 'command/main.ts', 'client/client.ts'].map(entry);
+  await build({
+    ...common,
+    entryPoints: [library, command],
+    platform: 'node',
+    splitting: true,
+    outbase: root,
+    chunkNames: 'shared/[name]-[hash]',
+  });
+  await build({ ...common, entryPoints: [client], outbase: root, platform: 'neutral' });
 }
 
 /** The declarations of what neither entry exports: no user could name them. */

@@ -5,7 +5,7 @@
 import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op, WholeBody } from '../op.ts';
-import { type BodyArguments, noBody } from '../request/body.ts';
+import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/keywords.ts';
 import { eachSchema, type Plain } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
@@ -58,7 +58,12 @@ export function compileBinder(
   { compiler, limits, unknownQuery }: BinderOptions,
 ): Binder {
   const { listItems } = limits;
-  const ofText: CastOptions = { from: 'text', listItems };
+  const options: Readonly<Record<Origin, CastOptions>> = {
+    text: { from: 'text', listItems },
+    json: { from: 'json', listItems },
+    xml: { from: 'xml', listItems },
+  };
+  const ofText = options.text;
   const path = (declared?.path ?? []).map((entry) => ({
     ...toParameter(entry.schema, compiler),
     optional: entry.optional,
@@ -110,7 +115,7 @@ export function compileBinder(
     // JSON has types of its own.
     const read = from === 'json' ? (value: unknown) => ({ ok: true, value }) as const : cast;
     const parameter = { cast: read, check, complete, schema: {} };
-    let value = readValue(parameter, sent, { from, listItems }, place, problems);
+    let value = readValue(parameter, sent, options[from], place, problems);
     if (standard !== undefined && problems.length === 0) {
       const result = validate(standard, value);
       if ('value' in result) value = result.value;
@@ -255,7 +260,7 @@ export function compileBinder(
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
-      const ofBody: CastOptions = { from: body.from, listItems };
+      const ofBody = options[body.from];
       const fieldsOfBody = whole === undefined ? body.keywords : noKeywords;
       const sent: Given = { query, body: fieldsOfBody, ofBody };
       const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
