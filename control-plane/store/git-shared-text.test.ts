@@ -1,25 +1,15 @@
 // A pattern that Git is asked for also matches names that end with it, which may come first.
-import { join } from 'node:path';
+
 import test from 'ava';
 import { createGitRepository, gitEnvironment } from '../../test/support/git-repository.ts';
-import { openGitStore } from '../../test/support/git-store.ts';
+import { openGitStore, toGitStoreOptions } from '../../test/support/git-store.ts';
 import { createGitSharedText } from './git-shared-text.ts';
 
 test('the text of a ref is read and replaced beside a branch whose name ends with that of the ref', async (t) => {
   const repository = createGitRepository(t);
   const shared = createGitSharedText(
     {
-      options: {
-        url: repository.url,
-        ref: 'main',
-        folder: '',
-        pollMs: 60_000,
-        leastLookMs: 0,
-        timeoutMs: 60_000,
-        fetchTimeoutMs: 60_000,
-        stateDirectory: join(repository.folder, 'state'),
-        committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-      },
+      options: toGitStoreOptions(repository, { ref: 'main' }),
       environment: gitEnvironment,
     },
     'text',

@@ -1,10 +1,8 @@
 // The configuration store contract for Git: a whole repository, and a folder of one with more in it.
 import { join } from 'node:path';
 import test from 'ava';
-import { createGitStore } from '../../control-plane/store/git-store.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
-import { createRecordedLog } from '../support/recorded-log.ts';
+import { createGitRepository } from '../support/git-repository.ts';
+import { openGitStore } from '../support/git-store.ts';
 import { testConfigStore } from './config-store.ts';
 
 for (const folder of ['', 'deploy/limits']) {
@@ -16,26 +14,13 @@ for (const folder of ['', 'deploy/limits']) {
       let states = 0;
       return {
         open({ bounds, state = `state-${states++}` } = {}) {
-          const log = createRecordedLog();
-          const store = createGitStore({
-            options: {
-              url: repository.url,
-              ref: folder === '' ? undefined : 'main',
-              folder,
-              pollMs: 50,
-              leastLookMs: 0,
-              timeoutMs: 20_000,
-              fetchTimeoutMs: 20_000,
-              stateDirectory: join(repository.folder, state),
-              committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-            },
-            log,
-            clock: systemClock,
-            environment: gitEnvironment,
-            ...(bounds && { bounds }),
-          });
-          t.teardown(() => store.close());
-          return { store, log };
+          const options = {
+            ref: folder === '' ? undefined : 'main',
+            folder,
+            pollMs: 50,
+            stateDirectory: join(repository.folder, state),
+          };
+          return openGitStore(t, repository, options, bounds && { bounds });
         },
         async put(files) {
           const below = Object.entries(files).map(([path, text]) => [join(folder, path), text]);

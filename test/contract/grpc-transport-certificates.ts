@@ -28,7 +28,5 @@ export const misnamedCertificate = readPair('misnamed');
 export const strangerCertificate = readPair('stranger');
 /** Signed by itself, so that it is an authority and can be shown as a client's certificate too. */
 export const secondAuthority = readPair('second-authority');
-/** Of the second authority, for localhost and 127.0.0.1. */
-export const secondServerCertificate = readPair('second-server');
 /** Of the second authority, for proxy.example. */
 export const secondClientCertificate = readPair('second-client');

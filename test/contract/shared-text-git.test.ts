@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { createGitSharedText } from '../../control-plane/store/git-shared-text.ts';
 import { createGitRepository, gitEnvironment } from '../support/git-repository.ts';
+import { toGitStoreOptions } from '../support/git-store.ts';
 import { testRecordKeeper } from './record-keeper.ts';
 import { type SharedTextKind, testSharedText } from './shared-text.ts';
 
@@ -15,17 +16,10 @@ const kind: SharedTextKind = {
     function open() {
       const text = createGitSharedText(
         {
-          options: {
-            url: repository.url,
+          options: toGitStoreOptions(repository, {
             ref: 'main',
-            folder: '',
-            pollMs: 50,
-            leastLookMs: 0,
-            timeoutMs: 20_000,
-            fetchTimeoutMs: 20_000,
             stateDirectory: join(repository.folder, `state-${states++}`),
-            committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-          },
+          }),
           environment: gitEnvironment,
         },
         'text',

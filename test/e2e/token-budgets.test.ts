@@ -125,23 +125,3 @@ test('a response without usage costs nothing', async (t) => {
   for (let again = 0; again < 5; again++) t.is(await callInVain(), 200);
   t.is(await whatIsLeft(), '40 left');
 });
-
-test('without count_over_limit a budget would never be used up', async (t) => {
-  const rules = replaceOnce(blockOf('yaml'), '      count_over_limit: true\n', '');
-  const { call, whatIsLeft } = await startBudget(t, rules);
-  for (let again = 0; again < 5; again++) t.is(await call(60), 200);
-  t.is(await whatIsLeft(), '40 left');
-});
-
-test('a fixed window counts in full, and is over until its end', async (t) => {
-  const rules = replaceOnce(
-    replaceOnce(blockOf('yaml'), '      count_over_limit: true\n', ''),
-    'token_bucket',
-    'fixed_window',
-  );
-  const { call, clock, whatIsLeft } = await startBudget(t, rules);
-  t.deepEqual([await call(60), await call(60), await call(60)], [200, 200, 429]);
-  t.is(await whatIsLeft(), '60s to wait');
-  clock.advance(60_000);
-  t.is(await call(60), 200);
-});

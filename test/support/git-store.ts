@@ -1,4 +1,4 @@
-// A Git store of a test: on the test's repository, looking for changes only when it is told to.
+// A Git store of a test: on the test's repository, polled once a minute unless the test says otherwise.
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import {
@@ -10,6 +10,24 @@ import { systemClock } from '../../shared/clock.ts';
 import { type GitRepository, gitEnvironment } from './git-repository.ts';
 import { createRecordedLog } from './recorded-log.ts';
 
+export function toGitStoreOptions(
+  repository: GitRepository,
+  options: Partial<GitStoreOptions> = {},
+): GitStoreOptions {
+  return {
+    url: repository.url,
+    ref: undefined,
+    folder: '',
+    pollMs: 60_000,
+    leastLookMs: 0,
+    timeoutMs: 60_000,
+    fetchTimeoutMs: 60_000,
+    stateDirectory: join(repository.folder, 'state'),
+    committer: { name: 'Ratelane', email: 'ratelane@example.test' },
+    ...options,
+  };
+}
+
 /** Closed when the test ends. */
 export function openGitStore(
   t: ExecutionContext,
@@ -19,18 +37,7 @@ export function openGitStore(
 ) {
   const log = createRecordedLog();
   const store = createGitStore({
-    options: {
-      url: repository.url,
-      ref: undefined,
-      folder: '',
-      pollMs: 60_000,
-      leastLookMs: 0,
-      timeoutMs: 60_000,
-      fetchTimeoutMs: 60_000,
-      stateDirectory: join(repository.folder, 'state'),
-      committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-      ...options,
-    },
+    options: toGitStoreOptions(repository, options),
     log,
     clock: systemClock,
     environment: gitEnvironment,

@@ -17,6 +17,7 @@ import {
   type GitRepository,
   gitEnvironment,
 } from '../../support/git-repository.ts';
+import { toGitStoreOptions } from '../../support/git-store.ts';
 import { createRecordedLog, type RecordedLog } from '../../support/recorded-log.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
@@ -114,17 +115,7 @@ function startOnGit(
   const stateDirectory = join(repository.folder, state);
   const openStore = (log: RecordedLog) =>
     createGitStore({
-      options: {
-        url: repository.url,
-        ref: 'main',
-        folder: '',
-        pollMs: 3_600_000,
-        leastLookMs: 0,
-        timeoutMs: 20_000,
-        fetchTimeoutMs: 20_000,
-        stateDirectory,
-        committer: { name: 'Ratelane', email: 'ratelane@example.test' },
-      },
+      options: toGitStoreOptions(repository, { ref: 'main', pollMs: 3_600_000, stateDirectory }),
       log,
       clock: systemClock,
       environment: gitEnvironment,
