@@ -63,8 +63,6 @@ test('a control plane whose actions are not known is named', async (t) => {
   const url = `http://127.0.0.1:${await freePort()}`;
   const { port } = await startAdminApi(t, {
     files: {},
-    maxResponseBytes: 1_000_000,
-    verifyWebhook: async () => ({ ok: true }),
     peers: [{ kind: 'url', url: new URL(url) }],
   });
   const api = `http://127.0.0.1:${port}`;

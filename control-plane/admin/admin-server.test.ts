@@ -42,8 +42,6 @@ async function run(
 ): Promise<Running> {
   const { port, rules, log } = await startAdminApi(t, {
     ...{ files, ...(tokens !== undefined && { tokens }) },
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }),
   });
   return {
     port,
@@ -442,8 +440,6 @@ test('a resource that is made below /v1 has its location below /v1', async (t) =
 test('the revision in force is shown without the store, which may no longer have it', async (t) => {
   const { port, store } = await startAdminApi(t, {
     files: { 'a.yaml': ruleText('a', 1) },
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }),
   });
   Object.assign(store, { readRevision: async () => undefined });
   const url = `http://127.0.0.1:${port}`;

@@ -22,8 +22,6 @@ interface Place {
 
 const options = {
   files: {},
-  maxResponseBytes: 100_000,
-  verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
 };
 
 async function openDirectory(t: ExecutionContext): Promise<Place> {

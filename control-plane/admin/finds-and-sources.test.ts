@@ -28,8 +28,6 @@ async function start(t: ExecutionContext, files: Readonly<Record<string, string>
   const listed = [worker('edge-1', '10.0.0.1:1'), worker('edge-2', '10.0.0.2:1')];
   const { port, rules } = await startAdminApi(t, {
     files,
-    maxResponseBytes: 1_000_000,
-    verifyWebhook: async () => ({ ok: true }),
     workers: { list: () => listed as never },
   });
   const ask = async (path: string) => {

@@ -87,8 +87,6 @@ test('the workers of all control planes have names that fit together, and so man
   });
   const toApi = (instance: string) => ({
     files: {},
-    maxResponseBytes: 1_000_000,
-    verifyWebhook: async () => ({ ok: true as const }),
     workers: { list: () => [connected('edge', instance)] },
     fleet: { list: () => [linkOf('edge', instance), linkOf('stranger', `of ${instance}`)] },
   });

@@ -26,8 +26,6 @@ async function openChart(
 ): Promise<Page> {
   const { port, marks } = await startAdminApi(t, {
     files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: k\n' },
-    maxResponseBytes: 16_000_000,
-    verifyWebhook: async () => ({ ok: true }),
     fleet: { history: () => historyOf(isKnown) },
   });
   for (const mark of happened) marks.note(mark);

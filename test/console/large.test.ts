@@ -65,8 +65,6 @@ function linkOf(index: number): LinkedWorker {
 async function startLarge(t: ExecutionContext) {
   return await startAdminApi(t, {
     files: { 'd.yaml': `domain: d\ndescriptors:\n${rules}` },
-    maxResponseBytes: 16_000_000,
-    verifyWebhook: async () => ({ ok: true }),
     workers: { list: () => Array.from({ length: workerCount }, (_, index) => workerOf(index)) },
     fleet: {
       list: () => Array.from({ length: workerCount }, (_, index) => linkOf(index)),
@@ -140,8 +138,6 @@ browserTest('of ten thousand domains each is found by its name', async (t) => {
   }).flat();
   const { port } = await startAdminApi(t, {
     files: Object.fromEntries(files),
-    maxResponseBytes: 16_000_000,
-    verifyWebhook: async () => ({ ok: true }),
   });
   const { page } = await openTab(t);
   await page.goto(`http://127.0.0.1:${port}/console/#/rules`);
@@ -157,8 +153,6 @@ browserTest(
   async (t) => {
     const { port, rules: folder } = await startAdminApi(t, {
       files: { 'd.yaml': 'domain: d\ndescriptors:\n  - key: before\n' },
-      maxResponseBytes: 16_000_000,
-      verifyWebhook: async () => ({ ok: true }),
     });
     let asked = 0;
     const proxy = createServer((incoming, outgoing) => {

@@ -15,8 +15,6 @@ const options = {
       'domain: shop\ndescriptors:\n  - key: k\n    rate_limit: { unit: day, requests_per_unit: 3 }\n',
     'e.yaml': 'domain: mail\n',
   },
-  maxResponseBytes: 1_000_000,
-  verifyWebhook: async () => ({ ok: true as const }),
 };
 
 browserTest('a page says that nobody reports only until somebody does', async (t) => {

@@ -70,8 +70,6 @@ descriptors:
     'mail.yaml':
       'domain: mail\ndescriptors:\n  - key: tenant\n    rate_limit: { unit: second, requests_per_unit: 10 }\n',
   },
-  maxResponseBytes: 4_000_000,
-  verifyWebhook: async () => ({ ok: true }),
   workers: { list: () => workers },
   fleet: { list: () => links, history: () => history },
 });

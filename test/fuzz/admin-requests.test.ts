@@ -13,7 +13,6 @@ import { checkNamedProblem } from './named-problem.ts';
 const startAdmin = (t: ExecutionContext) =>
   startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },
-    maxResponseBytes: 1_000_000,
     verifyWebhook: async (call) => verifyWebhook(call, 'secret'),
   });
 

@@ -44,7 +44,8 @@ export interface AdminApiOptions {
   readonly files: Readonly<Record<string, string>>;
   /** In place of that directory. */
   readonly store?: ConfigStore;
-  readonly maxResponseBytes: number;
+  /** Default: far more than a test's rules take. */
+  readonly maxResponseBytes?: number;
   readonly peers?: readonly PeerSource[];
   /** How long each answer of a peer is waited for, in place of what the question says. */
   readonly peerAnswerMs?: number;
@@ -60,7 +61,8 @@ export interface AdminApiOptions {
   readonly tokens?: string;
   /** In place of the system's. */
   readonly clock?: Clock;
-  readonly verifyWebhook: (
+  /** Default: each call is refused. */
+  readonly verifyWebhook?: (
     call: Parameters<typeof verifyWebhook>[0],
   ) => Promise<ReturnType<typeof verifyWebhook>>;
 }
@@ -72,7 +74,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   for (const [name, text] of Object.entries(api.files)) rules.write(name, text);
   const options = {
     mergeDomains: false,
-    maxResponseBytes: api.maxResponseBytes,
+    maxResponseBytes: api.maxResponseBytes ?? 16_000_000,
     rollsOut: api.plan !== undefined,
   };
   const log = createRecordedLog();
@@ -171,7 +173,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
       guard: authorizer.guard,
       isAuthenticated: authorizer.isAuthenticated,
       webhook: {
-        verify: api.verifyWebhook,
+        verify: api.verifyWebhook ?? (async () => ({ ok: false, reason: 'no secret' })),
         trigger: store.trigger,
         onCall() {},
       },

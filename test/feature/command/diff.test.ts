@@ -14,8 +14,6 @@ test('two revisions of a control plane are compared like files', async (t) => {
   const files = { 'r.yaml': perHour(5) };
   const { port, rules, store } = await startAdminApi(t, {
     files,
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
   });
   const first = (await store.read()).id;
   rules.write('r.yaml', perHour(6));

@@ -39,8 +39,6 @@ test('what a terminal would act on is shown as its code', async (t) => {
 test('a request is explained by what is in force at a control plane, or by another revision of it', async (t) => {
   const { port, rules, store } = await startAdminApi(t, {
     files: { 'shop.yaml': shop },
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
   });
   const { id } = await store.read();
   const request = ['--domain', 'shop', '--descriptor', 'user=ada'];

@@ -7,8 +7,6 @@ import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 async function startPlane(t: ExecutionContext) {
   const { port, store } = await startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
   });
   const mine = createRulesFolder(t);
   mine.write('shop.yaml', ruleText('shop', 2));

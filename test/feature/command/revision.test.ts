@@ -46,8 +46,6 @@ test('the help of each option and argument that takes a revision says how short 
 test('the admin API says so as well', async (t) => {
   const { port } = await startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },
-    maxResponseBytes: 100_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
   });
   const url = `http://127.0.0.1:${port}`;
   const post = (path: string, body: object) =>

@@ -132,8 +132,6 @@ async function startPlane(
   const api = await startAdminApi(t, {
     files: { 'd.yaml': rulesText },
     tokens: `ann read ${reader}\nbob write ${writer}\n`,
-    maxResponseBytes: 4_000_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no secret' }),
     fleet,
     peers,
     // All will answer: the wait guards against a hang alone.

@@ -21,8 +21,7 @@ const peerAnswerMs = 60_000;
 const tokens = `pipeline read ${'r'.repeat(32)}\n`;
 
 async function startPlane(t: ExecutionContext, peers: readonly PeerSource[], given: object = {}) {
-  const verifyWebhook = async () => ({ ok: false, reason: 'no secret' }) as const;
-  const options = { files, maxResponseBytes: 4_000_000, verifyWebhook, peers, peerAnswerMs };
+  const options = { files, peers, peerAnswerMs };
   const { port } = await startAdminApi(t, { ...options, ...given });
   return `http://127.0.0.1:${port}`;
 }

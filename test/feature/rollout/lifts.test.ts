@@ -15,7 +15,7 @@ test('a lift in Git is one commit with the reason, and is refused by name where 
   repository.push({ 'limits/shop.yaml': text, 'README.md': 'x' });
   const { store } = openGitStore(t, repository, { folder: 'limits' });
   const { port } = await startAdminApi(t, {
-    ...{ files: {}, store, maxResponseBytes: 1_000_000 },
+    ...{ files: {}, store },
     verifyWebhook: async (call) => verifyWebhook(call, 'secret'),
   });
   const lift = async (more: object) => {

@@ -17,10 +17,6 @@ const policy = `policies:
     largest_factor: 3
 `;
 const tokens = 'ada write ada-aaaaaaaaaaaaaaaa\nbob write bob-bbbbbbbbbbbbbbbb\n';
-const options = {
-  maxResponseBytes: 100_000,
-  verifyWebhook: async () => ({ ok: false, reason: 'no webhook here' }) as const,
-};
 
 interface Problem {
   readonly severity: string;
@@ -46,7 +42,7 @@ async function call(
 
 function startApi(t: ExecutionContext, limit: number) {
   const files = { 'shop.yaml': rules(limit), 'policy.yaml': policy };
-  return startAdminApi(t, { ...options, files, tokens });
+  return startAdminApi(t, { files, tokens });
 }
 
 const replace = (text: string, message?: string) => ({
@@ -86,7 +82,7 @@ test('a rollback that is refused leaves the revision on trial with its workers, 
     snapshots,
     log,
   } = await startAdminApi(t, {
-    ...{ ...options, files, tokens, plan: plan.plan },
+    ...{ files, tokens, plan: plan.plan },
   });
   const first = (await store.read()).id;
   const push = (limit: number, more = {}) =>
@@ -137,7 +133,7 @@ test('a commit that breaks the policy is not served, and one with a reason is', 
   const owned = policy.replace('[ada]', '["*"]');
   repository.push({ 'shop.yaml': rules(10), 'policy.yaml': owned });
   const { store } = openGitStore(t, repository);
-  const { log } = await startAdminApi(t, { ...options, files: {}, store });
+  const { log } = await startAdminApi(t, { files: {}, store });
   repository.push({ 'shop.yaml': rules(25) });
   await store.trigger();
   const told = async (text: RegExp) => {

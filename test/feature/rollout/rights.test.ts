@@ -28,8 +28,6 @@ test('a reader may look at a rollout, and neither steer it nor approve anything'
   const token = 'r'.repeat(32);
   const { port } = await startAdminApi(t, {
     files: { 'a.yaml': 'domain: a\n' },
-    maxResponseBytes: 4_000_000,
-    verifyWebhook: async () => ({ ok: false, reason: 'no secret' }) as const,
     tokens: `ann read ${token}\n`,
   });
   const ask = async (method: string, path: string) => {

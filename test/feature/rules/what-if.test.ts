@@ -115,8 +115,6 @@ interface Asked {
 async function start(t: ExecutionContext, options: Partial<AdminApiOptions>) {
   const started = await startAdminApi(t, {
     files: { 'd.yaml': minutes(20) },
-    maxResponseBytes: 4_000_000,
-    verifyWebhook: async () => ({ ok: true }),
     ...options,
   });
   const ask = async ({ domain = 'd', ...asked }: Asked) => {
