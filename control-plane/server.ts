@@ -45,6 +45,7 @@ import { toOverview } from './metrics/overview.ts';
 import { createNotifying } from './notify/notifying.ts';
 import { createExchangeAsk, tellNews } from './peers/exchange.ts';
 import { createPeers } from './peers/peers.ts';
+import { noSteps } from './record/record.ts';
 import { openRollout } from './rollout/open-rollout.ts';
 import { handOverMs } from './rollout/rollout.ts';
 import type { ControlPlaneSettings, ListenerSettings } from './settings.ts';
@@ -107,7 +108,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const build = {
     mergeDomains: settings.mergeDomains,
     maxResponseBytes: settings.xds.maxResponseBytes,
-    rollsOut: settings.rollout !== undefined,
+    rollsOut: settings.rollout !== '' && settings.rollout !== noSteps,
   };
   const { stateDirectory } = settings;
   const activity = createActivity(clock);
@@ -135,7 +136,6 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const opened = openRollout({ ...deps, store, peers, audit, onOutcome });
   const snapshots = new SnapshotCache({
     store,
-    options: build,
     repositoryFolder,
     building,
     stateDirectory,

@@ -19,7 +19,8 @@ import type { EngineSettings } from './engines/open-engine.ts';
 import type { NotifySettings } from './notify/targets.ts';
 import { type PeerSource, parsePeers, protocolOf } from './peers/peer-list.ts';
 import type { PeersSettings } from './peers/peers.ts';
-import { parseRolloutPlan, type RolloutPlan } from './rollout/plan.ts';
+import { noSteps } from './record/record.ts';
+import { parseRolloutPlan } from './rollout/plan.ts';
 import { warnExposure, warnPeerExposure } from './settings/exposure.ts';
 import { readNotifySettings } from './settings/notify.ts';
 import { readRecordSettings } from './settings/record.ts';
@@ -49,8 +50,8 @@ export interface ControlPlaneSettings extends StoreSettings {
   readonly mergeDomains: boolean;
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
-  /** Undefined: every worker gets a new revision at once. */
-  readonly rollout: RolloutPlan | undefined;
+  /** The steps in which revisions reach the workers; '' where none are given. */
+  readonly rollout: string;
   /** Where the record of rollouts is kept; undefined: beside the rules in Git, or in the state directory. */
   readonly record: EngineSettings | undefined;
   /** Undefined: this is the only control plane. */
@@ -102,7 +103,8 @@ export function parseControlPlaneSettings(
   const adminAddress = readAddress(reading, rows.admin.address);
   const peerList = config.peers === '' ? undefined : parsePeers(config.peers);
   const peers = peerList?.ok ? toPeers(reading.values, peerList.peers) : undefined;
-  const rollout = config.rollout === '' ? undefined : parseRolloutPlan(config.rollout);
+  const isStepped = config.rollout !== '' && config.rollout !== noSteps;
+  const rollout = isStepped ? parseRolloutPlan(config.rollout) : undefined;
   // Its reason quotes a step.
   const rolloutProblem =
     rollout?.ok === false && (hasCredentials(config.rollout) ? 'it has no steps' : rollout.reason);
@@ -170,7 +172,7 @@ export function parseControlPlaneSettings(
     stateDirectory: resolve(stateDirectory),
     mergeDomains: config.mergeDomains,
     allowsRemoval: config.allowRemoval,
-    rollout: rollout?.ok ? rollout.plan : undefined,
+    rollout: config.rollout,
     record: record.settings,
     peers,
     peersTokenFile: config.peersTokenFile || undefined,

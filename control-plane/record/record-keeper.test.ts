@@ -51,7 +51,7 @@ function createTwo(timing: LeaderTiming) {
   const told: string[] = [];
   const open = (id: string, of: SharedText = shared) =>
     new RecordKeeper({
-      ...{ shared: of, timing, own, id, name: id, log, clock },
+      ...{ shared: of, timing, own, steps: '', id, name: id, log, clock },
       onOutcome: ([last]) => told.push(`${id}: ${last?.revisions} ${last?.kind}`),
     });
   const one = open('one');

@@ -10,7 +10,7 @@ import type { Said } from '../snapshot/served.ts';
 import type { SharedText, SwapResult } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
-import { type RolloutRecord, verdictOf } from './record.ts';
+import { hasSteps, type RolloutRecord, verdictOf } from './record.ts';
 import {
   type ChangeRecord,
   isVacant,
@@ -52,6 +52,8 @@ export interface RecordKeeperDeps {
   readonly timing: LeaderTiming;
   /** In the state directory: a copy, or the record itself. */
   readonly own: OwnText;
+  /** --rollout; '' without one. */
+  readonly steps: string;
   /** The id of this process, never used before. */
   readonly id: string;
   readonly name: string;
@@ -81,7 +83,7 @@ export class RecordKeeper implements RevisionMemory {
   #isPerforming = false;
 
   constructor(deps: RecordKeeperDeps) {
-    const { shared, own, id, name, timing, clock } = deps;
+    const { shared, own, steps, id, name, timing, clock } = deps;
     this.#deps = deps;
     const options = {
       id,
@@ -89,6 +91,7 @@ export class RecordKeeper implements RevisionMemory {
       timing,
       place: shared?.description ?? own.path,
       ownPlace: own.path,
+      steps,
     };
     this.#state = startRecord(options, toNow(clock));
   }
@@ -110,6 +113,10 @@ export class RecordKeeper implements RevisionMemory {
 
   get isKnown(): boolean {
     return this.#state.isKnown;
+  }
+
+  get rollsOut(): boolean {
+    return hasSteps(this.record, this.#deps.steps);
   }
 
   get otherVersion(): string | undefined {

@@ -13,6 +13,7 @@ import {
   parseRecord,
   type RecordReading,
   type RolloutRecord,
+  stepsBy,
   toRecordText,
   type Verdict,
   whyUnreadable,
@@ -41,6 +42,8 @@ export interface RecordOptions {
   readonly place: string;
   /** In the state directory, for people. */
   readonly ownPlace: string;
+  /** --rollout; '' without one. */
+  readonly steps: string;
   readonly timing: LeaderTiming;
 }
 
@@ -205,6 +208,16 @@ export function troubleOf({ trouble, denied, options }: RecordState): string | u
   return trouble ?? (denied && toDenied(options, denied));
 }
 
+/** The steps that this control plane takes, as all do that share the record. */
+export function stepsOf({ known, options }: RecordState): string {
+  return stepsBy(known.record, options.steps);
+}
+
+/** Whether other control planes may have this record. */
+export function isShared({ options }: RecordState): boolean {
+  return options.place !== options.ownPlace;
+}
+
 /** Whether this control plane wrote the record, and has not left. */
 export function leads({ known, options }: RecordState): boolean {
   const { leader } = known.record;
@@ -334,7 +347,8 @@ function tick(turn: Turn, isWaiting: boolean, now: Now): Turn {
   const isNews =
     heard !== undefined && heard !== known.contentId && sinceReadMs >= timing.readAgain;
   const listened = isNews ? become(turn, { heard: undefined }) : turn;
-  const isTimely = isWaiting && sinceReadMs >= timing.poll;
+  // Another control plane may have begun to take steps.
+  const isTimely = sinceReadMs >= (isWaiting ? timing.poll : timing.term);
   const isDue = leadsOpen(state) && monotonicMs - known.sinceMs >= timing.renew;
   if (isDue) return want(listened, { id: 0, kind: 'sign', hasLeft: false }, now);
   const isRead = isNews || isTimely || state.trouble !== undefined;
@@ -495,9 +509,9 @@ function noteSwapped(turn: Turn, result: SwapResult, now: Now): Turn {
     return end(tellOutcome(setKnown(written, result.version, record, now), before), isForJob, now);
   }
   const failed = noteDenied(turn, result.reason, now);
-  const { known, options } = turn.state;
+  const { known } = turn.state;
   // Where nobody has written a record there, what has no steps is remembered here.
-  const isNobodys = known.version === undefined && options.place !== options.ownPlace;
+  const isNobodys = known.version === undefined && isShared(turn.state);
   const isOwn = isNobodys && openRolloutOf(record) === undefined;
   if (!isOwn) return end(failed, false, now);
   return end(tellOutcome(setKnown(failed, undefined, record, now), before), isForJob, now);

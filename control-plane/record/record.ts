@@ -87,10 +87,30 @@ const recordJson = Type.Object({
   }),
   /** The name of the leader before, which has stopped; '' where this one began the rollout. */
   after: shown,
+  /** The steps that all control planes take, as --rollout has them; undefined before one of them has said so. */
+  steps: Type.Optional(Type.String({ maxLength: 4_096 })),
   /** Counts the leader's signs of life. */
   beat: Type.Integer({ minimum: 0 }),
 });
 export type RolloutRecord = Omit<Type.Static<typeof recordJson>, 'format'>;
+
+/** --rollout where every worker gets a revision at once, at each control plane. */
+export const noSteps = 'off';
+/** A rollout that a version before has begun, which put no steps on record. */
+const defaultSteps = 'canary=10%,hold=60s';
+
+/** The steps that count: `own`, as --rollout has them ('' without one), where the record has none. */
+export function stepsBy(record: RolloutRecord, own: string): string {
+  if (record.steps !== undefined) return record.steps;
+  const hasNone = own === '' || own === noSteps;
+  return hasNone && openRolloutOf(record) !== undefined ? defaultSteps : own;
+}
+
+/** Whether revisions reach the workers in steps. */
+export function hasSteps(record: RolloutRecord, own: string): boolean {
+  const steps = stepsBy(record, own);
+  return steps !== '' && steps !== noSteps;
+}
 
 /** Before anything is on record. */
 export const emptyRecord: RolloutRecord = {

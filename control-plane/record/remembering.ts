@@ -61,13 +61,13 @@ interface Turn {
 
 /** At most one change is written at a time. */
 export function remember(before: Memory, happened: Happened): Turn {
-  const { rollsOut, snapshots, record } = happened;
+  const { snapshots, record } = happened;
   const memory = { ...before, invalid: findInvalid(before.invalid, happened) };
   if (!happened.mayWrite) return { memory, effects: [] };
   const contents = findContents(snapshots, record);
   if (contents !== undefined) return { memory, effects: [contents] };
   const open = openRolloutOf(record);
-  if (open !== undefined && (!rollsOut || open.revision === snapshots.withdrawn?.revision)) {
+  if (open !== undefined && open.revision === snapshots.withdrawn?.revision) {
     const newest = snapshots.newest?.revision.id ?? '';
     return { memory, effects: [{ kind: 'give_way', open, newest }] };
   }

@@ -213,20 +213,6 @@ test('without a rollout there is none, and everybody gets a revision at once', a
   t.is(await act(fleet, 'pause', '', 'ops'), 'no rollout is under way');
 });
 
-test('an open rollout is given up by a control plane that was started without --rollout', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  const content = fleet.text.content;
-  const without = await startSimulatedFleet(t, { plan: '' });
-  without.text.content = content;
-  without.text.writes = 1;
-  await without.stopPlane('a');
-  await without.startPlane('a');
-  await without.pass(3);
-  t.is(outcomeOf(without), 'taken_back');
-});
-
 test('where something fails while a rollout is ended, it is ended all the same', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish(revisionOf(2));

@@ -14,7 +14,15 @@ import {
   withEnd,
   withVerdict,
 } from '../record/record.ts';
-import { type ChangeRecord, isVacant, leads, troubleOf } from '../record/record-state.ts';
+import {
+  type ChangeRecord,
+  isShared,
+  isVacant,
+  leads,
+  type RecordState,
+  stepsOf,
+  troubleOf,
+} from '../record/record-state.ts';
 import { type Memory, noMemory, remember } from '../record/remembering.ts';
 import { toReplaced } from '../snapshot/admission.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
@@ -62,13 +70,11 @@ import {
   type PeerWatch,
   readAnswers,
 } from './peer-watch.ts';
-import type { RolloutPlan } from './plan.ts';
+import { planOf, type RolloutPlan } from './plan.ts';
 import { isGiven } from './pools.ts';
 import type { View } from './view.ts';
 
 export interface FleetOptions {
-  /** Undefined where every worker gets a new revision at once: then nothing is followed or decided. */
-  readonly plan: RolloutPlan | undefined;
   /** Whether people are told what becomes of revisions. */
   readonly isTold: boolean;
   readonly hasPeers: boolean;
@@ -92,6 +98,10 @@ export interface FleetState {
   readonly storeAtMs: number;
   /** Whether people know whether shares can be made of these workers. */
   readonly hasForeseen: boolean;
+  /** Whether the steps of this control plane have been put on record since its start. */
+  readonly areStepsSaid: boolean;
+  /** The last sentence about steps that are not those of this control plane. */
+  readonly otherSteps: string | undefined;
   /** Between the two steps of a look, which changes what is served: that is no reason for another look. */
   readonly isLooking: boolean;
   /** Changes that are being written. */
@@ -209,6 +219,8 @@ export function startFleet(
     told: { contentId: '', times: 0 },
     storeAtMs: monotonicMs,
     hasForeseen: false,
+    areStepsSaid: false,
+    otherSteps: undefined,
     isLooking: false,
     writing: 0,
     isStopped: false,
@@ -259,13 +271,12 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
 }
 
 function look(turn: Turn, mayBeElse: boolean, facts: Facts): Turn {
-  const { isLooking, isStopped, following, options } = turn.state;
+  const { isLooking, isStopped, following } = turn.state;
   if (isLooking || isStopped) return turn;
   const looking = become(turn, { isLooking: true });
+  const plan = planOf(stepsOf(facts.record));
   const followed =
-    options.plan === undefined
-      ? looking
-      : follow(looking, followTrial(following, facts, options.plan), facts);
+    plan === undefined ? looking : follow(looking, followTrial(following, facts, plan), facts);
   const judged = mayBeElse ? become(followed, {}, { kind: 'reconsider' }) : followed;
   return become(judged, {}, { kind: 'followed' });
 }
@@ -279,19 +290,20 @@ function noteFollowed(
   const looked = become(turn, { isLooking: false });
   if (looked.state.isStopped) return looked;
   const { record, snapshots } = facts;
-  const { options, following, memory } = looked.state;
+  const { following, memory } = looked.state;
   const inForce = snapshots.inForce?.content;
+  const plan = planOf(stepsOf(record));
   const caughtUp =
-    options.plan === undefined
+    plan === undefined
       ? looked
       : follow(looked, catchUp(following, facts, inForce !== memory.noted), facts);
-  const remembered = rememberNow(caughtUp, facts);
+  const remembered = saySteps(rememberNow(caughtUp, facts), facts);
   const isOpen = openRolloutOf(record.known.record) !== undefined;
   const isHeldBack = snapshots.newest?.isHeldBack === true;
   const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
   const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
   const told = tellPeers(ticked, facts);
-  return options.plan === undefined ? told : decideNow(told, event, options.plan, facts);
+  return plan === undefined ? told : decideNow(told, event, plan, facts);
 }
 
 function follow(
@@ -309,7 +321,12 @@ function rememberNow(turn: Turn, facts: Facts): Turn {
   const { options, writing } = turn.state;
   const { record, snapshots, wallMs } = facts;
   const { memory, effects } = remember(turn.state.memory, {
-    ...{ rollsOut: options.plan !== undefined, isTold: options.isTold, snapshots, wallMs },
+    ...{
+      rollsOut: planOf(stepsOf(record)) !== undefined,
+      isTold: options.isTold,
+      snapshots,
+      wallMs,
+    },
     ...{ record: record.known.record, leads: leads(record) },
     mayWrite: writing === 0 && record.trouble === undefined,
   });
@@ -322,6 +339,37 @@ function rememberNow(turn: Turn, facts: Facts): Turn {
     },
     become(turn, { memory }),
   );
+}
+
+/** The control plane that was started last with steps has them count for all. */
+function saySteps(turn: Turn, facts: Facts): Turn {
+  const { state } = turn;
+  const { record } = facts;
+  const why = whyOtherSteps(record);
+  const isNews = state.areStepsSaid && why !== undefined && why !== state.otherSteps;
+  const log = { kind: 'log', level: 'warning', text: `Rollout: ${why}` } as const;
+  const told = become(turn, { otherSteps: why }, ...(isNews ? [log] : []));
+  const { steps } = record.options;
+  const own = steps === '' ? undefined : steps;
+  const isOwn = record.known.record.steps === own || (own === undefined && isShared(record));
+  if (state.areStepsSaid || !record.isKnown) return told;
+  if (isOwn) return become(told, { areStepsSaid: true, otherSteps: undefined });
+  if (told.state.writing > 0 || record.trouble !== undefined) return told;
+  const change: ChangeRecord = (known) => {
+    const { steps: _, ...rest } = known;
+    if (openRolloutOf(known) !== undefined) return undefined;
+    return own === undefined ? rest : { ...rest, steps: own };
+  };
+  return change(record.known.record) ? write(told, { change }, facts) : told;
+}
+
+/** Of steps that are not those of this control plane, for people. */
+export function whyOtherSteps(record: RecordState): string | undefined {
+  const { steps } = record.options;
+  const taken = stepsOf(record);
+  if (taken === steps) return undefined;
+  const own = steps === '' ? 'no --rollout' : `--rollout=${steps}`;
+  return `the steps on record count, ${taken}, which another control plane has put there; this one has ${own}`;
 }
 
 /** Nobody wants the revision of this rollout any more. */
@@ -578,12 +626,10 @@ function takeBack(
 }
 
 function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, facts: Facts): Turn {
-  const { options, following } = turn.state;
-  const { running } = following;
+  const { running } = turn.state.following;
   const { known, trouble } = facts.record;
   const open = openRolloutOf(known.record);
   const refuse = (problem: string) => become(turn, {}, { kind: 'answer', asked, problem });
-  if (options.plan === undefined) return refuse(noRollout);
   if (open === undefined && action === 'retry') {
     return retry(turn, { asked, reason, by }, facts);
   }
@@ -631,7 +677,7 @@ function retry(turn: Turn, { asked, reason, by }: Asked, facts: Facts): Turn {
 
 function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   const { asked, revision, reason, by } = event;
-  const { following, decision, options } = turn.state;
+  const { following, decision } = turn.state;
   if (following.running?.revision === revision && decision.phase === 'indivisible') {
     const said = { asked, by, reason: `approved by ${by}: ${reason}` };
     return act(turn, 'promote', said, facts);
@@ -639,10 +685,9 @@ function approve(turn: Turn, event: ApproveEvent, facts: Facts): Turn {
   // Only the leader knows whether a share can be made: where it can, the steps are taken all the same.
   const open = openRolloutOf(facts.record.known.record);
   const isNew = open?.revision === revision && !isGiven(open) && !leads(facts.record);
-  const { content, problem } =
-    options.plan !== undefined && isNew
-      ? { content: open.content }
-      : findApproved(event, facts.snapshots);
+  const { content, problem } = isNew
+    ? { content: open.content }
+    : findApproved(event, facts.snapshots);
   if (content === undefined) return become(turn, {}, { kind: 'answer', asked, problem });
   const verdict = { revision, content, reason, by, outcome: 'approved' } as const;
   const change: ChangeRecord = (record) => withVerdict(record, { ...verdict, atMs: facts.wallMs });

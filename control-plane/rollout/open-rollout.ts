@@ -21,12 +21,11 @@ import type { RevisionMemory } from '../snapshot/admission.ts';
 import { type OpenStoreDeps, openSharedText, type StoreSettings } from '../store/open-store.ts';
 import type { ConfigStore } from '../store/store.ts';
 import { factsJson } from './facts.ts';
-import type { RolloutPlan } from './plan.ts';
 import { type AskPeers, Rollout, type RolloutDeps } from './rollout.ts';
 
 export interface RolloutSettings extends StoreSettings {
-  /** Undefined: every worker gets a new revision at once. */
-  readonly rollout: RolloutPlan | undefined;
+  /** The steps; '' where nobody has said any. */
+  readonly rollout: string;
   /** Where the record is; undefined: beside the rules in Git, or in the state directory. */
   readonly record: EngineSettings | undefined;
   /** Shown to peers; undefined: there is none. */
@@ -61,6 +60,7 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
   const keeper = new RecordKeeper({
     ...openPlace(deps),
     own,
+    steps: settings.rollout,
     id: randomUUID(),
     name: `${hostname()}:${settings.admin.address.port}`.slice(-300),
     ...(deps.onOutcome && { onOutcome: deps.onOutcome }),
@@ -79,7 +79,6 @@ export function openRollout(deps: OpenRolloutDeps): OpenRollout {
     create: (sources) =>
       new Rollout({
         ...sources,
-        plan: settings.rollout,
         isTold: deps.onOutcome !== undefined,
         keeper,
         askPeers: peers && createAskPeers(peers, settings.peersTokenFile),

@@ -1,5 +1,6 @@
 // The steps of a rollout, and what stops it, parsed from `--rollout`.
 import { toExcerpt } from '../../shared/text-excerpt.ts';
+import { noSteps } from '../record/record.ts';
 import { parseRolloutSteps, type RolloutStep } from '../snapshot/rollout-steps.ts';
 
 /** Steps before the last one, which is always all workers. */
@@ -15,6 +16,16 @@ export interface RolloutPlan {
   readonly onIndivisible: 'wait' | 'proceed';
   /** By how many points the over-limit share of a step may exceed that of the other workers. */
   readonly overLimitPoints: number;
+}
+
+/** Of steps on record or of --rollout, which have been checked here or by another version; undefined where every worker gets
+ * a revision at once. */
+export function planOf(steps: string): RolloutPlan | undefined {
+  if (steps === '' || steps === noSteps) return undefined;
+  const parsed = parseRolloutPlan(steps);
+  if (parsed.ok) return parsed.plan;
+  const cautious = { percent: 10, holdMs: 60_000 };
+  return { steps: [cautious], onSilence: 'stop', onIndivisible: 'wait', overLimitPoints: 10 };
 }
 
 export type PlanResult =

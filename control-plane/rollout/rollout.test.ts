@@ -718,7 +718,7 @@ test('while the record is being written nothing else is put on it', async (t) =>
   for (let second = 0; second < 5; second++) fleet.clock.advance(1_000);
   resolve();
   await fleet.pass(5);
-  t.is(fleet.text.writes, 2, 'what is in force, and what is held back');
+  t.is(fleet.text.writes, 3, 'the steps, what is in force, and what is held back');
 });
 
 test('a leader that asks lives, also when it changes nothing for long', async (t) => {

@@ -8,7 +8,7 @@ import type { Counted } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { openRolloutOf } from '../record/record.ts';
 import type { RecordKeeper } from '../record/record-keeper.ts';
-import { type MemoryState, toMemoryState } from '../record/record-state.ts';
+import { type MemoryState, stepsOf, toMemoryState } from '../record/record-state.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConfigStore } from '../store/store.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
@@ -22,9 +22,10 @@ import {
   foresee,
   startFleet,
   step,
+  whyOtherSteps,
 } from './fleet-state.ts';
 import { type FollowEffect, isPast } from './following.ts';
-import type { RolloutPlan } from './plan.ts';
+import { planOf, type RolloutPlan } from './plan.ts';
 import { type RolloutState, toRolloutState } from './rollout-state.ts';
 
 /** An action of the control plane by itself, for the audit log. */
@@ -38,8 +39,6 @@ export interface RolloutEvent {
 export type AskPeers = (contentId: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
 export interface RolloutDeps {
-  /** Undefined: every worker gets a new revision at once. */
-  readonly plan: RolloutPlan | undefined;
   /** Whether people are told what becomes of revisions. */
   readonly isTold: boolean;
   readonly snapshots: SnapshotCache;
@@ -76,9 +75,9 @@ export class Rollout {
   #stops: readonly (() => void)[] = [];
 
   constructor(deps: RolloutDeps) {
-    const { plan, isTold, askPeers, keeper, clock } = deps;
+    const { isTold, askPeers, keeper, clock } = deps;
     this.#deps = deps;
-    const options = { plan, isTold, hasPeers: askPeers !== undefined };
+    const options = { isTold, hasPeers: askPeers !== undefined };
     const monotonicMs = clock.monotonicMs();
     this.#state = startFleet(options, { record: keeper.state, monotonicMs });
     this.#freshId = deps.drawId();
@@ -86,7 +85,7 @@ export class Rollout {
 
   /** The steps of a revision, where no node group has its own; undefined where revisions reach the workers at once. */
   get plan(): RolloutPlan | undefined {
-    return this.#deps.plan;
+    return planOf(stepsOf(this.#deps.keeper.state));
   }
 
   /** Starts following the snapshots and the record, which have been read. */
@@ -111,8 +110,10 @@ export class Rollout {
 
   /** Why the next revision could not reach the workers in steps, for people; undefined when it could. */
   warning(): string | undefined {
-    const { plan, workers } = this.#deps;
-    return plan && foresee(this.#state, workers.list(), plan);
+    const { keeper, workers } = this.#deps;
+    const { plan } = this;
+    const foreseen = plan && foresee(this.#state, workers.list(), plan);
+    return whyOtherSteps(keeper.state) ?? foreseen;
   }
 
   /** Where what has to be remembered is, and why it may get lost. */

@@ -67,9 +67,9 @@ const commands: Readonly<Record<string, Command>> = {
   },
   /** `come ID`: one more. */
   come: ({ fleet }, id = '') => void fleet.addWorker({ id, plane: fleet.plane.name }),
-  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|well|idle|store-away|store-back|broken|goodbye`: all, those that have a
+  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|well|idle|store-away|store-back|broken|goodbye|move PLANE`: all, those that have a
    * revision, or those of a node group, or the K-th of them, counted from 0. */
-  workers({ fleet }, which = '', what = '') {
+  workers({ fleet }, which = '', what = '', plane = '') {
     const [, name = '', at] = /^(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
     const known = /^\d+$/.test(name) ? fleet.having(Number(name)) : fleet.workers;
     const isMeant = ({ id }: SimulatedWorker) => known !== fleet.workers || id.startsWith(name);
@@ -80,7 +80,10 @@ const commands: Readonly<Record<string, Command>> = {
       else if (what === 'fail' || what === 'well')
         each.callers = { errors: what === 'fail' ? 1 : 0 };
       else if (what.startsWith('store-')) each.isStoreAway = what === 'store-away';
-      else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
+      else if (what === 'move') {
+        fleet.disconnect(each, 'goodbye');
+        fleet.connect(each, plane);
+      } else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }
   },
   /** `record fine|away|denied` */
@@ -93,13 +96,21 @@ const commands: Readonly<Record<string, Command>> = {
     return rollout.act(action as RolloutAction, reason.join(' '), 'ada');
   },
   undo: ({ fleet }) => fleet.plane.rollout.undo('undone by ada', 'ada'),
+  /** `lose PLANE NEXT`, which is killed for good, and whose workers go to the next one. */
+  lose: ({ fleet }, plane = '', next) => fleet.killPlane(plane, next),
   /** `kill PLANE`, which is started again; `stop PLANE NEXT`, which gets its workers. */
   async kill({ fleet }, plane = '') {
     fleet.killPlane(plane);
     await fleet.startPlane(plane);
     for (const worker of fleet.workers) fleet.connect(worker, plane);
   },
-  start: ({ fleet }, plane = '') => fleet.startPlane(plane),
+  /** `start PLANE`, or `start PLANE:STEPS` with other steps. */
+  async start({ fleet }, text = '') {
+    const [name, steps] = toPlane(text);
+    if (text.includes(':')) fleet.steps.set(name, steps);
+    await fleet.startPlane(name);
+    for (const each of fleet.workers) if (each.plane === undefined) fleet.connect(each, name);
+  },
   stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
   resume: ({ fleet }, plane = '') => fleet.goOn(plane),
@@ -162,6 +173,12 @@ async function run(scene: Scene, line: string): Promise<string[]> {
   return out;
 }
 
+/** Such as `b`, `b:none` or `b:canary=50%,hold=5s`. */
+function toPlane(text: string): [string, string] {
+  const [name = '', ...steps] = text.split(':');
+  return [name, steps.join(':').replace('none', '')];
+}
+
 /** The text with what comes of it now. */
 async function play(t: ExecutionContext, text: string): Promise<string> {
   const [head = '', ...blocks] = text.trimEnd().split('\n\n');
@@ -170,9 +187,11 @@ async function play(t: ExecutionContext, text: string): Promise<string> {
     ([, name = '', steps = '', size]) => ({ name, steps, count: Number(size) }),
   );
   let drawn = 0;
+  const steps = new Map(planes.flatMap((each) => (each.includes(':') ? [toPlane(each)] : [])));
+  const names = planes.map((each) => toPlane(each)[0]);
   const fleet = await startSimulatedFleet(t, {
-    ...{ plan, groups, workers: Number(count), drawId: () => `id-${++drawn}` },
-    ...(planes.length > 0 && { planes }),
+    ...{ plan, steps, groups, workers: Number(count), drawId: () => `id-${++drawn}` },
+    ...(names.length > 0 && { planes: names }),
   });
   const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
   const played = [head];

@@ -31,7 +31,7 @@ export const controlPlaneTable = {
       names: ['--rollout', 'RATELANE_ROLLOUT'],
       default: '',
       defaultText: 'every worker at once',
-      doc: 'In which steps a new revision reaches the workers, such as canary=10%,hold=60s or 5%:30s,25%:60s,100%; on-silence=stop, on-indivisible=proceed and over-limit=10 may follow',
+      doc: 'In which steps a new revision reaches the workers, such as canary=10%,hold=60s or 5%:30s,25%:60s,100%; on-silence=stop, on-indivisible=proceed and over-limit=10 may follow; off: at once, at every control plane of the record',
     }),
     peers: text({
       names: ['--peers', 'RATELANE_PEERS'],

@@ -83,6 +83,7 @@ function isJudgedAgain(
 ): boolean {
   const memory = {
     isKnown: true,
+    rollsOut: true,
     inForce: undefined,
     wasInForce: () => false,
     verdictOf: () => said,
@@ -92,7 +93,7 @@ function isJudgedAgain(
     { ...newest, invalidSinceMs: undefined, ...judged },
     {
       ...{ serving, before: undefined, memory, served: new Set() },
-      ...{ allowsRemoval: false, rollsOut: true, steps: [] },
+      ...{ allowsRemoval: false, steps: [] },
     },
   );
 }

@@ -29,6 +29,8 @@ import type { InForce, Said, Serving } from './served.ts';
 export interface RevisionMemory {
   /** False until it has been read, here or beside the rules. */
   readonly isKnown: boolean;
+  /** Whether revisions reach the workers in steps, so that one that changes something is on trial first. */
+  readonly rollsOut: boolean;
   /** Why no revision can be judged, for people: the record is of a version that this program does not read. Undefined
    * otherwise. */
   readonly otherVersion?: string | undefined;
@@ -66,8 +68,6 @@ export interface Circumstances {
   readonly served: ReadonlySet<string>;
   /** Whether every revision may remove most limits. */
   readonly allowsRemoval: boolean;
-  /** Whether a revision that changes something is on trial first. */
-  readonly rollsOut: boolean;
   /** The way to the revision from what is in force; empty where nobody but its author has gone it. */
   readonly steps: readonly Step[];
 }
@@ -202,9 +202,9 @@ function isBack(
 function needsTrial(
   whole: Revision,
   { content }: BuiltSnapshots,
-  { serving, memory, rollsOut }: Circumstances,
+  { serving, memory }: Circumstances,
 ): boolean {
-  if (!rollsOut) return false;
+  if (!memory.rollsOut) return false;
   if (saysTrailer(whole, nowTrailer) && !wasBad(whole, content, memory)) return false;
   const before = serving.inForce?.built.content ?? memory.inForce?.content;
   return before !== undefined && before !== content;

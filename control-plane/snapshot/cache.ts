@@ -25,7 +25,7 @@ import {
   toTakenBack,
   wasInForce,
 } from './admission.ts';
-import type { BuildOptions, BuildOutcome, BuiltSnapshots } from './build.ts';
+import type { BuildOutcome, BuiltSnapshots } from './build.ts';
 import { type Building, type Built, isLarge } from './building.ts';
 import { type Kept, LastGood, readKept, readNewest } from './last-good.ts';
 import { type KnownStep, PolicySteps } from './policy-steps.ts';
@@ -37,8 +37,6 @@ import { UnfinishedExamination } from './unfinished-examination.ts';
 
 export interface SnapshotCacheDeps {
   readonly store: ConfigStore;
-  /** Where revisions reach workers in steps, one that changes something is on trial first, with nobody until `offerTrial`. */
-  readonly options: BuildOptions & { readonly rollsOut: boolean };
   /** Whether a revision may remove most limits without an approval. */
   readonly allowsRemoval: boolean;
   readonly memory: RevisionMemory;
@@ -102,7 +100,7 @@ export class SnapshotCache implements SnapshotProvider {
    * the log have them.
    */
   async start(): Promise<void> {
-    const { store, memory, options, building, log } = this.#deps;
+    const { store, memory, building, log } = this.#deps;
     const [{ revision, trouble }] = await Promise.all([
       readNewest(this.#deps),
       this.#unfinished.read(),
@@ -116,7 +114,7 @@ export class SnapshotCache implements SnapshotProvider {
     // workers have.
     if (revision && kept?.revision && kept.revision.id !== revision.id) {
       const id = toShortId(revision.id);
-      if (options.rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
+      if (memory.rollsOut) this.#restore(kept, `Revision ${id} was not in force yet`);
       else if (kept.outcome.ok && isLarge(revision)) {
         this.#restore(kept, `Revision ${id} is still examined`);
       }
@@ -286,9 +284,8 @@ export class SnapshotCache implements SnapshotProvider {
 
   /** Resolves when it has been examined, at once where it is small. */
   #apply(revision: Revision): Promise<void> | undefined {
-    const { options, memory } = this.#deps;
-    const isUnread = options.rollsOut && !memory.isKnown;
-    const canJudge = memory.otherVersion === undefined && !isUnread;
+    const { memory } = this.#deps;
+    const canJudge = memory.otherVersion === undefined && memory.isKnown;
     this.#unexamined = canJudge ? undefined : revision;
     if (this.#unexamined !== undefined || revision.id === this.#newest?.whole.id) {
       this.#examined = undefined;
@@ -440,7 +437,7 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   #circumstances(steps: readonly Step[]): Circumstances {
-    const { memory, allowsRemoval, options } = this.#deps;
+    const { memory, allowsRemoval } = this.#deps;
     const serving = this.#served.now;
     return {
       steps,
@@ -449,7 +446,6 @@ export class SnapshotCache implements SnapshotProvider {
       memory,
       served: this.#servedContents,
       allowsRemoval,
-      rollsOut: options.rollsOut,
     };
   }
 

@@ -113,6 +113,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
           shared: text,
           timing,
           own,
+          steps: '',
           id,
           name: called,
           log,

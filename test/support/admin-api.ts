@@ -18,7 +18,6 @@ import { toOverview } from '../../control-plane/metrics/overview.ts';
 import type { PeerSource } from '../../control-plane/peers/peer-list.ts';
 import { createPeers, type Peers } from '../../control-plane/peers/peers.ts';
 import { RecordKeeper, unsharedTiming } from '../../control-plane/record/record-keeper.ts';
-import type { RolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { Rollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
@@ -39,7 +38,8 @@ const encode = loadProtos().rateLimitConfig.serialize;
 
 export interface AdminApiOptions {
   /** Default: every worker gets a new revision at once. */
-  readonly plan?: RolloutPlan;
+  /** As `--rollout` has them. */
+  readonly steps?: string;
   /** Texts by the names of their files in the directory. */
   readonly files: Readonly<Record<string, string>>;
   /** In place of that directory. */
@@ -75,7 +75,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const options = {
     mergeDomains: false,
     maxResponseBytes: api.maxResponseBytes ?? 16_000_000,
-    rollsOut: api.plan !== undefined,
+    rollsOut: api.steps !== undefined,
   };
   const log = createRecordedLog();
   const clock = api.clock ?? systemClock;
@@ -86,6 +86,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     shared: undefined,
     timing: unsharedTiming,
     own: createMemoryText(),
+    steps: api.steps ?? '',
     id: 'this',
     name: 'this:1',
     log,
@@ -99,7 +100,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   t.teardown(() => examining.close());
   const snapshots = new SnapshotCache({
     store,
-    options,
     building: new Building({ options, encode, clock }),
     stateDirectory,
     allowsRemoval: false,
@@ -113,7 +113,6 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
   const marks = createMarks(clock);
   const rollout = new Rollout({
     isTold: false,
-    plan: api.plan,
     snapshots,
     workers,
     readCounted: fleet.counted,

@@ -10,7 +10,6 @@ import { parseRecord, type RolloutRecord } from '../../control-plane/record/reco
 import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
 import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
-import { parseRolloutPlan } from '../../control-plane/rollout/plan.ts';
 import { Rollout } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
@@ -110,6 +109,8 @@ export interface FleetOptions {
     readonly steps: string;
     readonly count: number;
   }[];
+  /** By name of a control plane: its --rollout, where it is not `plan`; '' for none. */
+  readonly steps?: ReadonlyMap<string, string>;
   /** Names of the control planes; more than one are peers. */
   readonly planes?: readonly string[];
   readonly timing?: LeaderTiming;
@@ -155,6 +156,8 @@ export interface SimulatedFleet {
   connect(worker: SimulatedWorker, plane: string): void;
   /** `isFresh`: with an empty state directory. */
   startPlane(name: string, isFresh?: boolean): Promise<void>;
+  /** By name of a control plane: its --rollout, where it is not that of the others; '' for none. */
+  readonly steps: Map<string, string>;
   /** As SIGTERM: its workers go to `next`. */
   stopPlane(name: string, next?: string): Promise<void>;
   /** As SIGKILL. */
@@ -190,9 +193,6 @@ export async function startSimulatedFleet(
     workers: count = 20,
     planes: names = ['a'],
   } = options;
-  const parsed = planText === '' ? undefined : parseRolloutPlan(planText);
-  if (parsed?.ok === false) throw new Error(parsed.reason);
-  const plan = parsed?.plan;
   const clock = createManualClock();
   const log = createRecordedLog();
   const { groups = [] } = options;
@@ -204,6 +204,7 @@ export async function startSimulatedFleet(
   const planes = new Map<string, SimulatedPlane>();
   const workers: SimulatedWorker[] = [];
   const effects = new Map(options.effects);
+  const steps = new Map(options.steps);
   const folder = createRulesFolder(t as ExecutionContext).path;
   const ownTexts = new Map<string, OwnText>();
   const vanished = new Map<string, VanishedWorker[]>();
@@ -443,6 +444,7 @@ export async function startSimulatedFleet(
       shared: textFor(process),
       timing: options.timing ?? sharedTiming,
       own,
+      steps: steps.get(name) ?? planText,
       id: drawId(),
       name,
       log,
@@ -452,11 +454,9 @@ export async function startSimulatedFleet(
     const build = {
       mergeDomains: false,
       maxResponseBytes: 4 * 1024 * 1024,
-      rollsOut: plan !== undefined,
     };
     const cache = new SnapshotCache({
       store: ownStore,
-      options: build,
       building: new Building({ options: build, encode, clock: ownClock }),
       stateDirectory: folders.get(name) ?? folder,
       allowsRemoval: options.allowsRemoval ?? false,
@@ -467,7 +467,6 @@ export async function startSimulatedFleet(
     const ownWorkers = { list: () => listOf(name), vanished: () => vanished.get(name) ?? [] };
     const rollout = new Rollout({
       isTold: false,
-      plan,
       snapshots: cache,
       workers: ownWorkers,
       readCounted: () =>
@@ -561,6 +560,7 @@ export async function startSimulatedFleet(
     triggers,
     store,
     text,
+    steps,
     planes,
     workers,
     effects,

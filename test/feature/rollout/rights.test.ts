@@ -58,6 +58,7 @@ test('hints about the record make a control plane read it every two seconds at m
       },
     },
     timing: gitTiming,
+    steps: '',
     own: createMemoryText(),
     id: 'this',
     name: 'this:1',

@@ -52,12 +52,12 @@ async function start(
   const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024, rollsOut: false };
   const cache = new SnapshotCache({
     store,
-    options,
     building: new Building({ options, encode: rateLimitConfig.serialize, clock: patientClock }),
     stateDirectory,
     allowsRemoval: false,
     memory: {
       isKnown: true,
+      rollsOut: false,
       inForce: undefined,
       wasInForce: () => false,
       verdictOf: (revision) =>
