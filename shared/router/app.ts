@@ -29,8 +29,7 @@ import { buildTable } from './table/table.ts';
 import { loadXml } from './xml/xml.ts';
 
 export interface AppOptions {
-  /** Folders of controllers; several merge, and the later one wins. Default: from `env`, else the folder
-   * `controllers`. */
+  /** Folders of controllers, of which the later one wins. Default: from `env`, else `controllers`. */
   readonly controllerPrefix?: string | readonly string[];
   /** Environment with ENDPOINTS_PREFIX, usually the process's. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -38,12 +37,11 @@ export interface AppOptions {
   readonly loadModules?: (prefix: string) => ModuleTree | Promise<ModuleTree>;
   /** Guards that run before those of classes and methods. */
   readonly guard?: Guard | readonly Guard[];
-  /** Surrounds every request, also one that no method answers, outside of those of folders; of several the first is
+  /** Surrounds every request, also one that no method answers. Outside of those of folders; of several the first is
    * outermost. */
   readonly around?: Around | readonly Around[];
-  /** The app does not start while a method has no guard that authenticates and is not meant to be open (`open()`,
-   * `public: true`), so that no guard is forgotten. Without it, such a class is a warning where another one has
-   * a guard. */
+  /** The app does not start while a method has neither a guard that authenticates nor `open()`. Without it, such a class
+   * is a warning where another one has a guard. `public: true` is as good as `open()`. */
   readonly requireGuards?: boolean;
   /** Default for classes that do not declare their own. */
   readonly cors?: Cors;
@@ -58,21 +56,19 @@ export interface AppOptions {
   readonly missingVerb?: 405 | 501;
   /** How a text is sent where its method names no media type: JSON (the default), or raw. */
   readonly stringReturn?: 'application/json' | 'text/html';
-  /** Formats of texts beside the known ones: `{ sku: (text) => /^[a-z]{2}-\d{4}$/.test(text) }` is for
+  /** Formats of texts beside the known ones. `{ sku: (text) => /^[a-z]{2}-\d{4}$/.test(text) }` is for
    * `Type.String({ format: 'sku' })`. */
   readonly formats?: Readonly<Record<string, (text: string) => boolean>>;
-  /** Addresses and networks of proxies in front, `['10.0.0.0/8']`: what they report of the client, in `Forwarded` or
-   * `X-Forwarded-For`, `-Host` and `-Proto`, is believed. */
+  /** Networks of proxies whose reports of the client are believed, `['10.0.0.0/8']`. In `Forwarded`, or else in
+   * `X-Forwarded-For`, `-Host` and `-Proto`. */
   readonly trustedProxies?: readonly string[];
   /** The title and version of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
   readonly otherPaths?: OpenApiFrame['paths'];
-  /** Called at the start for each class that a module hides or whose guard was forgotten. Default: a line on
-   * standard error. */
+  /** Called at the start for each class that is hidden, or has no guard. Default: a line on standard error. */
   readonly warn?: (text: string) => void;
-  /** Called for requests that fail because of a defect or a failure of ours. Default: a JSON line on
-   * standard error. */
+  /** Called for requests that fail because of us. Default: a JSON line on standard error. */
   readonly reportError?: ReportError;
 }
 

@@ -7,7 +7,6 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import type { Hono } from 'hono';
 import { findFencedBlocks } from '../../test/support/fenced-blocks.ts';
 import { ownedByFile } from '../../test/support/owner.ts';
 import { createRouterFolder, writeFilesOf } from '../../test/support/router-folder.ts';
@@ -16,7 +15,7 @@ import { createTestClient } from './test-client.ts';
 const root = join(import.meta.dirname, '..', '..');
 const guide = readFileSync(new URL('docs/coming-from.md', import.meta.url), 'utf8');
 const guarded = { authorization: 'Bearer t-ann' };
-const folder = createRouterFolder(ownedByFile(test), ['@hono', 'fastify', 'hono', 'zod']);
+const folder = createRouterFolder(ownedByFile(test), ['fastify']);
 writeFilesOf(guide, folder);
 
 interface Shown {
@@ -71,17 +70,9 @@ const sendTo: Readonly<Record<string, () => Promise<Send>>> = {
       return { status: statusCode, text };
     };
   },
-  async hono() {
-    const server = await importBefore<Hono>('hono');
-    return async ({ method, target, body }, headers) => {
-      const init = { method, headers: withType(headers, body), ...(body && { body }) };
-      const response = await server.request(target, init);
-      return { status: response.status, text: await response.text() };
-    };
-  },
 };
 
-for (const from of ['endpoints', 'fastify', 'hono']) {
+for (const from of ['endpoints', 'fastify']) {
   test(`what comes from ${from} answers what the guide shows, on both sides`, async (t) => {
     const requests = readRequests(from);
     t.true(requests.length > 4);

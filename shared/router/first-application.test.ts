@@ -38,5 +38,5 @@ test('the application of the guide starts where guards are required, and without
     warn: (text) => warnings.push(text),
   });
   t.deepEqual(warnings, []);
-  t.is(routes.length, 8);
+  t.is(routes.length, 6);
 });

@@ -5,6 +5,7 @@ import { testKeys } from '../../control-plane/rehearsal/rule-tests/test-keys.ts'
 import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
 import { adviceSection, ruleKeySection } from '../../shared/rules/schema/key-documents.ts';
 import { workerSections } from '../../worker/document-sections.ts';
+import { routerSections } from './router-options.ts';
 
 function toKeySection(
   document: string,
@@ -28,4 +29,5 @@ export const generatedSections: readonly GeneratedSection[] = [
   toKeySection('docs/commands.md', 'policy-keys', policyKeys),
   ...workerSections,
   ...(await createControlPlaneSections()),
+  ...routerSections,
 ];
