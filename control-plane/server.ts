@@ -58,7 +58,7 @@ import { listSetAside } from './store/set-aside.ts';
 import { createWorkThread } from './work-thread.ts';
 import { type AdsServer, type Authorization, createAdsServer } from './xds/ads-server.ts';
 import type { AdsTls } from './xds/http2-server.ts';
-import type { ConnectedWorkers } from './xds/workers.ts';
+import { type ConnectedWorkers, markUnused } from './xds/workers.ts';
 
 export interface ControlPlaneDeps {
   readonly settings: ControlPlaneSettings;
@@ -150,7 +150,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let awaited: string | undefined = 'the store of the rules';
   let xdsPort: number | undefined;
   const workers: ConnectedWorkers = {
-    list: () => ads?.workers.list() ?? [],
+    list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.wallMs()),
     vanished: () => ads?.workers.vanished() ?? [],
   };
   const keptActivity = openKeptActivity({

@@ -144,6 +144,13 @@ const cases: [string, SnapshotState, readonly ConnectedWorker[], string, string]
     'revision 111111111111 is in force on all 2 connected workers',
   ],
   [
+    'one has acknowledged it and decides by another one',
+    stateOf(),
+    [workerOf('a'), workerOf('b', { isUnused: true })],
+    'pending',
+    'revision 111111111111 is in force on 1 of 2 workers, 1 has acknowledged it without using it (b)',
+  ],
+  [
     'one has not answered',
     stateOf(),
     [workerOf('a'), workerOf('b', { acked: old })],

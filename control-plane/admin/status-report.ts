@@ -361,7 +361,14 @@ function judge(
         : `is in force on ${counts.inForce} ${of}`;
     const parts = [
       having,
-      toSilentText(workers.filter(({ state }) => state === 'pending')),
+      toNamedText(
+        workers.filter(({ state, unused }) => state === 'pending' && !unused),
+        'not answered',
+      ),
+      toNamedText(
+        workers.filter(({ state, unused }) => state === 'pending' && unused),
+        'acknowledged it without using it',
+      ),
       counts.onTrial > 0 ? `${counts.onTrial} have another one on trial` : '',
     ].filter((part) => part !== '');
     const verdict = counts.refused > 0 ? 'refused' : 'pending';
@@ -389,12 +396,12 @@ function toMemoryProblem({
 const maxNamed = 3;
 
 /** Such as `2 have not answered (edge, other)`; '' for none. */
-function toSilentText(silent: readonly Pick<WorkerJson, 'name'>[]): string {
+function toNamedText(silent: readonly Pick<WorkerJson, 'name'>[], what: string): string {
   if (silent.length === 0) return '';
   const names = silent.slice(0, maxNamed).map(({ name }) => name);
   const more = silent.length - names.length;
   const all = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ');
-  return `${silent.length} ${silent.length === 1 ? 'has' : 'have'} not answered (${all})`;
+  return `${silent.length} ${silent.length === 1 ? 'has' : 'have'} ${what} (${all})`;
 }
 
 /** The text for a revision that all `connected` workers have. */

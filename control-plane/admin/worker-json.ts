@@ -33,6 +33,8 @@ export const workerJson = Type.Object(
     connectedSince: time,
     group: orNull(Type.String()),
     state: workerStateJson,
+    /** Whether it acknowledged its rules more than 10 s ago, and reports that it decides by others: it is pending. */
+    unused: Type.Optional(Type.Boolean()),
     /** The revision whose rules it has; null where that is neither in force nor on trial. */
     revision: orNull(Type.String()),
     /** The revision whose rules it is given; null while there is none. */
@@ -105,6 +107,7 @@ export function toWorkersJson(
       connectedSince: toTime(sinceMs),
       group: snapshots.groupOf(node) ?? null,
       ...toPlace(worker, snapshots, ids),
+      ...(worker.isUnused && { unused: true }),
       sent: toVersionJson(sent),
       acked: toVersionJson(acked),
       nacked: nacked

@@ -36,6 +36,7 @@ function workers(count: number, given: Partial<Member> = {}, from = 0): Member[]
     state: 'in_force',
     refusal: undefined,
     silentForMs: 0,
+    isUnused: false,
     ...given,
   }));
 }

@@ -169,7 +169,7 @@ function findGone(
 /** Two that were offered it, or a third of the share where that is more, and more than elsewhere, neither accept nor
  * refuse it. */
 function findSilent({ members, gone }: View, chosen: readonly Member[]): string | undefined {
-  const isSilent = ({ silentForMs }: Member) => silentForMs >= offerMs;
+  const isSilent = ({ silentForMs, isUnused }: Member) => isUnused || silentForMs >= offerMs;
   const silent = chosen.filter(isSilent);
   if (silent.length === 0) return undefined;
   const lost = gone.mayBeElsewhere ? 0 : gone.having;
@@ -179,7 +179,10 @@ function findSilent({ members, gone }: View, chosen: readonly Member[]): string 
   const elsewhere = others.filter(isSilent).length + gone.others;
   if (bad / offered <= elsewhere / Math.max(1, others.length + gone.others)) return undefined;
   const rest = lost === 0 ? '' : `, and ${lost} ${lost === 1 ? 'is' : 'are'} gone`;
-  return `${silent.length} of ${toCountText(offered, 'worker')} that were offered it give no answer, such as ${silent[0]?.name}${rest}`;
+  const unused = silent.filter(({ isUnused }) => isUnused).length;
+  const what = unused === 0 ? 'give no answer' : `have acknowledged it and do not use it`;
+  const how = unused === 0 || unused === silent.length ? what : `give no answer, or ${what}`;
+  return `${silent.length} of ${toCountText(offered, 'worker')} that were offered it ${how}, such as ${silent[0]?.name}${rest}`;
 }
 
 interface GoOnOptions extends DecideOptions {

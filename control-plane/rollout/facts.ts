@@ -40,6 +40,8 @@ const workerFactsJson = Type.Object({
   /** Whether the revision on trial changes anything for it. */
   isAffected: Type.Boolean(),
   state: Type.Union([Type.Literal('in_force'), Type.Literal('pending'), Type.Literal('refused')]),
+  /** Whether it has acknowledged the version that it is given, and decides by another one: it is pending. */
+  unused: Type.Optional(Type.Boolean()),
   /** Why it refuses the version that it is given; null when it does not. */
   refusal: orNull(Type.String()),
   /** Sums under the version that it has; null when it does not report, or cannot be believed. */
@@ -126,6 +128,7 @@ export function readOwnFacts(
         pool: pools?.poolOf(node) ?? 0,
         isAffected: after !== undefined && before !== after,
         state,
+        ...(worker.isUnused && { unused: true }),
         refusal: isRefusal ? (nacked?.text.slice(0, maxRefusalLength) ?? '') : null,
         counted: sums && isKnown && before !== after ? toFacts(sums, before, after, heads) : null,
       };

@@ -176,6 +176,7 @@ export function watch(
       state,
       refusal: isRefused ? { text: refusal, forMs: refusedMs } : undefined,
       silentForMs: countMs(silentSinceMs, key, isSilent),
+      isUnused: isSilent && facts.unused === true,
     };
   });
   const chosen = members.filter(({ isChosen }) => isChosen);

@@ -248,8 +248,6 @@ test('workers that accept a revision and then stand still pause it, whatever sil
   );
 });
 
-// Proof of operating.md: two workers that were offered it, or a third of them where that is more, and more than elsewhere,
-// give no answer within 10 s, or are gone
 test('a revision that makes workers stand still when they load it is taken back', async (t) => {
   const fleet = await startSimulatedFleet(t, { plan: 'canary=20%,hold=10s' });
   for (const worker of fleet.workers) worker.answer = 'ignore';

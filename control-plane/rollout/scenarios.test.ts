@@ -67,7 +67,7 @@ const commands: Readonly<Record<string, Command>> = {
   },
   /** `come ID`: one more. */
   come: ({ fleet }, id = '') => void fleet.addWorker({ id, plane: fleet.plane.name }),
-  /** `workers all|NUMBER|GROUP[K] ignore|refuse|fail|well|idle|store-away|store-back|broken|goodbye|move PLANE`: all, those that have a
+  /** `workers all|NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE`: all, those that have a
    * revision, or those of a node group, or the K-th of them, counted from 0. */
   workers({ fleet }, which = '', what = '', plane = '') {
     const [, name = '', at] = /^(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
@@ -76,6 +76,7 @@ const commands: Readonly<Record<string, Command>> = {
     const those = known.filter((each) => each.plane && (name === 'all' || isMeant(each)));
     for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
       if (what === 'ignore' || what === 'refuse') each.answer = what;
+      else if (what === 'cling') each.decides = each.has;
       else if (what === 'idle') each.decisionsPerSecond = 0;
       else if (what === 'fail' || what === 'well')
         each.callers = { errors: what === 'fail' ? 1 : 0 };

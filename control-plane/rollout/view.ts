@@ -17,6 +17,8 @@ export interface Member extends PlacedWorker {
   readonly refusal: { readonly text: string; readonly forMs: number } | undefined;
   /** For how long it has neither accepted nor refused what it is given. */
   readonly silentForMs: number;
+  /** Whether it has acknowledged it, and does not decide by it. */
+  readonly isUnused: boolean;
 }
 
 /** Workers whose connection broke without a goodbye in this step, and that have not come back. */

@@ -3,7 +3,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
-import { createWorkerRegistry } from './workers.ts';
+import {
+  type ConnectedWorker,
+  createWorkerRegistry,
+  markUnused,
+  toWorkerState,
+} from './workers.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -69,4 +74,24 @@ test('only the beginning of a refusal of megabytes is kept', (t) => {
   const grown = heapBytes() - before;
   t.is(workers.list()[39]?.nacked?.text, 'no '.repeat(1366).slice(0, 4096));
   t.true(grown < 10_000_000, `grown by ${grown} bytes`);
+});
+
+test('a worker that decides by another version ten seconds after its acknowledgement is pending', (t) => {
+  const worker: ConnectedWorker = {
+    ...{ node: { id: 'w', cluster: '', metadata: new Map() }, instance: 'i', address: '' },
+    ...{ mode: 'sotw', sinceMs: 0, sent: undefined, nacked: undefined },
+    acked: { version: 'v2', atMs: 1_000 },
+    wantedVersion: () => 'v2',
+  };
+  const snapshot = { version: 'v2', resources: new Map() };
+  const stateOf = (version: string | undefined, nowMs: number, given = worker) => {
+    const reported = new Map(version === undefined ? [] : [['i', { version }]]);
+    const [first = given] = markUnused([given], reported, nowMs);
+    return toWorkerState(first, snapshot).state;
+  };
+  t.is(stateOf('v1', 10_999), 'in_force', 'its report may be on its way');
+  t.is(stateOf('v1', 11_000), 'pending');
+  t.is(stateOf('v2', 11_000), 'in_force');
+  t.is(stateOf(undefined, 11_000), 'in_force', 'it does not report');
+  t.is(stateOf('v1', 11_000, { ...worker, instance: undefined }), 'in_force');
 });

@@ -23,6 +23,8 @@ export interface ConnectedWorker {
   /** The last refusal, until a later version is accepted. */
   readonly nacked: Refusal | undefined;
   readonly wantedVersion: WantedVersion;
+  /** Whether it has acknowledged its version, and reports that it decides by another one. */
+  readonly isUnused?: boolean;
 }
 
 /** The version of the part that the worker wants; `acked` equals it when the worker is up to date.
@@ -102,14 +104,32 @@ export interface WorkerState {
 /** The only place that decides whether a worker has its rules: of those for its node, the ones it wants. `current` is the
  * snapshot for that node. */
 export function toWorkerState(
-  { acked, nacked, wantedVersion }: ConnectedWorker,
+  { acked, nacked, wantedVersion, isUnused }: ConnectedWorker,
   current: Snapshot | undefined,
 ): WorkerState {
   const expected = current && wantedVersion(current);
   const wantsNothing = current !== undefined && expected === undefined;
-  const hasIt = expected !== undefined && acked?.version === expected;
+  const hasIt = expected !== undefined && acked?.version === expected && isUnused !== true;
   const state = wantsNothing ? 'in_force' : nacked ? 'refused' : hasIt ? 'in_force' : 'pending';
   return { state, expected };
+}
+
+/** How long a worker may take from its acknowledgement to the report that names the version. */
+const useMs = 10_000;
+
+/** The workers, each with whether it uses what it has acknowledged. `reported`: the version by which an instance says that it
+ * decides. */
+export function markUnused(
+  workers: readonly ConnectedWorker[],
+  reported: ReadonlyMap<string, { readonly version: string }>,
+  nowMs: number,
+): readonly ConnectedWorker[] {
+  return workers.map((worker) => {
+    const { instance, acked } = worker;
+    const version = instance === undefined ? undefined : reported.get(instance)?.version;
+    if (version === undefined || acked === undefined || version === acked.version) return worker;
+    return nowMs - acked.atMs < useMs ? worker : { ...worker, isUnused: true };
+  });
 }
 
 /** As the worker names itself; undefined for workers of other makes. */

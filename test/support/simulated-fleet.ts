@@ -17,10 +17,11 @@ import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapsh
 import type { Revision } from '../../control-plane/store/revision.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
 import type { ConfigStore } from '../../control-plane/store/store.ts';
-import type {
-  ConnectedWorker,
-  ConnectedWorkers,
-  VanishedWorker,
+import {
+  type ConnectedWorker,
+  type ConnectedWorkers,
+  markUnused,
+  type VanishedWorker,
 } from '../../control-plane/xds/workers.ts';
 import { repeatAfter } from '../../shared/clock.ts';
 import { instanceKey } from '../../shared/instance-key.ts';
@@ -64,6 +65,7 @@ export interface SimulatedWorker {
   told: Snapshot | undefined;
   /** The version that it has; kept over streams. */
   has: Snapshot | undefined;
+  ackedAtMs: number;
   /** By which it decides, where that is not what it has accepted. */
   decides: Snapshot | undefined;
   nacked: string | undefined;
@@ -236,22 +238,30 @@ export async function startSimulatedFleet(
     return node;
   }
 
-  function listOf(name: string): ConnectedWorker[] {
-    return workers
+  function listOf(name: string): readonly ConnectedWorker[] {
+    const reported = new Map(
+      workers.flatMap(({ instance, counted }) =>
+        instance && counted ? [[instance, counted]] : [],
+      ),
+    );
+    const listed = workers
       .filter(({ plane }) => plane === name)
-      .map((worker) => ({
-        node: nodeOf(worker),
-        instance: worker.instance,
-        address: worker.address,
-        mode: 'sotw',
-        sinceMs: 0,
-        sent: worker.told && { version: worker.told.version, atMs: 0 },
-        acked: worker.has && { version: worker.has.version, atMs: 0 },
-        nacked: worker.nacked
-          ? { version: worker.nacked, text: 'no such unit', atMs: 0 }
-          : undefined,
-        wantedVersion: (snapshot) => snapshot.version,
-      }));
+      .map(
+        (worker): ConnectedWorker => ({
+          node: nodeOf(worker),
+          instance: worker.instance,
+          address: worker.address,
+          mode: 'sotw',
+          sinceMs: 0,
+          sent: worker.told && { version: worker.told.version, atMs: 0 },
+          acked: worker.has && { version: worker.has.version, atMs: worker.ackedAtMs },
+          nacked: worker.nacked
+            ? { version: worker.nacked, text: 'no such unit', atMs: 0 }
+            : undefined,
+          wantedVersion: (snapshot) => snapshot.version,
+        }),
+      );
+    return markUnused(listed, reported, clock.wallMs());
   }
 
   /** As a stream does when the snapshots say that something has changed. */
@@ -271,6 +281,7 @@ export async function startSimulatedFleet(
     else if (isRefused) worker.nacked = told.version;
     else {
       worker.has = told;
+      worker.ackedAtMs = clock.wallMs();
       worker.nacked = undefined;
     }
   }
@@ -582,6 +593,7 @@ export async function startSimulatedFleet(
         callers: {},
         isStoreAway: false,
         decides: undefined,
+        ackedAtMs: 0,
         tally: undefined,
         totals: toTotals(undefined),
         isUnlinked: false,
