@@ -150,3 +150,20 @@ test('an application may declare it for all of its classes', async (t) => {
   t.is((await all.send('GET', '/closed', { headers: { origin: 'https://b' } })).status, 403);
   t.is((await all.send('GET', '/closed', { headers: { origin } })).status, 204);
 });
+
+test('an expression of origins that is too slow stops the start, and a long origin is refused', async (t) => {
+  const slow = { origins: [/https:\/\/(?:[a-z]+)+\.example/] };
+  await t.throwsAsync(createTestClient({ '': { Closed } }, { cors: slow }), {
+    message: /cors: .* can take exponential time/,
+  });
+  const { send } = await createTestClient(
+    { '': { Closed } },
+    { cors: { origins: [/https:\/\/[a-z]+(?:-[a-z]+)*\.example/] } },
+  );
+  const get = async (name: string) =>
+    (await send('GET', '/closed', { headers: { origin: `https://${name}.example` } })).headers.get(
+      'access-control-allow-origin',
+    );
+  t.is(await get('a-b'), 'https://a-b.example');
+  t.is(await get('a'.repeat(300)), null);
+});

@@ -3,6 +3,7 @@
 import { BadRequest, HttpError } from './errors.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { Around, RequestHeaders } from './request/request.ts';
+import { patternCharacters, whyExponential } from './schema/pattern.ts';
 
 /** `true`: any origin, without credentials. Else the origins that are listed, with credentials; an expression describes
  * the whole of an origin. The application's own origin passes always. */
@@ -46,6 +47,10 @@ export function corsProblem(cors: unknown): string | undefined {
   if (wrong !== undefined) {
     const hint = wrong === '*' ? '; cors: true admits every origin' : '';
     return `cors: ${JSON.stringify(wrong)} is not an origin, such as https://shop.example${hint}`;
+  }
+  for (const origin of cors.origins) {
+    const slow = origin instanceof RegExp ? whyExponential(origin.source) : undefined;
+    if (slow !== undefined) return `cors: ${origin} can take exponential time: ${slow}`;
   }
   const { expose = [], maxAge = 0 } = cors as CorsSpec;
   if (!Array.isArray(expose) || !expose.every((name) => headerList.test(name))) {
@@ -99,7 +104,7 @@ export function toAdmission(cors: Cors | undefined): (origin: string) => boolean
   const admitted = (cors?.origins ?? []).map((origin) => {
     if (typeof origin === 'string') return (given: string) => given === origin;
     const whole = new RegExp(`^(?:${origin.source})$`, origin.flags.replace(/[gy]/g, ''));
-    return (given: string) => whole.test(given);
+    return (given: string) => given.length <= patternCharacters && whole.test(given);
   });
   return (given) => admitted.some((admits) => admits(given));
 }

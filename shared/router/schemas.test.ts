@@ -4,7 +4,7 @@ import test from 'ava';
 import * as v from 'valibot';
 import { z } from 'zod';
 import { client } from './client/client.ts';
-import { Controller, op, Type } from './index.ts';
+import { Controller, op, Type, upload } from './index.ts';
 import { createTestClient } from './test-client.ts';
 
 const echo = (fields: unknown) => ({ fields });
@@ -126,6 +126,26 @@ test('alternatives are a whole body, of JSON and of a form, with the defaults of
   const { paths } = app.describe() as { paths: Record<string, { post: { requestBody: object } }> };
   for (const { post } of Object.values(paths))
     t.regex(JSON.stringify(post.requestBody), /anyOf|oneOf/);
+});
+
+test('alternatives with a file are a form in the document, and taken from one', async (t) => {
+  class Files extends Controller {
+    static readonly POST = op(
+      { body: Type.Union([Type.Object({ file: upload() }), Type.Object({ url: Type.String() })]) },
+      (fields) => ('file' in fields ? fields.file.name : fields.url),
+    );
+  }
+  const { send, app } = await createTestClient({ '': { Files } });
+  const body = new FormData();
+  body.append('file', new File(['x'], 'x.txt'));
+  t.is((await send('POST', '/files', { body })).json, 'x.txt');
+  t.is((await send('POST', '/files', { body: { url: 'u' } })).json, 'u');
+  const { paths } = app.describe() as {
+    paths: Record<string, { post: { requestBody: { content: object } } }>;
+  };
+  t.deepEqual(Object.keys(paths['/files']?.post.requestBody.content ?? {}), [
+    'multipart/form-data',
+  ]);
 });
 
 test('a list, or another value, is an argument behind the fields; an object stays a field', async (t) => {

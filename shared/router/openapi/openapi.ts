@@ -7,7 +7,7 @@ import type { BodyKind } from '../request/body-kind.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
-import { isUpload } from '../upload.ts';
+import { isUpload, uploadKeyword } from '../upload.ts';
 import type { OpenApiFrame } from './frame.ts';
 import { Models } from './models.ts';
 
@@ -249,7 +249,8 @@ function toWholeBody(
 ): Json {
   const fitting = isBehind ? kinds.filter((kind) => kind !== 'form') : kinds;
   const described = models.describe(schema);
-  return { required: true, content: toContents(described, fitting, otherBodies, false, models) };
+  const hasFile = JSON.stringify(schema).includes(`"${uploadKeyword}":true`);
+  return { required: true, content: toContents(described, fitting, otherBodies, hasFile, models) };
 }
 
 function toContents(
