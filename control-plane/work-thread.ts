@@ -1,10 +1,10 @@
 // A thread for what takes longer than other requests may wait: building, examining and rewriting large files, and deciding
 // recorded requests again. The files are untrusted: a job has a time and a memory, and is ended when either is used up.
-import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../shared/clock.ts';
 import { ownPath } from '../shared/own-files.ts';
 import { type JobThreadDeps, ThreadOfJobs } from '../shared/thread/job-thread.ts';
+import { memoryMb } from './memory.ts';
 
 /** The first message of each job; work-thread-main.ts has what is done for it. */
 export interface WorkHead {
@@ -41,11 +41,4 @@ export function createWorkThread(deps: WorkThreadDeps): ThreadOfJobs {
     mostKept,
     ...deps,
   });
-}
-
-/** Of the container, or of the machine. */
-function memoryMb(): number {
-  return (
-    Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / 1024 / 1024
-  );
 }

@@ -5,6 +5,7 @@ import { commandLine } from '../../shared/command-line.ts';
 import { refuseSettings, runUntilStopped } from '../../shared/lifecycle.ts';
 import { createProgramLog, logBeforeSettings } from '../../shared/program-log.ts';
 import type { Environment } from '../../shared/settings/setting.ts';
+import { saveLittleMemory } from '../memory.ts';
 import type { ControlPlane } from '../server.ts';
 import { addFlags, describeVariables, overlayFlags } from '../settings/flags.ts';
 import { controlPlaneTable } from '../settings/table.ts';
@@ -43,6 +44,7 @@ async function runServe(environment: Environment, { environment: ofProcess, cloc
   }
   const { settings } = result;
   const auditLog = createProgramLog({ ...settings.log, level: 'info' });
+  saveLittleMemory();
   // No other command should wait until the servers are loaded.
   const { createControlPlane, stopTimeoutMs } = await import('../server.ts');
   let controlPlane: ControlPlane | undefined;
