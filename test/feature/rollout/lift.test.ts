@@ -1,12 +1,12 @@
 // A limit that is lifted for a time, from the command to a worker of two processes over xDS, and its end while no
 // control plane is there.
 import test from 'ava';
-import { createControlPlaneProcess } from '../support/control-plane-process.ts';
-import { eventually } from '../support/eventually.ts';
-import { startRedisServer } from '../support/redis-server.ts';
-import { createRulesFolder } from '../support/rules-folder.ts';
-import { createWorkerCaller } from '../support/worker-caller.ts';
-import { startWorkerProcess } from '../support/worker-process.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startRedisServer } from '../../support/redis-server.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
+import { createWorkerCaller } from '../../support/worker-caller.ts';
+import { startWorkerProcess } from '../../support/worker-process.ts';
 
 const rules = `domain: shop
 descriptors:
@@ -19,7 +19,7 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
   const folder = createRulesFolder(t);
   folder.write('shop.yaml', rules);
   const flags = ['--config-dir', folder.path, '--rollout', 'canary=10%,hold=1h'];
-  const controlPlane = await createControlPlaneProcess(t, { flags });
+  const controlPlane = await createControlPlaneInProcess(t, { flags });
   await controlPlane.start();
   const redis = await startRedisServer(t);
   const worker = await startWorkerProcess(t, {
@@ -73,7 +73,7 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
   for (let round = 0; round < 5; round++) t.is(await remaining(), uncounted);
   t.is(await counter(), counted);
   t.deepEqual(await ask('shop', 'user', 'bob'), { answer: 'OK', remaining: 999 });
-  await controlPlane.end('SIGTERM');
+  await controlPlane.stop();
 
   let left: number | undefined;
   await eventually('the lift has ended', async () => {

@@ -1,17 +1,17 @@
-// The control plane from outside, on a watched directory: real processes, two workers, and what people and pipelines
-// see while rules change and are wrong.
+// Rules that commands change, over a directory: push, history, rollback and their conflicts, and what a worker gets.
 import test from 'ava';
-import { createControlPlaneProcess } from '../support/control-plane-process.ts';
-import { eventually } from '../support/eventually.ts';
-import { createRulesFolder, ruleText } from '../support/rules-folder.ts';
+import { runInProcess } from '../../support/command-run.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
-test.serial('push, history and rollback, and a conflict that changes nothing', async (t) => {
+test('push, history and rollback, and a conflict that changes nothing', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 31));
   const mine = createRulesFolder(t);
   mine.write('shop.yaml', ruleText('shop', 32));
   mine.write('nested/mail.yaml', ruleText('mail', 33));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
   const first = JSON.parse((await plane.run('history', '--json')).stdout).revisions[0].id;
 
@@ -69,19 +69,19 @@ test.serial('push, history and rollback, and a conflict that changes nothing', a
   t.regex(plane.output(), /audit: .*roll back to .*done/);
 });
 
-test.serial('watch shows what a worker gets, and a refusal is shown to everybody', async (t) => {
+test('watch shows what a worker gets, and a refusal is shown to everybody', async (t) => {
   const rules = createRulesFolder(t);
   rules.write('shop.yaml', ruleText('shop', 41));
-  const plane = await createControlPlaneProcess(t, { flags: ['--config-dir', rules.path] });
+  const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', rules.path] });
   await plane.start();
   const xds = ['--xds', plane.xdsAddress, '--once'];
   const shown = await plane.run('status');
   t.regex(shown.stdout, /is served, but no workers are connected/);
-  const watched = await plane.runElsewhere('watch', ...xds);
-  t.is(watched.exitCode, 0, watched.stderr);
-  t.regex(watched.stdout, /1 resources {2}ACK\n {2}shop {2}domain shop, 1 rules, \d+ bytes\n$/);
-  const refused = await plane.runElsewhere('watch', ...xds, '--nack', 'no such thing', '--json');
-  t.like(JSON.parse(refused.stdout), { answer: 'NACK', resources: [{ domain: 'shop' }] });
+  const watched = await runInProcess(['watch', ...xds]);
+  t.is(watched.code, 0, watched.err);
+  t.regex(watched.out, /1 resources {2}ACK\n {2}shop {2}domain shop, 1 rules, \d+ bytes\n$/);
+  const refused = await runInProcess(['watch', ...xds, '--nack', 'no such thing', '--json']);
+  t.like(JSON.parse(refused.out), { answer: 'NACK', resources: [{ domain: 'shop' }] });
   await eventually('the refusal is counted', async () => {
     const { body } = await plane.fetch('/metrics');
     return /^ratelane_control_plane_xds_nacks_total\{mode="sotw"\} 1$/m.test(body);

@@ -1,9 +1,9 @@
 // A worker that is not ours beside one that is: people are told which rules it cannot enforce.
 import test from 'ava';
-import { extensionsAnnouncement } from '../../shared/rules/wire/resource-fields.ts';
-import { callDiscovery, discoveryProtos } from '../support/ads-fixture.ts';
-import { createControlPlaneProcess } from '../support/control-plane-process.ts';
-import { createRulesFolder } from '../support/rules-folder.ts';
+import { extensionsAnnouncement } from '../../../shared/rules/wire/resource-fields.ts';
+import { callDiscovery, discoveryProtos } from '../../support/ads-fixture.ts';
+import { createControlPlaneInProcess } from '../../support/control-plane-in-process.ts';
+import { createRulesFolder } from '../../support/rules-folder.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const rules = `domain: shop
@@ -28,7 +28,9 @@ descriptors:
 test('status names the workers that cannot enforce what the rules ask for', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('shop.yaml', rules);
-  const controlPlane = await createControlPlaneProcess(t, { flags: ['--config-dir', folder.path] });
+  const controlPlane = await createControlPlaneInProcess(t, {
+    flags: ['--config-dir', folder.path],
+  });
   await controlPlane.start();
   const port = Number(controlPlane.xdsAddress.split(':')[1]);
   const [key, value] = extensionsAnnouncement;
