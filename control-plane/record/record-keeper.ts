@@ -10,7 +10,7 @@ import type { Said } from '../snapshot/served.ts';
 import type { SharedText, SwapResult } from '../store/shared-text.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { OwnText } from './own-text.ts';
-import { hasSteps, type RolloutRecord, verdictOf } from './record.ts';
+import { hasSteps, type RolloutRecord, verdictOf, whyTakenBack } from './record.ts';
 import {
   type ChangeRecord,
   isVacant,
@@ -136,6 +136,10 @@ export class RecordKeeper implements RevisionMemory {
 
   verdictOf(revision: string, content: string): Said | undefined {
     return verdictOf(this.record, revision, content);
+  }
+
+  wasTakenBack(content: string): boolean {
+    return whyTakenBack(this.record, content) !== undefined;
   }
 
   /** Whether this control plane wrote the record. */

@@ -218,6 +218,11 @@ export function isShared({ options }: RecordState): boolean {
   return options.place !== options.ownPlace;
 }
 
+/** Whether what is known is a copy from before the start, and others may have written since. */
+export function isOld(state: RecordState): boolean {
+  return isShared(state) && state.readAtMs === Number.NEGATIVE_INFINITY;
+}
+
 /** Whether this control plane wrote the record, and has not left. */
 export function leads({ known, options }: RecordState): boolean {
   const { leader } = known.record;

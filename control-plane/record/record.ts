@@ -2,7 +2,7 @@
 // force before, and those that were held back, approved or taken back, by whom and why. As text.
 import Type from 'typebox';
 import { Value } from 'typebox/value';
-import { heldBackBy, takenBackBy } from '../snapshot/admission.ts';
+import { heldBackBy, isReplaced, takenBackBy } from '../snapshot/admission.ts';
 import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toOtherVersion } from '../store/kept-version.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
@@ -171,6 +171,13 @@ export function heldBackOf(
 ): Verdict | undefined {
   const said = verdictOf(record, revision, content);
   return heldBackBy(said, saidBefore, record.inForce[0]?.content);
+}
+
+/** Why this content was taken back when it was tried before; undefined where it was not, or has come through since. That a
+ * newer revision has taken its place says nothing of it. */
+export function whyTakenBack({ outcomes }: RolloutRecord, content: string): string | undefined {
+  const last = outcomes.find((each) => each.content === content && !isReplaced(each.reason));
+  return last?.kind === 'taken_back' ? last.reason : undefined;
 }
 
 export function withVerdict(record: RolloutRecord, verdict: Verdict): RolloutRecord {

@@ -9,7 +9,7 @@ import {
   withEnd,
   withoutVerdict,
 } from '../record/record.ts';
-import { isReplaced, toReplaced } from '../snapshot/admission.ts';
+import { toReplaced } from '../snapshot/admission.ts';
 import type { Change } from './decide.ts';
 
 /** `retry`: a paused rollout continues, and the newest revision is tried again when it was taken back. */
@@ -49,15 +49,6 @@ export function withChange(
       return withRollout(record, { step, chosen: [...share.chosen], whole: [...share.whole] });
     }
   }
-}
-
-/** Why it was taken back when it was tried before; undefined where it was not. */
-export function whyTakenBack(
-  { outcomes }: RolloutRecord,
-  { content }: Pick<RolloutOnRecord, 'content'>,
-): string | undefined {
-  const last = outcomes.find((each) => each.content === content);
-  return last?.kind === 'taken_back' && !isReplaced(last.reason) ? last.reason : undefined;
 }
 
 /** Applies somebody's action to the open rollout. */

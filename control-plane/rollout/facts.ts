@@ -80,6 +80,10 @@ export const factsJson = Type.Object(
     serves: orNull(Type.String()),
     /** Whether its store does not have the revision on trial any more: a directory has only the newest. */
     lacks: Type.Optional(Type.Boolean()),
+    /** The rollout that was taken back here, where that could not be put on record yet. */
+    takenBack: Type.Optional(
+      orNull(Type.Object({ rollout: Type.String(), reason: Type.String(), by: Type.String() })),
+    ),
     workers: Type.Array(workerFactsJson),
     gone: Type.Array(goneFactsJson),
   },

@@ -11,6 +11,7 @@ import {
   type RolloutOnRecord,
   type RolloutRecord,
   takenBackOf,
+  whyTakenBack,
   withEnd,
   withVerdict,
 } from '../record/record.ts';
@@ -30,14 +31,7 @@ import { toShortId } from '../store/revision.ts';
 import { become, type Turn as StepTurn } from '../turn.ts';
 import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
-import {
-  type RolloutAction,
-  whyTakenBack,
-  withAction,
-  withBegun,
-  withChange,
-  withTakenBack,
-} from './changes.ts';
+import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
 import { noPeers, type RolloutFacts } from './facts.ts';
 import {
@@ -149,8 +143,8 @@ export type FleetEvent =
       readonly contentId: string;
       readonly answers: readonly PeerAnswer<RolloutFacts>[];
     }
-  /** By a peer that leads. */
-  | { readonly kind: 'asked' }
+  /** By a peer that leads, or `undoes` the rollout. */
+  | { readonly kind: 'asked'; readonly undoes: boolean }
   | ({ readonly kind: 'act'; readonly action: RolloutAction } & Asked)
   /** `contentOfStep`: of a revision on the way to the newest one, which is refused with what its policy says of it. */
   | ApproveEvent
@@ -171,7 +165,12 @@ export type FleetEffect =
   | { readonly kind: 'look_at_store' }
   | { readonly kind: 'tick_record'; readonly isWaiting: boolean }
   | { readonly kind: 'hear'; readonly contentId: string }
-  | { readonly kind: 'ask_peers'; readonly question: number; readonly contentId: string }
+  | {
+      readonly kind: 'ask_peers';
+      readonly question: number;
+      readonly contentId: string;
+      readonly undoes: boolean;
+    }
   | Said
   | { readonly kind: 'answer'; readonly asked: number; readonly problem: string | undefined }
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
@@ -190,7 +189,13 @@ export interface Write {
   /** When it is not: `note_again` what is in force, or have it known to the next start. */
   readonly otherwise?: 'note_again' | 'keep';
   /** `problem`: the answer where it is not written and the record is not in trouble. `anyway`: what is so all the same. */
-  readonly asked?: { readonly asked: number; readonly problem: string; readonly anyway: string };
+  readonly asked?: {
+    readonly asked: number;
+    readonly problem: string;
+    readonly anyway: string;
+    /** The rollout that is to be taken back: another control plane may have been told, and have written that first. */
+    readonly ends?: string;
+  };
 }
 
 type Turn = StepTurn<FleetState, FleetEffect>;
@@ -247,14 +252,14 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       return follow(turn, noteFoundInForce(state.following, event.found, facts), facts);
     case 'answered': {
       const { peers, news } = noteAnswers(state.peers, event);
-      return become(
-        turn,
-        { peers },
-        ...news.map((contentId) => ({ kind: 'hear', contentId }) as const),
-      );
+      const hear = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
+      return takeBackToo(become(turn, { peers }, ...hear), event.answers, facts);
     }
-    case 'asked':
-      return become(turn, { led: { ...state.led, atMs: facts.monotonicMs } });
+    case 'asked': {
+      const led = { ...state.led, atMs: facts.monotonicMs };
+      const isKnown = !event.undoes || state.following.running?.takenBack !== undefined;
+      return isKnown ? become(turn, { led }) : askPeers(turn, facts);
+    }
     case 'act':
       return event.action === 'promote'
         ? promote(turn, event, facts)
@@ -406,7 +411,8 @@ function noteWritten(
   facts: Facts,
 ): Turn {
   const { trouble } = facts.record;
-  const problem = asked && (isWritten ? undefined : `${trouble ?? asked.problem}${asked.anyway}`);
+  const isDone = isWritten || isTakenBack(facts.record.known.record, asked?.ends);
+  const problem = asked && (isDone ? undefined : `${trouble ?? asked.problem}${asked.anyway}`);
   const answered = asked ? become(turn, {}, { kind: 'answer', asked: asked.asked, problem }) : turn;
   if (isWritten) return look(become(answered, {}, ...says), true, facts);
   if (otherwise === 'note_again') {
@@ -414,6 +420,13 @@ function noteWritten(
   }
   const isKept = otherwise === 'keep' && trouble !== undefined;
   return isKept ? become(answered, {}, { kind: 'keep_taken_back', change }) : answered;
+}
+
+function isTakenBack({ verdicts }: RolloutRecord, id: string | undefined): boolean {
+  return (
+    id !== undefined &&
+    verdicts.some((each) => each.outcome === 'taken_back' && each.rollout === id)
+  );
 }
 
 /** The leader asks all the time; others hear of what is new when they are asked. */
@@ -428,8 +441,8 @@ function tellPeers(turn: Turn, facts: Facts): Turn {
 }
 
 /** Those that lead know the facts of all. */
-function asksPeers({ options }: FleetState, { record }: Facts): boolean {
-  return options.hasPeers && leads(record);
+function asksPeers({ options, following }: FleetState, { record }: Facts): boolean {
+  return options.hasPeers && (leads(record) || following.running?.takenBack !== undefined);
 }
 
 function askPeers(turn: Turn, { record }: Facts): Turn {
@@ -438,7 +451,29 @@ function askPeers(turn: Turn, { record }: Facts): Turn {
   const { contentId } = record.known;
   const asking = askNow(peers);
   const question = asking.last;
-  return become(turn, { peers: asking }, { kind: 'ask_peers', question, contentId });
+  const undoes = toTakenBack(turn.state, record.known.record) !== null;
+  return become(turn, { peers: asking }, { kind: 'ask_peers', question, contentId, undoes });
+}
+
+/** What peers have to know of: it is not on record yet. */
+export function toTakenBack(
+  { following: { running } }: Pick<FleetState, 'following'>,
+  record: RolloutRecord,
+): (RolloutFacts['takenBack'] & object) | null {
+  const open = openRolloutOf(record);
+  const isOpen = open !== undefined && open.revision === running?.revision;
+  return isOpen && running?.takenBack ? { rollout: open.id, ...running.takenBack } : null;
+}
+
+/** An undo needs no record: what a peer has taken back leaves the workers here as well. */
+function takeBackToo(turn: Turn, answers: readonly PeerAnswer<RolloutFacts>[], facts: Facts): Turn {
+  const { running } = turn.state.following;
+  const open = openRolloutOf(facts.record.known.record);
+  const isMeant = running?.takenBack === undefined && running?.revision === open?.revision;
+  const said = answers.find(({ value }) => value?.takenBack?.rollout === open?.id)?.value
+    ?.takenBack;
+  if (!isMeant || running === undefined || said == null) return turn;
+  return takeBack(turn, running, { reason: said.reason, by: said.by }, facts);
 }
 
 function decideNow(
@@ -642,7 +677,12 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
   const problem = 'the rollout has changed meanwhile: look at its state and try again';
   if (action === 'abort' && running?.revision === open.revision) {
     const anyway = '; the workers of this control plane go back all the same';
-    return takeBack(turn, running, { reason, by }, facts, { asked, problem, anyway });
+    return takeBack(turn, running, { reason, by }, facts, {
+      asked,
+      problem,
+      anyway,
+      ends: open.id,
+    });
   }
   const change: ChangeRecord = (record) =>
     openRolloutOf(record)?.id === open.id
@@ -654,7 +694,7 @@ function act(turn: Turn, action: RolloutAction, { asked, reason, by }: Asked, fa
 function promote(turn: Turn, given: Asked, facts: Facts): Turn {
   const { record } = facts.record.known;
   const open = openRolloutOf(record);
-  const before = open && whyTakenBack(record, open);
+  const before = open && whyTakenBack(record, open.content);
   if (before === undefined) return act(turn, 'promote', given, facts);
   const problem = `its rules were taken back before (${before}): they reach the workers by all steps`;
   return become(turn, {}, { kind: 'answer', asked: given.asked, problem });

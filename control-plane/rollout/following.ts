@@ -7,7 +7,7 @@ import {
   type RolloutRecord,
   takenBackOf,
 } from '../record/record.ts';
-import { isVacant, leads, type RecordState } from '../record/record-state.ts';
+import { isOld, isVacant, leads, type RecordState } from '../record/record-state.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import type { Revision } from '../store/revision.ts';
@@ -95,7 +95,10 @@ export function followTrial(before: Following, facts: Facts, plan: RolloutPlan):
   const isHere = open === undefined || open.revision === now?.revision;
   const serves = isHere ? facts.record.known.contentId : undefined;
   const following = { ...settled.following, serves };
-  if (now !== undefined && open?.revision === now.revision) return offer(following, now, open);
+  if (now !== undefined && open?.revision === now.revision) {
+    // It may have been taken back meanwhile.
+    return isOld(facts.record) ? settled : offer(following, now, open);
+  }
   if (open === undefined || trial?.supersedes) return { ...settled, following };
   // The revision of this rollout is not on trial here: it is not known yet, or there is a newer one.
   const { sought } = following;

@@ -116,8 +116,9 @@ function openPlace(deps: OpenRolloutDeps): Pick<RecordKeeperDeps, 'shared' | 'ti
 
 function createAskPeers(peers: Peers, tokenFile: string | undefined): AskPeers {
   const ask = createExchangeAsk(peers, tokenFile);
-  return (record) => {
-    const path = `/rollouts/workers?record=${encodeURIComponent(record)}`;
+  return (record, undoes) => {
+    const undo = undoes ? '&undoes=true' : '';
+    const path = `/rollouts/workers?record=${encodeURIComponent(record)}${undo}`;
     return ask({ method: 'GET', path }, factsJson);
   };
 }

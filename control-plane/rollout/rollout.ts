@@ -22,6 +22,7 @@ import {
   foresee,
   startFleet,
   step,
+  toTakenBack,
   whyOtherSteps,
 } from './fleet-state.ts';
 import { type FollowEffect, isPast } from './following.ts';
@@ -35,8 +36,12 @@ export interface RolloutEvent {
   readonly what: string;
 }
 
-/** Never rejects. `contentId` is that of the record that this control plane knows. */
-export type AskPeers = (contentId: string) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
+/** Never rejects. `contentId` is that of the record that this control plane knows; `undoes`: it has taken the rollout back,
+ * and whoever is asked has to ask it why. */
+export type AskPeers = (
+  contentId: string,
+  undoes: boolean,
+) => Promise<readonly PeerAnswer<RolloutFacts>[]>;
 
 export interface RolloutDeps {
   /** Whether people are told what becomes of revisions. */
@@ -144,16 +149,17 @@ export class Rollout {
   }
 
   /** For the control plane that leads, which knows the record with this content. */
-  tellPeer(contentId: string | undefined): RolloutFacts {
+  tellPeer(contentId: string | undefined, undoes = false): RolloutFacts {
     const { keeper, clock } = this.#deps;
     if (contentId !== undefined) {
       keeper.noteNews(contentId);
-      this.#happen({ kind: 'asked' });
+      this.#happen({ kind: 'asked', undoes });
     }
     const { running, serves = null, lacking } = this.#state.following;
     const lacks = lacking !== undefined && lacking === openRolloutOf(keeper.record)?.id;
     const facts = readOwnFacts(this.#deps, running?.pools, clock.monotonicMs());
-    return { record: keeper.contentId, serves, lacks, ...facts };
+    const takenBack = toTakenBack(this.#state, keeper.record);
+    return { record: keeper.contentId, serves, lacks, takenBack, ...facts };
   }
 
   /** Decides nothing any more, and lets another control plane lead. Bounded in time. */
@@ -302,10 +308,11 @@ export class Rollout {
   async #askPeers({
     question,
     contentId,
+    undoes,
   }: Extract<FleetEffect, { kind: 'ask_peers' }>): Promise<FleetEvent | undefined> {
     const { askPeers, clock } = this.#deps;
     const askedAtMs = clock.monotonicMs();
-    const answers = await askPeers?.(contentId);
+    const answers = await askPeers?.(contentId, undoes);
     return answers && { kind: 'answered', question, askedAtMs, contentId, answers };
   }
 

@@ -39,10 +39,10 @@ interface Scene {
 type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
-  /** `publish NUMBER [like NUMBER] [supersede|now|again] [with DOMAIN]...`: of a domain each revision has other limits. */
+  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits. */
   publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
-    const trailers = ['supersede', 'now', 'again'].filter((each) => how.includes(each));
+    const trailers = ['supersede', 'now', 'again', 'steps'].filter((each) => how.includes(each));
     const message = trailers.map((each) => `better\n\nRollout: ${each}`).join('');
     const domains = how.filter((_, at) => how[at - 1] === 'with');
     const revision = revisionOf(like, message || undefined);
@@ -91,6 +91,8 @@ const commands: Readonly<Record<string, Command>> = {
   record({ fleet }, mode) {
     fleet.text.mode = mode as 'fine';
   },
+  /** `reach PLANE fine|away|denied`: the store and its record, for one control plane. */
+  reach: ({ fleet }, plane = '', mode) => void fleet.reach.set(plane, mode as 'fine'),
   /** `ACTION PLANE REASON` */
   async act({ fleet }, action, plane = '', ...reason) {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;

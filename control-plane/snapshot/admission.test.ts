@@ -86,6 +86,7 @@ function isJudgedAgain(
     rollsOut: true,
     inForce: undefined,
     wasInForce: () => false,
+    wasTakenBack: () => false,
     verdictOf: () => said,
   };
   const newest = { whole, content: 'rules', saidBefore: undefined, isHeldBack: false };

@@ -38,6 +38,8 @@ export interface RevisionMemory {
   readonly inForce: { readonly revision: string; readonly content: string } | undefined;
   /** Whether everybody had this content, lately. */
   wasInForce(content: string): boolean;
+  /** Whether this content was taken back when it was tried last, also where it is tried again now. */
+  wasTakenBack(content: string): boolean;
   /** The last word about a revision, or about another one with the same content. */
   verdictOf(revision: string, content: string): Said | undefined;
 }
@@ -213,7 +215,8 @@ function needsTrial(
 /** Whether it, or its content, was taken back for other reasons than a newer one: it comes again in steps alone. */
 function wasBad({ id }: Revision, content: string, memory: RevisionMemory): boolean {
   const said = memory.verdictOf(id, content);
-  return said?.outcome === 'taken_back' && !isReplaced(said.reason);
+  const isSaid = said?.outcome === 'taken_back' && !isReplaced(said.reason);
+  return isSaid || memory.wasTakenBack(content);
 }
 
 function findTakenBack(

@@ -53,6 +53,7 @@ function createMemory(): Memory {
     past,
     verdicts,
     wasInForce: (content) => past.has(content) || memory.inForce?.content === content,
+    wasTakenBack: () => false,
     verdictOf: (revision, content) => verdicts.get(revision) ?? verdicts.get(content),
   };
   return memory;

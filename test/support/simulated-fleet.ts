@@ -490,7 +490,7 @@ export async function startSimulatedFleet(
       askPeers:
         names.length === 1
           ? undefined
-          : async (record) => {
+          : async (record, undoes) => {
               questions.push(name);
               const answers = names
                 .filter((other) => other !== name)
@@ -502,7 +502,7 @@ export async function startSimulatedFleet(
                     ? { url: other, error: 'refused', last: undefined }
                     : {
                         url: other,
-                        value: structuredClone<RolloutFacts>(peer.rollout.tellPeer(record)),
+                        value: structuredClone<RolloutFacts>(peer.rollout.tellPeer(record, undoes)),
                       };
                 });
               if (peerMs > 0) {

@@ -118,6 +118,11 @@ export class Workers extends AdminController {
           description: 'Identifies the state of the rollout that the caller knows',
         }),
       ),
+      undoes: Type.Optional(
+        Type.Boolean({
+          description: 'Whether the caller has taken it back, and is to be asked why',
+        }),
+      ),
       peer: Type.Optional(
         Type.String({ maxLength: 64, description: 'The id of the control plane that asks' }),
       ),
@@ -126,9 +131,9 @@ export class Workers extends AdminController {
     failures: { 409: undefined },
   });
 
-  GET({ record, peer }: Fields<typeof Workers.GET>) {
+  GET({ record, undoes, peer }: Fields<typeof Workers.GET>) {
     this.refuseItself(peer);
-    return this.api.rollout.tellPeer(record);
+    return this.api.rollout.tellPeer(record, undoes);
   }
 }
 

@@ -60,6 +60,7 @@ async function start(
       rollsOut: false,
       inForce: undefined,
       wasInForce: () => false,
+      wasTakenBack: () => false,
       verdictOf: (revision) =>
         revision === approved
           ? { revision, outcome: 'approved', reason: 'the shop is closed' }
