@@ -68,14 +68,15 @@ export async function runLoad({ port, row, requests }: Load): Promise<void> {
   await Promise.all(Array.from({ length: connections }, runConnection));
 }
 
-function toRequest({ method, target, body }: Row): string {
+function toRequest({ method, target, authorization, body }: Row): string {
   const text = body === undefined ? '' : JSON.stringify(body);
   const about =
     body === undefined
       ? ''
       : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n`;
   const common = 'host: localhost\r\nuser-agent: bench\r\naccept: */*\r\n';
-  return `${method} ${target} HTTP/1.1\r\n${common}${about}\r\n${text}`;
+  const credentials = authorization === undefined ? '' : `authorization: ${authorization}\r\n`;
+  return `${method} ${target} HTTP/1.1\r\n${common}${credentials}${about}\r\n${text}`;
 }
 
 interface Answer {

@@ -4,6 +4,7 @@ export interface Row {
   readonly name: string;
   readonly method: 'GET' | 'POST';
   readonly target: string;
+  readonly authorization?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly status: number;
@@ -48,6 +49,14 @@ export const rows: readonly Row[] = [
     answer: { customer: 'c-1042', items: 3 },
   },
   { name: '10 kB answer', method: 'GET', target: '/catalogue', status: 200, answer: catalogue },
+  {
+    name: 'folder and guard',
+    method: 'GET',
+    target: '/members/7?limit=5',
+    authorization: 'Bearer t-ann',
+    status: 200,
+    answer: { user: 'ann', id: 7, limit: 5 },
+  },
   { name: 'not found', method: 'GET', target: '/nothing/here', status: 404 },
   { name: 'hello', method: 'GET', target: '/hello', status: 200, answer: { hello: 'world' } },
 ];

@@ -39,6 +39,41 @@ app.post<{ Body: { customer: string; items: unknown[] } }>(
   async ({ body: { customer, items } }) => ({ customer, items: items.length }),
 );
 
+/** A plugin with hooks for all that is below it, and a schema of the answer. */
+await app.register(
+  // biome-ignore lint/nursery/noMisusedPromises: a plugin may be one.
+  async (members) => {
+    members.decorateRequest('user', '');
+    members.addHook('onRequest', async (request, reply) => {
+      const [scheme, token = ''] = (request.headers.authorization ?? '').split(' ');
+      if (scheme !== 'Bearer' || !token.startsWith('t-')) return reply.code(401).send();
+      request.setDecorator('user', token.slice(2));
+    });
+    members.addHook('onSend', async (_request, reply) => {
+      reply.header('x-served-by', 'members');
+    });
+    members.get<{ Params: { id: number }; Querystring: { limit: number } }>(
+      '/:id',
+      {
+        schema: {
+          params: Type.Object({ id: Type.Integer({ minimum: 1 }) }),
+          querystring: Type.Object({
+            limit: Type.Integer({ minimum: 1, maximum: 100, default: 20 }),
+          }),
+          response: {
+            200: Type.Object({ user: Type.String(), id: Type.Integer(), limit: Type.Integer() }),
+          },
+        },
+      },
+      async (request) => {
+        const { params, query } = request;
+        return { user: request.getDecorator<string>('user'), id: params.id, limit: query.limit };
+      },
+    );
+  },
+  { prefix: '/members' },
+);
+
 app.get('/catalogue', async () => catalogue);
 app.get('/hello', async () => ({ hello: 'world' }));
 

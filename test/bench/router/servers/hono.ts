@@ -20,6 +20,26 @@ app.get(
   },
 );
 
+const members = new Hono<{ Variables: { user: string } }>();
+members.use(async (context, next) => {
+  const [scheme, token = ''] = (context.req.header('authorization') ?? '').split(' ');
+  if (scheme !== 'Bearer' || !token.startsWith('t-')) return context.body(null, 401);
+  context.set('user', token.slice(2));
+  await next();
+  context.header('x-served-by', 'members');
+  return undefined;
+});
+members.get(
+  '/:id',
+  zValidator('param', z.object({ id: z.coerce.number().int().min(1) })),
+  zValidator('query', z.object({ limit: z.coerce.number().int().min(1).max(100).default(20) })),
+  (context) => {
+    const { id } = context.req.valid('param');
+    return context.json({ user: context.get('user'), id, limit: context.req.valid('query').limit });
+  },
+);
+app.route('/members', members);
+
 app.post(
   '/orders',
   zValidator(

@@ -2,6 +2,8 @@
 import Type from 'typebox';
 import { createApp } from '../../../../shared/router/app.ts';
 import { Controller } from '../../../../shared/router/controller.ts';
+import { defineFolder, type StateOf } from '../../../../shared/router/folder.ts';
+import { bearer } from '../../../../shared/router/guard.ts';
 import { createNodeServer } from '../../../../shared/router/mounts/node-http.ts';
 import { type Args, type Fields, op } from '../../../../shared/router/op.ts';
 import { part } from '../../../../shared/router/path-part.ts';
@@ -51,5 +53,30 @@ class Hello extends Controller {
   }
 }
 
-const modules = new Map([['', { Users, Orders, Catalogue, Hello }]]);
-await serve(createNodeServer(await createApp({ loadModules: () => modules })));
+/** The guard finds out the user; an around sets a header of every answer below. */
+const folder = defineFolder({
+  guard: bearer((token, { state }) => {
+    state['user'] = token.slice(2);
+    return token.startsWith('t-');
+  }),
+  before: ({ state }) => ({ user: String(state['user']) }),
+  async around(next) {
+    const answer = await next();
+    answer.headers.set('x-served-by', 'members');
+    return answer;
+  },
+});
+
+class Members extends Controller<StateOf<typeof folder>> {
+  static readonly GET = Users.GET;
+  GET(...[{ limit }, id]: Args<typeof Users.GET>) {
+    return { user: this.state.user, id, limit };
+  }
+}
+
+const modules = new Map<string, Record<string, unknown>>([
+  ['', { Users, Orders, Catalogue, Hello }],
+  ['members._folder', { folder }],
+  ['members', { Default: Members }],
+]);
+await serve(createNodeServer(await createApp({ loadModules: () => modules, warn: () => {} })));
