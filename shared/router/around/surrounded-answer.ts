@@ -23,10 +23,7 @@ export class SurroundedAnswer implements RoutedAnswer {
 
   constructor({ status, headers, body, session }: ResponseLike, error?: unknown) {
     this.status = status;
-    this.headers = new DraftHeaders();
-    for (let at = 0; at < headers.length; at += 2) {
-      this.headers.append(headers[at] ?? '', headers[at + 1] ?? '');
-    }
+    this.headers = new DraftHeaders(headers);
     this.error = error;
     this.#session = session;
     this.#body = body;
@@ -81,7 +78,7 @@ export class SurroundedAnswer implements RoutedAnswer {
     } else if (headers.get('content-length') !== this.#length) {
       headers.delete('content-length');
     }
-    return { status, headers: [...headers].flat(), body, ...(session && { session }) };
+    return { status, headers: headers.toList(), body, ...(session && { session }) };
   }
 
   /** It is not sent. */
