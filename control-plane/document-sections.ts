@@ -96,5 +96,5 @@ const nothingYet = {
   certificates: {},
   isRecordShared: true,
   isForgetful: false,
-  workers: { in_force: 0, pending: 0, refused: 0 },
+  workers: { in_force: 0, pending: 0, refused: 0, gone: 0 },
 };

@@ -179,7 +179,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const rollout = opened.create({ snapshots, workers, readCounted: fleet.counted });
   const certificates: Partial<Record<keyof typeof tlsUses, TlsWatch>> = {};
   const metrics = createControlPlaneMetrics(() =>
-    toOverview(snapshots, workers, rollout, certificates),
+    toOverview(snapshots, workers, rollout, certificates, clock.monotonicMs()),
   );
   const events = createEvents({ snapshots, workers, rollout }, clock);
   const open: { close(): void }[] = [];

@@ -7,6 +7,7 @@ import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
 import { mergeFacts, toNotices } from './notices.ts';
 import {
+  judgeShrunk,
   listInstances,
   maxWaitingFor,
   type StatusJson,
@@ -38,7 +39,7 @@ export function mergeStatus(
     ),
   ];
   const answers = planes.filter(({ isMissed }) => isMissed !== false);
-  const { verdict, text } = judgeAnswers(answers, { revision, minWorkers: 0 });
+  const judged = judgeAnswers(answers, { revision, minWorkers: 0 });
   const count = (state: keyof StatusJson['workers']) =>
     known.reduce((sum, { workers }) => sum + workers[state], 0);
   const agreements = mergeAgreements(
@@ -56,6 +57,13 @@ export function mergeStatus(
     refused: count('refused'),
     gone: fleet === null ? count('gone') : fleet.gone.length,
   };
+  const gone = known
+    .flatMap(({ goneLately = [] }) => goneLately)
+    .filter(({ instance }) => instance !== null && !present.has(instance)).length;
+  const { verdict, text } =
+    judged.verdict === 'no_such_revision'
+      ? { ...judged, verdict: own.verdict }
+      : judgeShrunk({ ...judged, verdict: judged.verdict }, workers.connected, gone);
   const facts = mergeFacts(known.map((status) => status.facts ?? []));
   return {
     ...withoutInstances(own),
@@ -67,7 +75,7 @@ export function mergeStatus(
       store: own.store,
       stale: own.stale,
     }),
-    verdict: verdict === 'no_such_revision' ? own.verdict : verdict,
+    verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
     rollout: findLeading(known),

@@ -13,7 +13,7 @@ import type { InForceState, SnapshotState } from '../snapshot/snapshot-state.ts'
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { mergeStatus } from './merged-status.ts';
 import { toReachText } from './rollout-json.ts';
-import { statusJson, toStatusJson } from './status-report.ts';
+import { judgeShrunk, statusJson, toStatusJson } from './status-report.ts';
 import type { WorkerSnapshots } from './worker-json.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -485,4 +485,18 @@ test('files that were set aside are those of all control planes, and a peer is n
     '/state/a.json.unreadable',
     '/state/a.json.unreadable at http://peer',
   ]);
+});
+
+test('a fleet that has lost more than a third without a goodbye is not in force', (t) => {
+  const own = {
+    verdict: 'in_force',
+    text: 'revision 1 is in force on the 1 connected worker',
+  } as const;
+  t.deepEqual(judgeShrunk(own, 1, 19), {
+    verdict: 'pending',
+    text: 'revision 1 is in force on the 1 connected worker, but 19 of 20 workers of the last 5 minutes are gone without a goodbye',
+  });
+  t.is(judgeShrunk(own, 2, 1).verdict, 'in_force');
+  t.is(judgeShrunk(own, 3, 2).verdict, 'pending');
+  t.is(judgeShrunk({ ...own, verdict: 'invalid' }, 1, 19).verdict, 'invalid');
 });

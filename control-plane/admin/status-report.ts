@@ -25,6 +25,7 @@ import { createFindFigures, toTrafficJson, trafficJson } from './traffic-json.ts
 import { findUnenforced, unenforcedJson } from './unenforced-report.ts';
 import {
   type GoneWorkerJson,
+  goneWorkerJson,
   toWorkersJson,
   type WorkerJson,
   type WorkerSnapshots,
@@ -120,6 +121,8 @@ export const statusJson = Type.Object(
     }),
     /** Of each connected worker, null for one that names none; only in the answer to a peer. */
     instances: Type.Optional(Type.Array(orNull(Type.String()))),
+    /** Of the last five minutes; only in the answer to a peer. */
+    goneLately: Type.Optional(Type.Array(goneWorkerJson)),
     /** What `notices` are made of; only in the answer to a peer. */
     facts: Type.Optional(noticeFacts),
     /** What callers get in place of what the rules say, the worst first. Not told by an older control plane. */
@@ -175,6 +178,8 @@ export type StatusJson = Type.Static<typeof statusJson>;
 export const maxWaitingFor = 100;
 /** Control planes follow each other within a few seconds. */
 export const settleMs = 10_000;
+/** Also of the gauge: a worker that is gone for longer is no more expected back. */
+export const goneLatelyMs = 300_000;
 
 export interface StatusSources {
   readonly storeDescription: string;
@@ -254,6 +259,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
     store: place,
     workers: counts,
     instances: workers.map(({ instance }) => instance),
+    goneLately: gone.filter(({ at }) => nowMs - Date.parse(at) < goneLatelyMs),
     fleet: sources.tellsFleet
       ? { workers, links: toLinksJson(sources.linked, sources.workers), gone }
       : null,
@@ -280,8 +286,21 @@ export function listInstances({ instances }: StatusJson): PeerWorkers | undefine
 }
 
 /** The status for everybody but a peer. */
-export function withoutInstances({ instances: _, facts: __, ...status }: StatusJson): StatusJson {
+export function withoutInstances(own: StatusJson): StatusJson {
+  const { instances: _, facts: __, goneLately: ___, ...status } = own;
   return status;
+}
+
+/** A fleet that has lost more than a third of its workers without a goodbye is not well, whatever those have that are left. */
+export function judgeShrunk(
+  { verdict, text }: Pick<StatusJson, 'verdict' | 'text'>,
+  connected: number,
+  gone: number,
+): Pick<StatusJson, 'verdict' | 'text'> {
+  if (verdict !== 'in_force' || 2 * gone <= connected) return { verdict, text };
+  const all = toCountText(connected + gone, 'worker');
+  const lost = `${gone} of ${all} of the last 5 minutes ${gone === 1 ? 'is' : 'are'} gone`;
+  return { verdict: 'pending', text: `${text}, but ${lost} without a goodbye` };
 }
 
 /** Rules that an earlier process kept are stale at once, even while the store is fine. */

@@ -14,7 +14,7 @@ const served: Overview = {
   isRecordShared: true,
   isForgetful: false,
   certificates: {},
-  workers: { in_force: 0, pending: 0, refused: 0 },
+  workers: { in_force: 0, pending: 0, refused: 0, gone: 0 },
 };
 
 /** The lines of the control plane, without Node's own. */
@@ -40,7 +40,7 @@ test('each gauge shows its part of the state as it is when it is read', async (t
       admin: { expiryMs: 4_500, problem: undefined },
       peers: { expiryMs: undefined, problem: 'a key of another certificate' },
     },
-    workers: { in_force: 9, pending: 10, refused: 11 },
+    workers: { in_force: 9, pending: 10, refused: 11, gone: 12 },
   };
   const metrics = createControlPlaneMetrics(() => overview);
   t.deepEqual(await linesOf(metrics), [
@@ -65,6 +65,7 @@ test('each gauge shows its part of the state as it is when it is read', async (t
     'workers{state="in_force"} 9',
     'workers{state="pending"} 10',
     'workers{state="refused"} 11',
+    'workers{state="gone"} 12',
     'revisions_total{outcome="accepted"} 5',
     'revisions_total{outcome="refused"} 6',
     'revisions_total{outcome="taken_back"} 7',
@@ -91,9 +92,9 @@ test('each gauge shows its part of the state as it is when it is read', async (t
     isRecordShared: true,
     isForgetful: false,
     certificates: {},
-    workers: { in_force: 0, pending: 1, refused: 0 },
+    workers: { in_force: 0, pending: 1, refused: 0, gone: 0 },
   };
-  t.deepEqual((await linesOf(metrics)).slice(0, 18), [
+  t.deepEqual((await linesOf(metrics)).slice(0, 19), [
     'newest_revision_valid 0',
     'newest_revision_held_back 1',
     'newest_revision_errors 0',
@@ -109,6 +110,7 @@ test('each gauge shows its part of the state as it is when it is read', async (t
     'workers{state="in_force"} 0',
     'workers{state="pending"} 1',
     'workers{state="refused"} 0',
+    'workers{state="gone"} 0',
     'revisions_total{outcome="accepted"} 6',
     'revisions_total{outcome="refused"} 6',
     'revisions_total{outcome="taken_back"} 8',

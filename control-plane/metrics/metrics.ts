@@ -118,7 +118,7 @@ export function createControlPlaneMetrics(overview: () => Overview): ControlPlan
   });
   new Gauge({
     name: `${prefix}workers`,
-    help: 'Connected workers, by whether they have what they should have',
+    help: 'Connected workers, by whether they have what they should have; `gone`: without a goodbye, in the last 5 minutes',
     labelNames: ['state'] as const,
     registers,
     collect() {

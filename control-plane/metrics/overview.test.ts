@@ -89,6 +89,12 @@ function workerOf(id: string, change: Partial<ConnectedWorker>): ConnectedWorker
   };
 }
 
+/** At 400 s; the second one is gone for five minutes. */
+const vanished = [100_001, 100_000].map((goneAtMs) => ({
+  ...{ node: { id: 'w', cluster: '', metadata: new Map() }, instance: 'i', address: '' },
+  ...{ sent: undefined, acked: undefined, nacked: undefined, goneAtMs },
+}));
+
 function overviewOf(
   parts: {
     readonly state?: Partial<SnapshotState>;
@@ -99,8 +105,10 @@ function overviewOf(
 ) {
   return toOverview(
     { state: () => ({ ...state, ...parts.state }), current: () => snapshot },
-    { list: () => parts.workers ?? [] },
+    { list: () => parts.workers ?? [], vanished: () => vanished },
     { state: () => parts.rollout, memory: () => ({ ...memory, ...parts.memory }) },
+    {},
+    400_000,
   );
 }
 
@@ -124,7 +132,7 @@ test('each figure of the overview is taken from the state', (t) => {
     isRecordShared: true,
     isForgetful: false,
     certificates: {},
-    workers: { in_force: 3, pending: 2, refused: 1 },
+    workers: { in_force: 3, pending: 2, refused: 1, gone: 1 },
   });
 });
 

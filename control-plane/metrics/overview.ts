@@ -1,7 +1,7 @@
 // The state that the gauges show.
 
 import { isError, isWarning } from '../../shared/rules/problem/problem.ts';
-import { countWorkers, findStaleness } from '../admin/status-report.ts';
+import { countWorkers, findStaleness, goneLatelyMs } from '../admin/status-report.ts';
 import type { Rollout } from '../rollout/rollout.ts';
 import type { SnapshotCache } from '../snapshot/cache.ts';
 import type { ConnectedWorkers } from '../xds/workers.ts';
@@ -17,9 +17,10 @@ export type Overview = ReturnType<typeof toOverview>;
 
 export function toOverview(
   snapshots: Pick<SnapshotCache, 'state' | 'current'>,
-  workers: Pick<ConnectedWorkers, 'list'>,
+  workers: ConnectedWorkers,
   rollouts: Pick<Rollout, 'state' | 'memory'>,
   certificates: Certificates = {},
+  monotonicMs = 0,
 ) {
   const state = snapshots.state();
   const rollout = rollouts.state();
@@ -59,7 +60,13 @@ export function toOverview(
     /** It is not, and nothing was in the state directory at the start. */
     isForgetful,
     certificates,
-    /** Connected workers by what they have received. */
-    workers: { in_force: having.inForce, pending: having.pending, refused: having.refused },
+    /** Connected workers by what they have received, and those that have vanished lately. */
+    workers: {
+      in_force: having.inForce,
+      pending: having.pending,
+      refused: having.refused,
+      gone: workers.vanished().filter(({ goneAtMs }) => monotonicMs - goneAtMs < goneLatelyMs)
+        .length,
+    },
   };
 }

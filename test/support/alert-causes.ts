@@ -47,6 +47,10 @@ export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneRecordNotShared: { ratelane_control_plane_record_shared: '0x60' },
   RatelaneRulesStale: { ratelane_control_plane_stale: '1x60' },
   RatelaneRulesPending: { 'ratelane_control_plane_workers{state="pending"}': '2x60' },
+  RatelaneFleetShrank: {
+    'ratelane_control_plane_workers{state="gone"}': '6x60',
+    'ratelane_control_plane_workers{state="in_force"}': '9x60',
+  },
   RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },
 };
 
@@ -79,4 +83,5 @@ export const calmSeries: PromtoolSeries = {
   'ratelane_control_plane_workers{state="in_force"}': '9x60',
   'ratelane_control_plane_workers{state="pending"}': '0x60',
   'ratelane_control_plane_workers{state="refused"}': '0x60',
+  'ratelane_control_plane_workers{state="gone"}': '4x60',
 };

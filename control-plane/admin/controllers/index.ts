@@ -10,6 +10,7 @@ import { mergeStatus } from '../merged-status.ts';
 import { askingPeer, missingJson, toMissing } from '../peer-json.ts';
 import {
   type AskedJson,
+  judgeShrunk,
   listInstances,
   type StatusJson,
   statusJson,
@@ -141,7 +142,10 @@ export class Status extends AdminController {
     const own = await this.toOwn(look, revision, workers);
     if (peer !== undefined) return own;
     return this.api.peers === undefined
-      ? withoutInstances(own)
+      ? {
+          ...withoutInstances(own),
+          ...judgeShrunk(own, own.workers.connected, own.goneLately?.length ?? 0),
+        }
       : mergeStatus(own, answers, revision);
   }
 
