@@ -90,6 +90,8 @@ export interface FleetState {
   readonly told: { readonly contentId: string; readonly times: number };
   /** When the store was last asked for something newer on behalf of a trial. */
   readonly storeAtMs: number;
+  /** The newest revision for which the store was asked whether it goes on from the one on trial. */
+  readonly located: string | undefined;
   /** Whether people know whether shares can be made of these workers. */
   readonly hasForeseen: boolean;
   /** Whether the steps of this control plane have been put on record since its start. */
@@ -136,6 +138,13 @@ export type FleetEvent =
   | { readonly kind: 'written'; readonly write: Write; readonly isWritten: boolean }
   | { readonly kind: 'found_trial'; readonly found: FoundTrial }
   | { readonly kind: 'found_in_force'; readonly found: FoundInForce }
+  /** `isIncluded`: one of the two goes on from the other, as far as the store knows. */
+  | {
+      readonly kind: 'located';
+      readonly revision: string;
+      readonly newest: string;
+      readonly isIncluded: boolean;
+    }
   | {
       readonly kind: 'answered';
       readonly question: number;
@@ -163,6 +172,7 @@ export type FleetEffect =
   /** The second step of a look. */
   | { readonly kind: 'followed' }
   | { readonly kind: 'look_at_store' }
+  | { readonly kind: 'locate'; readonly revision: string; readonly newest: string }
   | { readonly kind: 'tick_record'; readonly isWaiting: boolean }
   | { readonly kind: 'hear'; readonly contentId: string }
   | {
@@ -223,6 +233,7 @@ export function startFleet(
     led: { contentId: record.known.contentId, atMs: monotonicMs },
     told: { contentId: '', times: 0 },
     storeAtMs: monotonicMs,
+    located: undefined,
     hasForeseen: false,
     areStepsSaid: false,
     otherSteps: undefined,
@@ -250,6 +261,8 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
       return follow(turn, noteFoundTrial(state.following, event.found, facts), facts);
     case 'found_in_force':
       return follow(turn, noteFoundInForce(state.following, event.found, facts), facts);
+    case 'located':
+      return noteLocated(turn, event, facts);
     case 'answered': {
       const { peers, news } = noteAnswers(state.peers, event);
       const hear = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
@@ -307,8 +320,27 @@ function noteFollowed(
   const isHeldBack = snapshots.newest?.isHeldBack === true;
   const isWaiting = snapshots.trial !== undefined || isHeldBack || isOpen;
   const ticked = become(remembered, {}, { kind: 'tick_record', isWaiting });
-  const told = tellPeers(ticked, facts);
+  const told = locateTrial(tellPeers(ticked, facts), facts);
   return plan === undefined ? told : decideNow(told, event, plan, facts);
+}
+
+/** A commit that a force push has dropped is never completed. */
+function locateTrial(turn: Turn, { snapshots: { trial, newest } }: Facts): Turn {
+  const id = newest?.revision.id;
+  const revision = trial?.revision.id;
+  if (id === undefined || revision === undefined || revision === id) return turn;
+  if (turn.state.located === id) return turn;
+  return become(turn, { located: id }, { kind: 'locate', revision, newest: id });
+}
+
+function noteLocated(
+  turn: Turn,
+  { revision, newest, isIncluded }: Extract<FleetEvent, { kind: 'located' }>,
+  facts: Facts,
+): Turn {
+  const { running } = turn.state.following;
+  if (isIncluded || running?.revision !== revision || running.takenBack) return turn;
+  return takeBack(turn, running, { reason: toReplaced(newest), by: '' }, facts);
 }
 
 function follow(

@@ -252,6 +252,9 @@ export class Rollout {
       case 'followed':
         this.#happen(this.#lookAtWorkers());
         break;
+      case 'locate':
+        this.#await(unlessAway(this.#locate(effect)));
+        break;
       case 'look_at_store':
         void store.trigger();
         break;
@@ -314,6 +317,20 @@ export class Rollout {
     const askedAtMs = clock.monotonicMs();
     const answers = await askPeers?.(contentId, undoes);
     return answers && { kind: 'answered', question, askedAtMs, contentId, answers };
+  }
+
+  async #locate({
+    revision,
+    newest,
+  }: Extract<FleetEffect, { kind: 'locate' }>): Promise<FleetEvent> {
+    const { store, snapshots } = this.#deps;
+    // What is newest here may be from before what is on trial.
+    await store.trigger();
+    const { newest: now, store: status } = snapshots.state();
+    const isNewest = now?.revision.id === newest && status.failingSinceMs === undefined;
+    const places = [await store.locate(revision, newest), await store.locate(newest, revision)];
+    const isIncluded = places.some((place) => place?.isIncluded !== false);
+    return { kind: 'located', revision, newest, isIncluded: !isNewest || isIncluded };
   }
 
   async #findTrial({

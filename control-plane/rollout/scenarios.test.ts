@@ -50,6 +50,8 @@ const commands: Readonly<Record<string, Command>> = {
     const files = [...revision.files, ...more];
     fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },
+  /** `drop NUMBER`: a force push, before what it publishes. */
+  drop: ({ fleet }, number = '') => fleet.store.drop(idOf(number)),
   /** What a revision does to those that have it: `revision NUMBER errors|over-limit|no-match SHARE`, `over-limit SHARE of
    * DOMAIN`, `refused` or `deadly`. */
   revision({ fleet, deadly }, number = '', what = '', share = '', _of = '', domain = '') {

@@ -6,6 +6,8 @@ import { ruleText } from './rules-folder.ts';
 export interface RevisionStore extends ConfigStore {
   /** All who watch are told. */
   publish(revision: Revision): void;
+  /** As a force push does: what comes is not made upon this one. */
+  drop(id: string): void;
 }
 
 /** Has a domain by which it is known. */
@@ -18,6 +20,7 @@ export function revisionOf(number: number, message?: string): Revision {
 export function createRevisionStore(first: Revision): RevisionStore {
   /** Each state in its order, the newest last. */
   const all = [first];
+  const dropped = new Set<string>();
   const watchers = new Set<(revision: Revision) => void>();
   const status = {
     reachable: true,
@@ -41,12 +44,13 @@ export function createRevisionStore(first: Revision): RevisionStore {
     async locate(id, newest) {
       const at = all.findIndex((each) => each.id === id);
       const newestAt = all.findLastIndex((each) => each.id === newest);
-      return at === -1 ? undefined : { id, isIncluded: at <= newestAt };
+      return at === -1 ? undefined : { id, isIncluded: at <= newestAt && !dropped.has(id) };
     },
     findObstacles: async () => [],
     write: () => Promise.reject(new Error('not used')),
     trigger: async () => {},
     close: async () => {},
+    drop: (id) => void dropped.add(id),
     publish(revision) {
       all.push(revision);
       for (const tell of [...watchers]) tell(revision);
