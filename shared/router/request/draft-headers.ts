@@ -20,15 +20,22 @@ export class DraftHeaders implements Headers {
     this.#list = [...list];
   }
 
+  /** Those that a client has sent, in any case; of one name the values are joined. */
+  static received(given: Iterable<readonly [string, string]>): DraftHeaders {
+    const headers = new DraftHeaders();
+    for (const [name, value] of given) headers.#add(name.toLowerCase(), value);
+    return headers;
+  }
+
   toList(): string[] {
     return [...this.#list];
   }
 
   get(name: string): string | null {
     const known = name.toLowerCase();
-    if (known === 'set-cookie') return this.getSetCookie().join(', ') || null;
     const at = this.#find(known);
-    return at < 0 ? null : (this.#list[at + 1] as string);
+    if (at < 0) return null;
+    return known === 'set-cookie' ? this.getSetCookie().join(', ') : (this.#list[at + 1] as string);
   }
 
   has(name: string): boolean {
@@ -49,10 +56,13 @@ export class DraftHeaders implements Headers {
 
   append(name: string, value: string): void {
     const known = toName(name);
-    const text = toSendable(known, value);
-    const at = known === 'set-cookie' ? -1 : this.#find(known);
-    if (at < 0) this.#list.push(known, text);
-    else this.#list[at + 1] = `${this.#list[at + 1]}, ${text}`;
+    this.#add(known, toSendable(known, value));
+  }
+
+  #add(name: string, value: string): void {
+    const at = name === 'set-cookie' ? -1 : this.#find(name);
+    if (at < 0) this.#list.push(name, value);
+    else this.#list[at + 1] = `${this.#list[at + 1]}, ${value}`;
   }
 
   delete(name: string): void {

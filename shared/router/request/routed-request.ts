@@ -66,7 +66,7 @@ export class LazyRequest implements RoutedRequest {
 
   get headers(): Headers {
     const { headers } = this.#given;
-    this.#headers ??= headers instanceof Headers ? headers : new Headers([...headers]);
+    this.#headers ??= headers instanceof Headers ? headers : DraftHeaders.received(headers);
     return this.#headers;
   }
 
