@@ -128,6 +128,8 @@ export function createBatching(deps: BatchingDeps): Batching {
   /** For how many sweeps requests have been open without any answer of the server. Counted in sweeps, not
    * time: while this process is stalled, answers may be unread. */
   let silentMs = 0;
+  /** Where all open requests have failed and their callers ask again at once, silence goes on. */
+  let idleSinceMs = Number.NEGATIVE_INFINITY;
   let draining: Promise<void> | undefined;
   let drained: (() => void) | undefined;
 
@@ -141,6 +143,7 @@ export function createBatching(deps: BatchingDeps): Batching {
     }
     // Requests of one tick arrived at the same time.
     if (!flushScheduled) lastArrivalMs = clock.monotonicMs();
+    if (cancelSweep === undefined && lastArrivalMs - idleSinceMs > patienceMs) silentMs = 0;
     waiting.push(request, lastArrivalMs);
     startSweeping();
     if (flushScheduled) return;
@@ -366,7 +369,7 @@ export function createBatching(deps: BatchingDeps): Batching {
     if (!flushScheduled) flush();
     if (waiting.size > 0) applyEmptyPoolRule(now);
     if (waiting.size > 0 || inFlight > 0) startSweeping();
-    else silentMs = 0;
+    else idleSinceMs = now;
     finishDraining();
   }
 
