@@ -178,6 +178,49 @@ test('of a Git host that takes no pushes for a while nobody gets a new revision,
   await eventually('both know it', async () => (await verdictOf(other)) === 'taken_back', 20_000);
 });
 
+test('a commit that a force push has dropped leaves its workers, and what is in its place begins', async (t) => {
+  const repository = createGitRepository(t);
+  repository.push({ 'a.yaml': ruleText('first', 1) });
+  const plane = await createControlPlaneInProcess(t, {
+    flags: ['--git', repository.url, '--git-poll', '200ms', ...plan],
+  });
+  await plane.start();
+  const workers = connectThree(t, plane);
+  await eventually('all have the first', () => having(workers, 'first') === 3);
+  repository.push({ 'a.yaml': ruleText('second', 1) });
+  await eventually('one has the second', () => having(workers, 'second') === 1, 20_000);
+  repository.rewrite({ 'a.yaml': ruleText('third', 1) });
+  await eventually('one has the third', () => having(workers, 'third') === 1, 40_000);
+  t.deepEqual([having(workers, 'second'), everTold(workers, 'second')], [0, 1]);
+});
+
+test('a state directory that takes no writes is named, no step is taken, and what is pushed for all at once arrives', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('rules/a.yaml', ruleText('first', 1));
+  folder.write('state', 'in its way');
+  const plane = await createControlPlaneInProcess(t, {
+    flags: ['--config-dir', join(folder.path, 'rules'), ...plan],
+    stateDirectory: join(folder.path, 'state'),
+  });
+  await plane.start();
+  const workers = connectThree(t, plane);
+  await eventually('all have the first', () => having(workers, 'first') === 3);
+  folder.write('rules/a.yaml', ruleText('second', 1));
+  const problemOf = async () => (await plane.fetch('/status')).body.memory.problem ?? '';
+  await eventually('it is named', async () =>
+    /rollout\.json takes no writes/.test(await problemOf()),
+  );
+  t.is(everTold(workers, 'second'), 0);
+  const files = [{ path: 'a.yaml', text: ruleText('third', 1) }];
+  const { status } = await plane.fetch('/revisions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ files, message: 'in a hurry', rollout: 'now' }),
+  });
+  t.is(status, 201);
+  await eventually('all have the third', () => having(workers, 'third') === 3);
+});
+
 // Proof of operating.md: the record is of a newer version
 // Proof of operating.md: the record is damaged
 // Proof of operating.md: a file of the state directory is damaged
