@@ -78,12 +78,15 @@ export class KnownDocuments {
 
 /** Characters of all files that take some milliseconds to build. */
 const fewCharacters = 8 * 1024;
+/** What may be an anchor, of which each alias is a copy: with them 8 kB can have thousands of rules. */
+const anchor = /(?:^|[\s,:[{])&\S/;
 
+/** Whether they may take longer to build than others may wait. */
 export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
   let characters = 0;
   for (const { path, text } of files) {
     characters += path.length + text.length;
-    if (characters > fewCharacters) return true;
+    if (characters > fewCharacters || anchor.test(text)) return true;
   }
   return false;
 }
