@@ -134,7 +134,7 @@ export async function judgeChange(
   const isGuarded = !request.allowsRemoval && !allowsRemoval;
   const removal =
     isGuarded && governed && served
-      ? await runInSlices(findingRemoval(served, governed))
+      ? await runInSlices(findingRemoval(served, governed, snapshots.wasInForce(governed.content)))
       : undefined;
   const refused = added.length > 0 || removal === undefined ? added : [removal];
   const info = { author: request.author.name, message: toMessage(request) };

@@ -36,12 +36,25 @@ test('a change that leaves no domain is held back, however small', (t) => {
 
 test('a change that takes more than half of the limits is held back from ten on', (t) => {
   const held = (before: number, after: number) =>
-    findRemoval(rulesOf({ a: before }), rulesOf({ a: after })) !== undefined;
+    findRemoval(rulesOf({ a: before }), rulesOf({ a: after }), true) !== undefined;
   t.true(held(19, 9));
   t.false(held(20, 10), 'half is not more than half');
   t.false(held(17, 8), 'nine are not ten');
   t.false(held(5, 1));
   t.true(held(1000, 499));
+});
+
+test('a change that takes a domain, or half of the limits of one, is held back from two on', (t) => {
+  const textOf = (before: Record<string, number>, after: Record<string, number>, isUndo = false) =>
+    findRemoval(rulesOf(before), rulesOf(after), isUndo)?.message;
+  t.is(textOf({ a: 2, b: 50 }, { b: 50 }), "held back: domain 'a' would go (a.k0, a.k1)");
+  t.is(
+    textOf({ a: 4, b: 50 }, { a: 2, b: 50 }),
+    "held back: domain 'a' would lose 2 of 4 limits (a.k2, a.k3)",
+  );
+  t.is(textOf({ a: 5, b: 50 }, { a: 3, b: 50 }), undefined, 'two are not half of five');
+  t.is(textOf({ a: 1, b: 50 }, { b: 50 }), undefined, 'one limit');
+  t.is(textOf({ a: 2, b: 50 }, { b: 50 }, true), undefined, 'an undo');
 });
 
 test('limits that would go are listed by domain and keys, up to twenty', (t) => {

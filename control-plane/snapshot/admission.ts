@@ -112,8 +112,8 @@ export function* judging(
   if (!outcome.ok) return { ...plain, becomes: 'refused', problems: outcome.problems };
   const { built } = outcome;
   const takenBack = findTakenBack(candidate, given.memory);
-  const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given));
   const isUndo = wasInForce(built.content, given);
+  const problem = takenBack ?? (yield* findLargeRemoval(candidate, built, given, isUndo));
   const { id: revision, author, message } = whole;
   const own = { makers: [{ revision, author, message }], changed: undefined };
   const steps = given.steps.length > 0 ? given.steps : [own];
@@ -232,6 +232,7 @@ function* findLargeRemoval(
   candidate: Candidate,
   built: BuiltSnapshots,
   { before, memory, allowsRemoval }: Circumstances,
+  isUndo: boolean,
 ): Generator<void, Problem | undefined> {
   const { whole } = candidate;
   const { content } = built;
@@ -241,7 +242,7 @@ function* findLargeRemoval(
     return problemOf('error', 'large-removal', '(all files)', heldBack.reason);
   }
   if (before === undefined || before.revision.id === whole.id) return undefined;
-  return yield* findingRemoval(before.built, built);
+  return yield* findingRemoval(before.built, built, isUndo);
 }
 
 function isApproved({ id }: Revision, content: string, memory: RevisionMemory): boolean {
@@ -301,28 +302,39 @@ function newWord<Word extends Said>(
 
 /** Removing fewer is everyday work, whatever share of all it is. */
 const minRemoved = 10;
+/** Of one domain, of which half is enough. */
+const minRemovedOfDomain = 2;
 const maxNamed = 20;
 
-/** An error when nodes get no domain any more that got some, or lose more than half of their limits and at least ten: all
- * nodes by the rules, or some by their group; else undefined. An empty folder, a wrong path or a bad merge looks like any
+/** An error when nodes get no domain any more that got some, lose more than half of their limits and at least ten, or lose
+ * half of those of one domain and at least two, other than by an undo: all nodes by the rules, or some by their group; else
+ * undefined. An empty folder, a wrong path or a bad merge looks like any
  * valid revision, and would let everything pass. */
-export function findRemoval(before: RulesForNodes, after: RulesForNodes): Problem | undefined {
-  return runAtOnce(findingRemoval(before, after));
+export function findRemoval(
+  before: RulesForNodes,
+  after: RulesForNodes,
+  isUndo = false,
+): Problem | undefined {
+  return runAtOnce(findingRemoval(before, after, isUndo));
 }
 
 /** The same, in steps. */
 export function* findingRemoval(
   before: RulesForNodes,
   after: RulesForNodes,
+  isUndo: boolean,
 ): Generator<void, Problem | undefined> {
   const limits = yield* compareLimits(before.ruleSet, after.ruleSet);
   const [had, has] = [before, after].map(({ ruleSet }) => [...ruleSet.domains.keys()]);
-  const ofAll = yield* toRemoval(limits, had ?? [], has ?? [], '');
+  const ofAll = yield* toRemoval(limits, had ?? [], has ?? [], { where: '', isUndo });
   if (ofAll !== undefined) return ofAll;
   for (const each of yield* findingClasses(before.groups, after.groups)) {
     yield;
     const where = ` for ${describeClass(each)}`;
-    const problem = yield* toRemoval(limits, each.before.domains, each.after.domains, where);
+    const problem = yield* toRemoval(limits, each.before.domains, each.after.domains, {
+      where,
+      isUndo,
+    });
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -359,31 +371,45 @@ function* compareLimits(
   return found;
 }
 
+/** The first domain that loses itself, or half of its limits. */
+interface LostLimits {
+  readonly domain: string;
+  readonly count: number;
+  readonly of: number;
+  readonly isWhole: boolean;
+}
+
 function* toRemoval(
   limits: ReadonlyMap<string, ComparedLimits>,
   before: readonly string[],
   after: readonly string[],
-  where: string,
+  { where, isUndo }: { readonly where: string; readonly isUndo: boolean },
 ): Generator<void, Problem | undefined> {
   const kept = new Set(after);
   const named: string[] = [];
   let [limitCount, removedCount] = [0, 0];
+  let lost: LostLimits | undefined;
   for (const domain of before) {
     yield;
     const { all = [], removed = [] } = limits.get(domain) ?? {};
     const gone = kept.has(domain) ? removed : all;
     limitCount += all.length;
     removedCount += gone.length;
+    if (!isUndo && gone.length >= minRemovedOfDomain && gone.length * 2 >= all.length) {
+      lost ??= { domain, count: gone.length, of: all.length, isWhole: !kept.has(domain) };
+    }
     for (const name of gone.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
   }
   const leavesNothing = before.length > 0 && after.length === 0;
   const takesMost = removedCount >= minRemoved && removedCount * 2 > limitCount;
-  if (!leavesNothing && !takesMost) return undefined;
+  if (!leavesNothing && !takesMost && lost === undefined) return undefined;
   const more = removedCount - named.length;
   const list = [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ');
-  const what = leavesNothing
-    ? `held back: no domain would be left${where}`
-    : `held back: ${removedCount} of ${limitCount} limits would go${where}`;
+  const ofDomain =
+    lost &&
+    `domain '${toExcerpt(lost.domain)}' would ${lost.isWhole ? 'go' : `lose ${lost.count} of ${lost.of} limits`}`;
+  const most = takesMost ? `${removedCount} of ${limitCount} limits would go` : ofDomain;
+  const what = `held back: ${leavesNothing ? 'no domain would be left' : most}${where}`;
   const hint = `if that is meant, approve the revision, or say it beforehand: '${toLine(allowRemovalTrailer)}' in the message of the commit, --allow-removal with a change`;
   return problemOf(
     'error',
