@@ -61,15 +61,9 @@ test('a large revision is the same from the thread as when it is built here', as
   return undefined;
 });
 
-test('a few lines that are many rules by their aliases are built in the thread', (t) => {
-  const rules = `&rules [${'{key: k}, '.repeat(60)}]`;
-  const copies = '  - {key: a, descriptors: *rules}\n'.repeat(100);
-  const text = `domain: d\ndescriptors:\n  - {key: a, descriptors: ${rules}}\n${copies}`;
-  t.true(text.length < 5_000);
-  t.true(isLarge(toFiles({ 'd.yaml': text })));
-  t.true(isLarge(toFiles({ 'd.yaml': '- &a [1]' })));
-  t.true(isLarge(toFiles({ 'd.yaml': '[1,&a 2]' })));
-  t.false(isLarge(toFiles({ 'd.yaml': 'value: Q&A, a & b' })));
+test('a few lines that may be many rules by their aliases are large', (t) => {
+  t.true(isLarge(toFiles({ 'a.yaml': 'domain: d', 'd.yaml': '- &a [1]' })));
+  t.false(isLarge(toFiles({ 'a.yaml': 'domain: d', 'd.yaml': '- [1]' })));
 });
 
 test('a file that stays as it is stays the same document, in both rule sets', async (t) => {

@@ -7,6 +7,7 @@ import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/docum
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
+import { mayHaveAnchor } from '../../shared/rules/yaml/anchor.ts';
 import { findTooMuchText } from '../../shared/rules-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import { type JobThread, TooBusy, TooMuch } from '../../shared/thread/job-thread.ts';
@@ -78,15 +79,13 @@ export class KnownDocuments {
 
 /** Characters of all files that take some milliseconds to build. */
 const fewCharacters = 8 * 1024;
-/** What may be an anchor, of which each alias is a copy: with them 8 kB can have thousands of rules. */
-const anchor = /(?:^|[\s,:[{])&\S/;
 
 /** Whether they may take longer to build than others may wait. */
 export function isLarge({ files }: Pick<Revision, 'files'>): boolean {
   let characters = 0;
   for (const { path, text } of files) {
     characters += path.length + text.length;
-    if (characters > fewCharacters || anchor.test(text)) return true;
+    if (characters > fewCharacters || mayHaveAnchor(text)) return true;
   }
   return false;
 }

@@ -14,6 +14,7 @@ import {
   parseResource,
   type ResourceName,
 } from '../wire/parsed-resource.ts';
+import { mayHaveAnchor } from '../yaml/anchor.ts';
 import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
 
 /** The thread answers with a ParsedHead, then the pieces of the document. */
@@ -52,9 +53,9 @@ export interface ParsingThreadDeps {
 /** Characters that take about two milliseconds to parse: some 200 rules. */
 const fewCharacters = 16 * 1024;
 
-/** Whether parsing this text would block others. */
+/** Whether parsing this text may block others. */
 export function isLargeText(text: string): boolean {
-  return text.length > fewCharacters;
+  return text.length > fewCharacters || mayHaveAnchor(text);
 }
 
 /** Some 200 rules as well. */
