@@ -150,7 +150,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   let awaited: string | undefined = 'the store of the rules';
   let xdsPort: number | undefined;
   const workers: ConnectedWorkers = {
-    list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.wallMs()),
+    list: () => markUnused(ads?.workers.list() ?? [], fleet.counted(), clock.monotonicMs()),
     vanished: () => ads?.workers.vanished() ?? [],
   };
   const keptActivity = openKeptActivity({

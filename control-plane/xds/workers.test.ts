@@ -80,7 +80,7 @@ test('a worker that decides by another version ten seconds after its acknowledge
   const worker: ConnectedWorker = {
     ...{ node: { id: 'w', cluster: '', metadata: new Map() }, instance: 'i', address: '' },
     ...{ mode: 'sotw', sinceMs: 0, sent: undefined, nacked: undefined },
-    acked: { version: 'v2', atMs: 1_000 },
+    acked: { version: 'v2', atMs: 0, sinceMs: 1_000 },
     wantedVersion: () => 'v2',
   };
   const snapshot = { version: 'v2', resources: new Map() };

@@ -33,7 +33,10 @@ export type WantedVersion = (snapshot: Snapshot) => string | undefined;
 
 export interface VersionAt {
   readonly version: string;
+  /** Wall time, for people. */
   readonly atMs: number;
+  /** The same moment on the monotonic clock. */
+  readonly sinceMs?: number;
 }
 
 export interface Refusal {
@@ -118,7 +121,7 @@ export function toWorkerState(
 const useMs = 10_000;
 
 /** The workers, each with whether it uses what it has acknowledged. `reported`: the version by which an instance says that it
- * decides. */
+ * decides. `nowMs`: on the monotonic clock. */
 export function markUnused(
   workers: readonly ConnectedWorker[],
   reported: ReadonlyMap<string, { readonly version: string }>,
@@ -128,7 +131,8 @@ export function markUnused(
     const { instance, acked } = worker;
     const version = instance === undefined ? undefined : reported.get(instance)?.version;
     if (version === undefined || acked === undefined || version === acked.version) return worker;
-    return nowMs - acked.atMs < useMs ? worker : { ...worker, isUnused: true };
+    const { sinceMs = nowMs } = acked;
+    return nowMs - sinceMs < useMs ? worker : { ...worker, isUnused: true };
   });
 }
 
@@ -230,7 +234,8 @@ class Connected implements WorkerRecord {
   }
 
   #now(version: string): VersionAt {
-    return { version, atMs: this.#registry.clock.wallMs() };
+    const { clock } = this.#registry;
+    return { version, atMs: clock.wallMs(), sinceMs: clock.monotonicMs() };
   }
 }
 

@@ -254,14 +254,14 @@ export async function startSimulatedFleet(
           mode: 'sotw',
           sinceMs: 0,
           sent: worker.told && { version: worker.told.version, atMs: 0 },
-          acked: worker.has && { version: worker.has.version, atMs: worker.ackedAtMs },
+          acked: worker.has && { version: worker.has.version, atMs: 0, sinceMs: worker.ackedAtMs },
           nacked: worker.nacked
             ? { version: worker.nacked, text: 'no such unit', atMs: 0 }
             : undefined,
           wantedVersion: (snapshot) => snapshot.version,
         }),
       );
-    return markUnused(listed, reported, clock.wallMs());
+    return markUnused(listed, reported, clock.monotonicMs());
   }
 
   /** As a stream does when the snapshots say that something has changed. */
@@ -281,7 +281,7 @@ export async function startSimulatedFleet(
     else if (isRefused) worker.nacked = told.version;
     else {
       worker.has = told;
-      worker.ackedAtMs = clock.wallMs();
+      worker.ackedAtMs = clock.monotonicMs();
       worker.nacked = undefined;
     }
   }
