@@ -21,6 +21,8 @@ export interface AdminAnswer {
   readonly status: number;
   /** The body as JSON; undefined when it is not JSON. */
   readonly value: unknown;
+  /** The header. */
+  readonly date: string | undefined;
 }
 
 export type AdminCallResult =
@@ -93,7 +95,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
         // Such as a proxy's maintenance page.
         if (value === undefined && status < 300) {
           answered.reject(new Error(`what answers is no control plane (HTTP ${status}, no JSON)`));
-        } else answered.resolve({ status, value });
+        } else answered.resolve({ status, value, date: response.headers.date });
       });
     });
     request.end(text);

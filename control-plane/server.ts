@@ -34,6 +34,7 @@ import { watchFleet } from './admin/fleet-events.ts';
 import { watchWorkers } from './admin/merged-status.ts';
 import { openTokenFile, parsePeerToken, parseTokens, type TokenFile } from './admin/tokens.ts';
 import { createWebhook } from './admin/webhook-deps.ts';
+import { ComparedClocks } from './compared-clocks.ts';
 import { addConsoleRoutes } from './console/console-routes.ts';
 import { createFleet } from './fleet/fleet.ts';
 import { createTrafficHistory } from './fleet/traffic-history.ts';
@@ -117,7 +118,8 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     auditToLog(change);
     activity.note(change);
   };
-  const peers = settings.peers && createPeers(settings.peers);
+  const clocks = new ComparedClocks(clock, log);
+  const peers = settings.peers && createPeers({ ...settings.peers, clocks });
   const known = new KnownDocuments(build);
   const building = new Building({ options: build, encode, clock, known });
   const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
@@ -133,7 +135,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     onEnd: (target, delivery) => metrics.notification(target, delivery),
   });
   const onOutcome = notifying?.tell;
-  const opened = openRollout({ ...deps, store, peers, audit, onOutcome });
+  const opened = openRollout({ ...deps, store, peers, clocks, audit, onOutcome });
   const snapshots = new SnapshotCache({
     store,
     repositoryFolder,
@@ -252,6 +254,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
       rollout,
       listSetAside: () => listSetAside(stateDirectory),
       peers,
+      clockProblem: () => clocks.problem,
       allowsRemoval: settings.allowsRemoval,
       recordings: settings.recordings,
       repositoryFolder,

@@ -37,6 +37,8 @@ export interface AdminApi {
   listSetAside(): Promise<readonly string[]>;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
+  /** How the clock of this control plane differs from those of the others; undefined where it does not. */
+  clockProblem(): string | undefined;
   /** Whether any change may remove most limits. */
   readonly allowsRemoval: boolean;
   /** Where workers' recordings of their decisions are; undefined: there are none. */

@@ -5,7 +5,7 @@ import type { ExchangeAsk } from '../peers/exchange.ts';
 import type { PeerAnswer, PeerWorkers } from '../peers/peers.ts';
 import { findDisagreements, mergeAgreements } from './agreement-report.ts';
 import { mergeFleets } from './fleet-json.ts';
-import { mergeFacts, toNotices } from './notices.ts';
+import { clockKind, mergeFacts, type NoticeJson, toNotices } from './notices.ts';
 import {
   judgeShrunk,
   listInstances,
@@ -67,14 +67,17 @@ export function mergeStatus(
   const facts = mergeFacts(known.map((status) => status.facts ?? []));
   return {
     ...withoutInstances(own),
-    notices: toNotices(facts, {
-      workers: { ...workers, reporting: traffic?.workers ?? 0 },
-      lastGoneAt: fleet?.gone[0]?.at,
-      disagreements,
-      unenforced,
-      store: own.store,
-      stale: own.stale,
-    }),
+    notices: [
+      ...toNotices(facts, {
+        workers: { ...workers, reporting: traffic?.workers ?? 0 },
+        lastGoneAt: fleet?.gone[0]?.at,
+        disagreements,
+        unenforced,
+        store: own.store,
+        stale: own.stale,
+      }),
+      ...known.flatMap(({ notices = [] }) => notices.filter(isOfClocks)).slice(0, 1),
+    ],
     verdict,
     text,
     asked: known.map(({ asked }) => asked).find(isFound) ?? own.asked,
@@ -136,6 +139,10 @@ function toSilent(
     return { error: `${text}; ${where}; ${whenLost}`, isMissed: false };
   }
   return missing(missed === last.length ? had : `${missed} of its ${had}`);
+}
+
+function isOfClocks({ kind }: NoticeJson): boolean {
+  return kind === clockKind;
 }
 
 function isFound(asked: StatusJson['asked']): boolean {

@@ -166,6 +166,9 @@ export function mergeFacts(all: readonly (readonly NoticeFact[])[]): NoticeFact[
   });
 }
 
+/** Of a notice that each control plane makes itself. */
+export const clockKind = 'control_plane_clock';
+
 export interface NoticeContext {
   /** Connected ones, those that were until lately, and those that report. */
   readonly workers: {
@@ -185,11 +188,13 @@ export interface NoticeContext {
     readonly error: string | null;
   };
   readonly stale: { readonly reason: string; readonly since: string } | null;
+  /** Of the control plane that says it. */
+  readonly clockProblem?: string | undefined;
 }
 
 /** The worst first. */
 export function toNotices(facts: readonly NoticeFact[], context: NoticeContext): NoticeJson[] {
-  const { workers, lastGoneAt, disagreements, unenforced, store, stale } = context;
+  const { workers, lastGoneAt, disagreements, unenforced, store, stale, clockProblem } = context;
   const notices = facts.map(
     (fact): NoticeJson => ({
       kind: fact.kind,
@@ -224,6 +229,15 @@ export function toNotices(facts: readonly NoticeFact[], context: NoticeContext):
       title: 'Rules of an earlier start in force',
       since: stale.since,
       effect: `${store.description} has not been read yet`,
+    });
+  }
+  if (clockProblem !== undefined) {
+    notices.push({
+      kind: clockKind,
+      tone: 'wait',
+      title: 'Clocks of control planes differ',
+      since: null,
+      effect: `${clockProblem}: it makes no lifts, and its times are not theirs`,
     });
   }
   notices.push(...disagreements.map(toDisagreement), ...unenforced.map(toUnenforced));

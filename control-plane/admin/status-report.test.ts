@@ -97,6 +97,7 @@ function statusOf(
     nowMs,
     rollout,
     rolloutWarning: undefined,
+    clockProblem: undefined,
     setAside: [],
     memory: {
       place: 'beside the rules',

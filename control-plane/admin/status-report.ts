@@ -196,6 +196,8 @@ export interface StatusSources {
   /** Why the next revision could not reach the workers in steps. */
   readonly rolloutWarning: string | undefined;
   readonly memory: MemoryState;
+  /** How the clock of this control plane differs from those of others. */
+  readonly clockProblem: string | undefined;
   /** Paths of files that could not be read. */
   readonly setAside: readonly string[];
 }
@@ -234,6 +236,7 @@ export function toStatusJson(sources: StatusSources): StatusJson {
       unenforced,
       store: place,
       stale: staleness,
+      clockProblem: sources.clockProblem,
     }),
     asked: sources.asked ?? null,
     newest: newest

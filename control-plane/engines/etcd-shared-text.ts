@@ -4,6 +4,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { AppError, errorText } from '../../shared/errors.ts';
 import { redact } from '../../shared/redact.ts';
+import type { ComparedClocks } from '../compared-clocks.ts';
 import { asideSuffix } from '../store/set-aside.ts';
 import {
   maxSharedTextBytes,
@@ -42,16 +43,24 @@ export class EtcdSharedText implements SharedText {
   readonly #key: string;
   readonly #access: EngineAccess;
   readonly #calls: BoundedCalls;
+  readonly #clocks: ComparedClocks | undefined;
   /** How often an endpoint did not answer: says which one is called. */
   #failures = 0;
   /** Of the user, from etcd; undefined until it has logged in. */
   #token: string | undefined;
 
   /** `name` tells the records of several fleets in one etcd apart. */
-  constructor(place: EtcdPlace, name: string, access: EngineAccess, timeoutMs = engineTimeoutMs) {
+  constructor(
+    place: EtcdPlace,
+    name: string,
+    access: EngineAccess,
+    timeoutMs = engineTimeoutMs,
+    clocks?: ComparedClocks,
+  ) {
     this.#place = place;
     this.#key = `ratelane/record/${name}`;
     this.#access = access;
+    this.#clocks = clocks;
     this.#calls = new BoundedCalls(timeoutMs);
     const hosts = place.endpoints.map(({ host }) => host).join(', ');
     this.description = `${this.#key} in etcd at ${hosts} (--record)`;
@@ -144,11 +153,13 @@ export class EtcdSharedText implements SharedText {
     const { endpoints } = this.#place;
     const endpoint = endpoints[this.#failures % endpoints.length];
     const headers = this.#token === undefined ? {} : { authorization: this.#token };
+    const compare = this.#clocks?.start();
     try {
       const tls = await readEngineTls(this.#access);
       const answer = await callHttp(new URL(path, endpoint), {
         ...{ method: 'POST', headers, body, tls, signal },
       });
+      compare?.(`etcd at ${endpoint?.host}`, answer.date);
       // A member without a leader.
       if (answer.status >= 500) this.#failures++;
       return answer;

@@ -15,6 +15,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** Undefined where the body is not JSON. */
   readonly value: unknown;
+  /** The header. */
+  readonly date: string | undefined;
 }
 
 /** Above the largest value of etcd and of a ConfigMap, in base64. */
@@ -55,7 +57,7 @@ export function callHttp(url: URL, call: HttpCall): Promise<HttpAnswer> {
     response.on('error', reject);
     response.on('end', () => {
       const value = parse(Buffer.concat(chunks).toString());
-      resolve({ status: response.statusCode ?? 0, value });
+      resolve({ status: response.statusCode ?? 0, value, date: response.headers.date });
     });
   });
   request.end(text);

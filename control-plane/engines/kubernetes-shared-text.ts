@@ -7,6 +7,7 @@ import { AppError, errorText } from '../../shared/errors.ts';
 import { type HostPort, showHostPort } from '../../shared/host-port.ts';
 import { redact } from '../../shared/redact.ts';
 import { readSmallFile } from '../../shared/small-file.ts';
+import type { ComparedClocks } from '../compared-clocks.ts';
 import { asideSuffix } from '../store/set-aside.ts';
 import {
   maxSharedTextBytes,
@@ -58,10 +59,17 @@ export class KubernetesSharedText implements SharedText {
   readonly #place: KubernetesPlace;
   readonly #server: ApiServer;
   readonly #calls: BoundedCalls;
+  readonly #clocks: ComparedClocks | undefined;
 
-  constructor(place: KubernetesPlace, server: ApiServer, timeoutMs = engineTimeoutMs) {
+  constructor(
+    place: KubernetesPlace,
+    server: ApiServer,
+    timeoutMs = engineTimeoutMs,
+    clocks?: ComparedClocks,
+  ) {
     this.#place = place;
     this.#server = server;
+    this.#clocks = clocks;
     this.#calls = new BoundedCalls(timeoutMs);
     const { namespace, name } = place;
     const host = showHostPort(server.address);
@@ -136,6 +144,7 @@ export class KubernetesSharedText implements SharedText {
     const tls = { ca: join(credentials, 'ca.crt'), cert: undefined, key: undefined };
     const token = (await readSmallFile(join(credentials, 'token'), maxTokenBytes)).trim();
     const base = `https://${showHostPort(address)}/api/v1/namespaces/${this.#place.namespace}`;
+    const compare = this.#clocks?.start();
     try {
       const answer = await callHttp(new URL(`${base}/configmaps${path}`), {
         method,
@@ -147,6 +156,7 @@ export class KubernetesSharedText implements SharedText {
         tls: await readEngineTls({ password: '', passwordFile: undefined, tls }),
         signal,
       });
+      compare?.(`Kubernetes at ${showHostPort(address)}`, answer.date);
       return answer;
     } catch (error) {
       throw new AppError('store', redact(errorText(error), [token]), { cause: error });

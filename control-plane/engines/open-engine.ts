@@ -1,4 +1,5 @@
 // The record's shared text in the engine that the settings name.
+import type { ComparedClocks } from '../compared-clocks.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import type { EngineAccess } from './engine-access.ts';
 import type { EtcdPlace } from './etcd-shared-text.ts';
@@ -20,12 +21,12 @@ export type EngineSettings =
     };
 
 /** Nothing is read or written by this call. */
-export function openEngineText(settings: EngineSettings): SharedText {
+export function openEngineText(settings: EngineSettings, clocks: ComparedClocks): SharedText {
   if ('apiServer' in settings) {
-    return new KubernetesSharedText(settings.place, settings.apiServer);
+    return new KubernetesSharedText(settings.place, settings.apiServer, undefined, clocks);
   }
   const { place, name, access } = settings;
   return place.kind === 'etcd'
-    ? new EtcdSharedText(place, name, access)
+    ? new EtcdSharedText(place, name, access, undefined, clocks)
     : new RedisSharedText(place, name, access);
 }

@@ -7,6 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test, { type ExecutionContext } from 'ava';
 import Type, { type Static } from 'typebox';
+import { systemClock } from '../../shared/clock.ts';
 import type { TlsMaterial } from '../../shared/tls.ts';
 import {
   authority,
@@ -16,6 +17,8 @@ import {
   strangerCertificate,
   type TestCertificate,
 } from '../../test/contract/grpc-transport-certificates.ts';
+import { createRecordedLog } from '../../test/support/recorded-log.ts';
+import { ComparedClocks } from '../compared-clocks.ts';
 import type { PeerSource } from './peer-list.ts';
 import { createPeers, type Peers, type PeersDeps } from './peers.ts';
 
@@ -239,6 +242,25 @@ test('an answer that is too large is none', async (t) => {
   const peers = createPeers({ sources: [toUrl(`http://127.0.0.1:${port}`)], dnsProtocol: 'http:' });
   t.regex((await askOne(peers)).error ?? '', /the answer is too large/);
   t.true(sent < 60, `${sent} MiB`);
+});
+
+test('the clock of a peer is compared with each of its answers', async (t) => {
+  let date = new Date(Date.now() + 95_000);
+  const port = await listen(
+    t,
+    createHttpServer((_request, response) => {
+      response.setHeader('date', date.toUTCString());
+      response.end('{}');
+    }),
+  );
+  const url = new URL(`http://127.0.0.1:${port}`);
+  const clocks = new ComparedClocks(systemClock, createRecordedLog());
+  const peers = createPeers({ sources: [{ kind: 'url', url }], dnsProtocol: 'http:', clocks });
+  await peers.ask(call, schema, undefined);
+  t.regex(clocks.problem ?? '', /^the clock of this control plane is .* behind that of http:/);
+  date = new Date();
+  await peers.ask(call, schema, undefined);
+  t.is(clocks.problem, undefined);
 });
 
 test('an answer of another version is none', async (t) => {

@@ -11,6 +11,7 @@ import { errorText } from '../../shared/errors.ts';
 import { type TlsFiles, type TlsMaterial, withTrustedAuthorities } from '../../shared/tls.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import { type AdminCall, createAdminClient } from '../admin-client.ts';
+import type { ComparedClocks } from '../compared-clocks.ts';
 import type { PeerSource } from './peer-list.ts';
 
 /** One peer's answer, or why there is none. */
@@ -58,6 +59,7 @@ export interface PeersSettings {
 }
 
 export interface PeersDeps extends Omit<PeersSettings, 'tls'> {
+  readonly clocks?: ComparedClocks | undefined;
   /** All addresses of a name. */
   readonly lookup?: (name: string) => Promise<readonly LookupAddress[]>;
 }
@@ -81,7 +83,12 @@ type Addresses =
   | { readonly ok: true; readonly addresses: readonly PeerAddress[] }
   | { readonly ok: false; readonly url: string; readonly error: string };
 
-export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersDeps): Peers {
+export function createPeers({
+  sources,
+  dnsProtocol,
+  lookup = lookUpAll,
+  clocks,
+}: PeersDeps): Peers {
   const id = randomUUID();
   const known = sources.map((source) => ({ source, lastWorkers: new Map<string, PeerWorkers>() }));
   let tls: TlsMaterial = { ca: undefined, cert: undefined, key: undefined };
@@ -131,11 +138,13 @@ export function createPeers({ sources, dnsProtocol, lookup = lookUpAll }: PeersD
           serverName,
         });
         const asked = `${path}${path.includes('?') ? '&' : '?'}peer=${id}`;
+        const compare = clocks?.start();
         const result = await client.call({ method, path: asked, body, timeoutMs, maxAnswerBytes });
         const last = lastWorkers.get(url.href);
         const fail = (error: string) => ({ url: client.url, error, last });
         if (!result.ok) return fail(result.message.split('\n', 1)[0] ?? '');
         const { status, value } = result.answer;
+        compare?.(client.url, result.answer.date);
         if (status === itselfStatus) return undefined;
         if (status !== 200) return fail(`HTTP ${status}`);
         if (!Value.Check(schema, value)) return fail('what it answers is not of this version');

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Audit } from '../activity/audit.ts';
+import type { ComparedClocks } from '../compared-clocks.ts';
 import { type EngineSettings, openEngineText } from '../engines/open-engine.ts';
 import { createExchangeAsk } from '../peers/exchange.ts';
 import type { Peers } from '../peers/peers.ts';
@@ -38,6 +39,8 @@ export interface OpenRolloutDeps extends OpenStoreDeps {
   readonly store: ConfigStore;
   /** Undefined where this is the only control plane. */
   readonly peers: Peers | undefined;
+  /** Compared with that of an engine. */
+  readonly clocks: ComparedClocks;
   readonly audit: Audit;
   /** Notifies people; undefined where nobody is told. */
   readonly onOutcome: ((outcomes: Outcomes) => void) | undefined;
@@ -110,7 +113,7 @@ function openPlace(deps: OpenRolloutDeps): Pick<RecordKeeperDeps, 'shared' | 'ti
   const { record, config } = deps.settings;
   const inGit = config.kind === 'git' ? openSharedText(deps, config, 'rollout') : undefined;
   if (record === undefined) return { shared: inGit, timing: inGit ? gitTiming : unsharedTiming };
-  const engine = openEngineText(record);
+  const engine = openEngineText(record, deps.clocks);
   return { shared: inGit ? new MovingText(engine, inGit) : engine, timing: engineTiming };
 }
 

@@ -55,6 +55,7 @@ export interface AdminApiOptions {
   readonly fleet?: Partial<Fleet>;
   /** A directory of recorded decisions. */
   readonly recordings?: string;
+  readonly clockProblem?: string;
   /** In place of a free one. */
   readonly port?: number;
   /** In the form of their file; without them none are asked for. */
@@ -154,6 +155,7 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
         rollout,
         peers:
           api.peers && withAnswerMs(createPeers({ sources: api.peers, dnsProtocol: 'http:' }), api),
+        clockProblem: () => api.clockProblem,
         allowsRemoval: false,
         recordings: api.recordings,
         repositoryFolder: '',

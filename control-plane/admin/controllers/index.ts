@@ -169,6 +169,7 @@ export class Status extends AdminController {
       rollout: rollout.state(),
       rolloutWarning: rollout.warning(),
       memory: rollout.memory(),
+      clockProblem: this.api.clockProblem(),
       setAside: await this.api.listSetAside(),
     });
   }

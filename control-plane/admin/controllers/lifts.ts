@@ -65,6 +65,10 @@ export class Default extends AdminController {
 
   async POST({ domain, descriptors, reason, ...ends }: Fields<typeof Default.POST>) {
     const rules = toRuleNames(domain, descriptors);
+    const clockProblem = this.api.clockProblem();
+    if (clockProblem !== undefined && !ends.end) {
+      throw new HttpError(409, { detail: `no lift is made: ${clockProblem}` });
+    }
     let untilMs: number | undefined;
     let done = '';
     const made = await this.change(`lift ${rules}: ${reason}`, async () => {

@@ -51,6 +51,7 @@ export function createSaid(deps: SaidDeps): Said {
       nowMs: fleet.clock.wallMs(),
       rollout: rollout.state(),
       rolloutWarning: undefined,
+      clockProblem: undefined,
       setAside: [],
       memory: rollout.memory(),
     });

@@ -2,6 +2,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
+import type { StatusJson } from '../../../control-plane/admin/status-report.ts';
 import { verifyWebhook } from '../../../control-plane/store/webhook.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -58,4 +59,28 @@ test('a lift in Git is one commit with the reason, and is refused by name where 
   const refused = await lift({ for: '1h' });
   t.is(refused.status, 503);
   t.regex(refused.body.detail ?? '', /main is protected/);
+});
+
+test('a control plane whose clock is not that of the others makes no lift, and says so', async (t) => {
+  const clockProblem = 'the clock of this control plane is 1m35s behind that of https://b:18001';
+  const { port } = await startAdminApi(t, {
+    files: { 'shop.yaml': ruleText('shop', 1) },
+    clockProblem,
+  });
+  const api = `http://127.0.0.1:${port}`;
+  const lifted = await fetch(`${api}/lifts`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ domain: 'shop', descriptors: [[{ key: 'k', value: 'ada' }]], reason: 'a demo' },
+      for: '1h',
+    }),
+  });
+  t.is(lifted.status, 409);
+  t.like(await lifted.json(), { detail: `no lift is made: ${clockProblem}` });
+  const { notices } = (await (await fetch(`${api}/status`)).json()) as StatusJson;
+  t.like(notices?.at(-1), {
+    title: 'Clocks of control planes differ',
+    effect: `${clockProblem}: it makes no lifts, and its times are not theirs`,
+  });
 });
