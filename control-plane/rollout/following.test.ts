@@ -70,20 +70,6 @@ test('while a share stays as it is, streams are told nothing', async (t) => {
   t.is(changes, 0);
 });
 
-test('a revision that was undone is not taken up again while that cannot be put on record', async (t) => {
-  const fleet = await startSimulatedFleet(t);
-  fleet.store.publish(revisionOf(2));
-  await fleet.pass(5);
-  t.is(fleet.having(2).length, 2);
-  fleet.text.mode = 'away';
-  fleet.store.publish({ ...revisionOf(1), id: '9'.repeat(40) });
-  for (let second = 0; second < 20; second++) {
-    await fleet.pass(1);
-    t.is(fleet.having(2).length, 0);
-    t.is(fleet.plane.cache.state().trial, undefined);
-  }
-});
-
 test('a revision on record that is not in the store is looked for every five seconds', async (t) => {
   const fleet = await startSimulatedFleet(t, { timing: gitTiming });
   fleet.store.publish(revisionOf(2));

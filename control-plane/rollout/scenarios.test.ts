@@ -12,16 +12,17 @@ import {
   startSimulatedFleet,
   withGroups,
 } from '../../test/support/simulated-fleet.ts';
+import { gitTiming } from '../record/record-keeper.ts';
 import type { RolloutAction } from './changes.ts';
 
 const { REWRITE } = process.env;
 const folder = new URL('scenarios/', import.meta.url);
-const idOf = (number: string) => number.padEnd(40, 'f');
+const idOf = (number: string) => (number === '1' ? revisionOf(1).id : number.padEnd(40, 'f'));
 /** Revisions by their numbers. Which workers come first follows from ids that other changes draw, too. */
 const shorten = (text: string) =>
   text
     .replaceAll(/(\d+)f{8,}/g, '$1')
-    .replaceAll('evision 000000000000', 'evision 1')
+    .replaceAll(/\b0{11,39}1?\b/g, '1')
     .replaceAll(/'([a-z]+)-\d+'/g, "'$1-…'");
 
 /** One scenario under way. */
@@ -39,7 +40,8 @@ interface Scene {
 type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
-  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits. */
+  /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits.
+   * `publish NUMBER nothing` removes all rules, and `publish NUMBER invalid` cannot be read. */
   publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
     const trailers = ['supersede', 'now', 'again', 'steps'].filter((each) => how.includes(each));
@@ -47,7 +49,10 @@ const commands: Readonly<Record<string, Command>> = {
     const domains = how.filter((_, at) => how[at - 1] === 'with');
     const revision = revisionOf(like, message || undefined);
     const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
-    const files = [...revision.files, ...more];
+    const given = how.includes('invalid')
+      ? [{ path: 'a.yaml', text: 'domain: [' }]
+      : revision.files;
+    const files = how.includes('nothing') ? [] : [...given, ...more];
     fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },
   /** `drop NUMBER`: a force push, before what it publishes. */
@@ -67,24 +72,47 @@ const commands: Readonly<Record<string, Command>> = {
       worker.callers = toEffect(what, String((Number(share) * at) / last));
     }
   },
-  /** `come ID`: one more. */
-  come: ({ fleet }, id = '') => void fleet.addWorker({ id, plane: fleet.plane.name }),
-  /** `workers all|NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE`: all, those that have a
-   * revision, or those of a node group, or the K-th of them, counted from 0. */
-  workers({ fleet }, which = '', what = '', plane = '') {
-    const [, name = '', at] = /^(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
-    const known = /^\d+$/.test(name) ? fleet.having(Number(name)) : fleet.workers;
+  /** `come ID [COUNT [foreign]]`: more workers with this id, of another make. */
+  come({ fleet }, id = '', count = '1', make = '') {
+    const other = make === 'foreign' && { instance: undefined };
+    for (let left = Number(count); left > 0; left--) {
+      fleet.addWorker({ id, plane: fleet.plane.name, ...other });
+    }
+  },
+  /** `delay PLANE SECONDS`: it notices what is published only then. */
+  delay: ({ fleet }, plane = '', seconds) => void fleet.delayMs.set(plane, Number(seconds) * 1_000),
+  /** `cut PLANE` and `join PLANE`: whether it and its peers hear of each other. */
+  cut: ({ fleet }, plane = '') => setCut(fleet, plane, true),
+  join: ({ fleet }, plane = '') => setCut(fleet, plane, false),
+  /** `clock TIME`: what the clock of the machine says. */
+  clock: ({ fleet }, time) => fleet.clock.setWall(Number(time)),
+  /** Something is offered, and nobody has answered yet. */
+  async offer({ fleet }) {
+    fleet.clock.advance(1_000);
+    await fleet.settle();
+  },
+  /** `workers all|NUMBER|offered-NUMBER|GROUP[K] WHAT`, such as `ignore`, `cling`, `store-away` or `move PLANE [broken]`: all, those
+   * that have a revision or are offered it, or those of a node group, or the K-th of them, counted from 0. */
+  workers({ fleet }, which = '', what = '', plane = '', share = '') {
+    const [, offered, name = '', at] = /^(offered-)?(\w+)(?:\[(\d+)\])?$/.exec(which) ?? [];
+    const isOffered = ({ told }: SimulatedWorker) => told?.resources.has(`revision-${name}`);
+    const having = offered ? fleet.workers.filter(isOffered) : fleet.having(Number(name));
+    const known = /^\d+$/.test(name) ? having : fleet.workers;
     const isMeant = ({ id }: SimulatedWorker) => known !== fleet.workers || id.startsWith(name);
-    const those = known.filter((each) => each.plane && (name === 'all' || isMeant(each)));
+    const those = known.filter(
+      (each) => (each.plane || what === 'move') && (name === 'all' || isMeant(each)),
+    );
     for (const each of at === undefined ? those : those.slice(Number(at), Number(at) + 1)) {
       if (what === 'ignore' || what === 'refuse') each.answer = what;
       else if (what === 'cling') each.decides = each.has;
       else if (what === 'idle') each.decisionsPerSecond = 0;
+      else if (what === 'lie') each.lies = toEffect(plane, share);
+      else if (what === 'busy') each.decisionsPerSecond = 100_000;
       else if (what === 'fail' || what === 'well')
         each.callers = { errors: what === 'fail' ? 1 : 0 };
       else if (what.startsWith('store-')) each.isStoreAway = what === 'store-away';
       else if (what === 'move') {
-        fleet.disconnect(each, 'goodbye');
+        fleet.disconnect(each, share === 'broken' ? 'broken' : 'goodbye');
         fleet.connect(each, plane);
       } else fleet.disconnect(each, what === 'broken' ? 'broken' : 'goodbye');
     }
@@ -100,26 +128,73 @@ const commands: Readonly<Record<string, Command>> = {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
     return rollout.act(action as RolloutAction, reason.join(' '), 'ada');
   },
-  undo: ({ fleet }) => fleet.plane.rollout.undo('undone by ada', 'ada'),
+  undo: ({ fleet }, plane = fleet.plane.name) =>
+    fleet.planes.get(plane)?.rollout.undo('undone by ada', 'ada'),
+  /** `approve PLANE NUMBER REASON` */
+  approve({ fleet }, plane = '', number = '', ...reason) {
+    const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
+    return rollout.approve(idOf(number), reason.join(' '), 'ada');
+  },
+  /** What each control plane says now, and what it serves. */
+  status: ({ fleet }) =>
+    [...fleet.planes.values()]
+      .map(({ name, rollout, cache }) => {
+        const { phase = 'no rollout', text = '' } = rollout.state() ?? {};
+        const { inForce, trial, newest } = cache.state();
+        const tried = trial === undefined ? '' : `, ${trial.revision.id} on trial`;
+        const why = newest?.problems[0]?.message;
+        const problem =
+          newest?.valid || why === undefined ? '' : `, ${newest?.revision.id} not: ${why}`;
+        const { trouble } = rollout.memory();
+        const said = [`${phase} ${text}`.trim(), ...(trouble === undefined ? [] : [trouble])];
+        return `${name}: ${inForce?.revision.id} in force${tried}${problem}; ${said.join('; ')}`;
+      })
+      .join('\n    '),
+  /** What control planes did by themselves. */
+  audit: ({ fleet }) => fleet.events.join('\n    ') || 'nothing',
+  /** `remember`: what is on record of the revisions, the newest first. */
+  remember({ fleet }) {
+    const { rollout, outcomes = [], inForce = [], verdicts = [] } = fleet.readRecord() ?? {};
+    const because = (reason: string) => (reason === '' ? '' : `: ${reason}`);
+    return [
+      `rollout of ${rollout?.revision ?? 'nothing'} ${rollout?.outcome ?? ''}`.trim(),
+      ...inForce.slice(0, 1).map(({ revision }) => `in force is ${revision}`),
+      ...verdicts.map(
+        (each) =>
+          `word on ${each.revision}: ${each.outcome} by '${each.by}'${because(each.reason)}`,
+      ),
+      ...outcomes.map(
+        (each) => `${each.revisions} ${each.kind} by '${each.by}'${because(each.reason)}`,
+      ),
+    ].join('\n    ');
+  },
   /** `lose PLANE NEXT`, which is killed for good, and whose workers go to the next one. */
   lose: ({ fleet }, plane = '', next) => fleet.killPlane(plane, next),
-  /** `kill PLANE`, which is started again; `stop PLANE NEXT`, which gets its workers. */
-  async kill({ fleet }, plane = '') {
+  /** `kill PLANE [fresh]`, which is started again, with an empty state directory; `stop PLANE NEXT`, which gets its
+   * workers. */
+  async kill({ fleet }, plane = '', state = '') {
     fleet.killPlane(plane);
-    await fleet.startPlane(plane);
+    await fleet.startPlane(plane, state === 'fresh');
     for (const worker of fleet.workers) fleet.connect(worker, plane);
   },
-  /** `start PLANE`, or `start PLANE:STEPS` with other steps. */
-  async start({ fleet }, text = '') {
+  /** `start PLANE [fresh]`, or `start PLANE:STEPS` with other steps. */
+  async start({ fleet }, text = '', state = '') {
     const [name, steps] = toPlane(text);
     if (text.includes(':')) fleet.steps.set(name, steps);
-    await fleet.startPlane(name);
+    await fleet.startPlane(name, state === 'fresh');
     for (const each of fleet.workers) if (each.plane === undefined) fleet.connect(each, name);
   },
   stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
+  /** What is due at this moment is done. */
+  settle: ({ fleet }) => fleet.settle(),
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
   resume: ({ fleet }, plane = '') => fleet.goOn(plane),
 };
+
+function setCut({ planes }: SimulatedFleet, name: string, isCutOff: boolean): void {
+  const plane = planes.get(name);
+  if (plane !== undefined) plane.isCutOff = isCutOff;
+}
 
 function toEffect(what: string, share: string): Effect {
   const names = { errors: 'errors', 'over-limit': 'overLimit', 'no-match': 'noMatch' };
@@ -167,7 +242,7 @@ async function run(scene: Scene, line: string): Promise<string[]> {
     const command = commands[name];
     if (command === undefined) throw new Error(`there is no command '${name}'`);
     const answer = await command(scene, ...words);
-    return typeof answer === 'string' ? [`${name}: ${answer}`] : [];
+    return typeof answer === 'string' ? [`${name}: ${shorten(answer)}`] : [];
   }
   for (let left = Number(words[0]); left > 0; left--) {
     killLoaders(scene);
@@ -195,8 +270,17 @@ async function play(t: ExecutionContext, text: string): Promise<string> {
   const steps = new Map(planes.flatMap((each) => (each.includes(':') ? [toPlane(each)] : [])));
   const names = planes.map((each) => toPlane(each)[0]);
   const fleet = await startSimulatedFleet(t, {
-    ...{ plan, steps, groups, workers: Number(count), drawId: () => `id-${++drawn}` },
+    ...{
+      plan: plan?.replace('none', ''),
+      steps,
+      groups,
+      workers: Number(count),
+      drawId: () => `id-${++drawn}`,
+    },
     ...(names.length > 0 && { planes: names }),
+    ...(head.includes('\nstore git') && { timing: gitTiming }),
+    ...(head.includes('\nstore directory') && { forgetsHistory: true }),
+    ...{ peerMs: Number(/^peers (\d+) ms$/m.exec(head)?.[1] ?? 0) },
   });
   const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
   const played = [head];
