@@ -1,7 +1,7 @@
 // What is decided, as lines that people review: decisions.txt has what is so, by words that stand below, and what follows
 // from it. `REWRITE=1` writes what follows now.
-import { readFileSync, writeFileSync } from 'node:fs';
 import test from 'ava';
+import { testLines } from '../../test/support/reviewed-lines.ts';
 import { emptyRecord, type RolloutOnRecord } from '../record/record.ts';
 import { type NodeGroup, noConditions } from '../snapshot/node-groups.ts';
 import { parseRolloutSteps } from '../snapshot/rollout-steps.ts';
@@ -9,9 +9,6 @@ import { type Change, type Decision, decide, foreseeIndivisible } from './decide
 import { parseRolloutPlan } from './plan.ts';
 import { createIsWithin, toPools } from './pools.ts';
 import type { Member, View } from './view.ts';
-
-const { REWRITE } = process.env;
-const path = new URL('decisions.txt', import.meta.url);
 
 /** By name: whether it is said, or its value. */
 type Given = ReadonlyMap<string, string>;
@@ -133,18 +130,7 @@ function showChange(change: Change, text: string): string {
   return `give step ${change.step} to ${to}${pools}${sentence}`;
 }
 
-const table = readFileSync(path, 'utf8');
-const lines = table.split('\n').map((line) => {
-  const [title = '', given] = line.split(' | ');
-  if (given === undefined) return line;
-  const now = [title, given, show(decideOn(toGiven(given)))].join(' | ');
-  test(title, (t) => {
-    if (REWRITE !== '1') t.is(now, line, 'REWRITE=1 writes what has changed');
-    else t.pass();
-  });
-  return now;
-});
-if (REWRITE === '1') writeFileSync(path, lines.join('\n'));
+testLines(new URL('decisions.txt', import.meta.url), (given) => show(decideOn(toGiven(given))));
 
 test('before a revision comes it is foreseen whether a share can be made at any step', (t) => {
   const foresee = (steps: string, ...given: string[]) => {
