@@ -48,7 +48,7 @@ export const alertCauses: Readonly<Record<string, PromtoolSeries>> = {
   RatelaneRulesStale: { ratelane_control_plane_stale: '1x60' },
   RatelaneRulesPending: { 'ratelane_control_plane_workers{state="pending"}': '2x60' },
   RatelaneFleetShrank: {
-    'ratelane_control_plane_workers{state="gone"}': '6x60',
+    'ratelane_control_plane_workers{state="gone"}': '8x60',
     'ratelane_control_plane_workers{state="in_force"}': '9x60',
   },
   RatelaneWorkersRefuse: { 'ratelane_control_plane_workers{state="refused"}': '1x60' },

@@ -26,7 +26,7 @@ test('headers are those that the platform would have, after any steps', (t) => {
         t.is(own.get(one), others.get(one));
         t.is(own.has(one), others.has(one));
       }
-      t.deepEqual([...new Headers(own)], [...others], 'the platform takes them');
+      t.deepEqual([...new Headers(own)], [...new Headers(others)], 'the platform takes them');
       t.deepEqual([...own.keys()].sort(), [...others.keys()].sort());
       t.deepEqual([...own.values()].sort(), [...others.values()].sort());
     }),
