@@ -1,9 +1,13 @@
+// What a leader sees at one look after the other, as lines that people review: watches.txt has the looks by the words that
+// stand below. `REWRITE=1` writes what is seen now.
 import test from 'ava';
 import { createManualClock } from '../../test/support/manual-clock.ts';
+import { testLines } from '../../test/support/reviewed-lines.ts';
 import type { RolloutOnRecord } from '../record/record.ts';
 import { type GoneFacts, noPeers, type PeerFacts, type WorkerFacts } from './facts.ts';
 import { gatherAgain, type Look, startWatch, watch, watchCount } from './fleet-watch.ts';
 import { placeOf, toPools } from './pools.ts';
+import type { Seen } from './view.ts';
 
 const rollout: RolloutOnRecord = {
   id: 'id',
@@ -91,6 +95,92 @@ const peersWith = (workers: readonly WorkerFacts[], given: Partial<PeerFacts> = 
   ...given,
 });
 
+/** The figures that `judge` gets, by the text that it gives. */
+function textOf({ judgement }: { readonly judgement: { readonly kind: string } }): string {
+  return 'text' in judgement ? String(judgement.text) : judgement.kind;
+}
+
+/** `NAME[:pending|refused|same][=new|old/DECISIONS/OVER LIMIT/ERRORS]`. */
+function toWorkers(word: string): readonly WorkerFacts[] {
+  if (word === 'all') return all;
+  const [, name = '', state, series, counts = ''] =
+    /^(\w+)(?::(\w+))?(?:=(new|old)([\d/]+))?$/.exec(word) ?? [];
+  const [decisions = 0, overLimit, errors] = counts.split('/').slice(1).map(Number);
+  const counted = series as 'new' | 'old' | undefined;
+  return [
+    {
+      ...(counted ? counting(name, counted, decisions, overLimit, errors) : worker(name)),
+      isAffected: state !== 'same',
+      state: state === 'pending' || state === 'refused' ? state : 'in_force',
+      refusal: state === 'refused' ? 'no such unit' : null,
+    },
+  ];
+}
+
+/** `-NAME[:old]/FOR MS` */
+function toGone(word: string): GoneFacts {
+  const [, name = '', old, forMs] = /^-(\w+)(:old)?\/(\d+)$/.exec(word) ?? [];
+  return gone(name, old === undefined, Number(forMs));
+}
+
+const other = { ...rollout, id: 'other', step: 1, chosen: [placeOf('other', 'c', 'c')] };
+
+/** `[stall=MS] [leads] [counted=NUMBER] +MS`, then workers and those that are gone, with `~` those of a peer, and
+ * `unknown`, `asked=MS AGO`, `step=NUMBER` or `other` for another rollout. */
+function lookAt({ clock, after, ...views }: ReturnType<typeof createViews>, text: string): Seen {
+  const words = text.split(' ');
+  const saidOf = (name: string) =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
+  const isElse = /^(?:\+|stall=|counted=|asked=|step=|leads$|other$|unknown$)/;
+  const known = words.filter((word) => !isElse.test(word));
+  const own = known.filter((word) => !word.startsWith('~'));
+  const peers = known.flatMap((word) => (word.startsWith('~') ? word.slice(1) : []));
+  const goneOf = (some: readonly string[]) =>
+    some.filter((word) => word.startsWith('-')).map(toGone);
+  const workersOf = (some: readonly string[]) =>
+    some.filter((word) => !word.startsWith('-')).flatMap(toWorkers);
+  if (words.includes('leads')) views.leadAfterAnother();
+  const [stallMs, count, askedMs, step] = ['stall', 'counted', 'asked', 'step'].map(saidOf);
+  if (count !== undefined) views.countBefore(Number(count));
+  if (stallMs !== undefined) clock.stall(Number(stallMs));
+  clock.advance(Number(words.find((word) => word.startsWith('+'))));
+  const askedAtMs =
+    askedMs === undefined ? noPeers.askedAtMs : clock.monotonicMs() - Number(askedMs);
+  return after(0, workersOf(own), {
+    open: words.includes('other') ? other : { ...rollout, step: Number(step ?? 0) },
+    gone: goneOf(own),
+    peers: {
+      ...{ ...noPeers, askedAtMs, workers: [...workersOf(peers)], gone: goneOf(peers) },
+      unknown: words.includes('unknown') ? 'waits for peer b' : undefined,
+    },
+  });
+}
+
+const shown: Readonly<Record<string, (seen: Seen) => string>> = {
+  connected: ({ members, connected }) => `${members.length} of ${connected}`,
+  states: ({ members }) => members.map(({ name, state }) => `${name} ${state}`).join(', '),
+  unknown: ({ unknown }) => `${unknown}`,
+  held: ({ heldMs }) => `${heldMs}`,
+  gathered: ({ isGathered }) => (isGathered ? 'yes' : 'no'),
+  awaited: ({ isAwaited }) => (isAwaited ? 'yes' : 'no'),
+  refusals: ({ members }) => `${members[0]?.refusal?.forMs ?? 'none'}`,
+  figures: textOf,
+  gone: ({ gone: { having, others } }) => `${having} with it, ${others} without`,
+};
+
+testLines(new URL('watches.txt', import.meta.url), (given) => {
+  const [what = '', looks = ''] = given.split(': ');
+  const views = createViews();
+  const seen = looks.split(' ; ').flatMap((look) => {
+    const [, times, text = ''] = /^(?:(\d+)x )?(.*)$/.exec(look) ?? [];
+    const each = Array.from({ length: Number(times ?? 1) }, () =>
+      shown[what]?.(lookAt(views, text)),
+    );
+    return [...new Set(each)];
+  });
+  return seen.join(' ; ');
+});
+
 test('a worker is chosen by its place in the rollout', (t) => {
   const { after } = createViews();
   const { members } = after(0, all);
@@ -125,270 +215,6 @@ test('workers of a whole pool are chosen', (t) => {
       [false, 1],
       [true, 2],
     ],
-  );
-});
-
-test('workers that get the same with and without it are connected, and nothing more', (t) => {
-  const { after } = createViews();
-  const view = after(0, [...all, worker('e', { isAffected: false })]);
-  t.is(view.members.length, 4);
-  t.is(view.connected, 5);
-});
-
-test('a worker at two control planes counts once, as it is here', (t) => {
-  const { after } = createViews();
-  const view = after(0, all, {
-    peers: peersWith([worker('a', { state: 'pending' }), worker('e')]),
-  });
-  t.is(view.connected, 5);
-  t.is(view.members.find(({ name }) => name === "'a'")?.state, 'in_force');
-});
-
-test("the view says what is not known of a peer in the peer's words", (t) => {
-  const { after } = createViews();
-  const unknown = 'waits for peer b';
-  t.is(after(0, all, { peers: { ...noPeers, unknown } }).unknown, unknown);
-});
-
-// The hold.
-
-test('the hold counts from when all workers of the step have it', (t) => {
-  const { after } = createViews();
-  const pending = [worker('a', { state: 'pending' }), ...all.slice(1)];
-  t.is(after(1_000, pending).heldMs, 0);
-  t.is(after(1_000, pending).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 1_000);
-  t.is(after(1_500, all).heldMs, 2_500);
-  t.is(after(500, pending).heldMs, 3_000, 'one that connects again does not begin it anew');
-});
-
-test('the hold does not begin while a peer is unknown', (t) => {
-  const { after } = createViews();
-  const peers = { ...noPeers, unknown: 'waits for peer b' };
-  t.is(after(1_000, all, { peers }).heldMs, 0);
-  t.is(after(1_000, all, { peers }).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 1_000);
-});
-
-test('a process that stood still has not watched: 15 seconds count as 2', (t) => {
-  const { after, clock } = createViews();
-  after(0, all);
-  t.is(after(1_000, all).heldMs, 1_000);
-  clock.stall(14_000);
-  t.is(after(1_000, all).heldMs, 3_000);
-  t.is(after(2_001, all).heldMs, 5_000);
-});
-
-test('each step has a hold of its own, and so has each rollout', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  t.is(after(1_000, all).heldMs, 1_000);
-  t.is(after(1_000, all, { open: { ...rollout, step: 1 } }).heldMs, 0);
-  t.is(after(1_000, all, { open: { ...rollout, step: 1 } }).heldMs, 1_000);
-  const other = { ...rollout, id: 'other', step: 1, chosen: [placeOf('other', 'c', 'c')] };
-  t.is(after(1_000, all, { open: other }).heldMs, 0);
-  t.is(after(1_000, all, { open: other }).heldMs, 1_000);
-});
-
-test('a step whose workers have left holds nothing', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  after(1_000, all);
-  t.is(after(1_000, all.slice(2)).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 0);
-  t.is(after(1_000, all).heldMs, 1_000);
-});
-
-test('after another leader the hold begins anew', (t) => {
-  const { after, leadAfterAnother } = createViews();
-  after(0, all);
-  after(1_000, all);
-  leadAfterAnother();
-  t.is(after(1_000, all).heldMs, 1_000);
-});
-
-// Workers that connect after a start.
-
-test('workers are gathered when none has come for five seconds', (t) => {
-  const { after } = createViews();
-  t.false(after(1_000, all.slice(0, 2)).isGathered);
-  t.false(after(3_000, all).isGathered);
-  t.false(after(4_999, all).isGathered);
-  t.true(after(1, all).isGathered);
-});
-
-test('two workers are enough to be gathered', (t) => {
-  const { after } = createViews();
-  t.false(after(3_000, all.slice(0, 2)).isGathered);
-  t.false(after(4_999, all.slice(0, 2)).isGathered, 'they are new when they are seen first');
-  t.true(after(1, all.slice(0, 2)).isGathered);
-});
-
-test('the workers of peers, which a leader hears of later, are no new ones', (t) => {
-  const { after } = createViews();
-  after(0, all.slice(0, 2));
-  t.false(after(4_999, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
-  t.true(after(1, all.slice(0, 2), { peers: peersWith([worker('e')]) }).isGathered);
-});
-
-test('a single worker is waited with for thirty seconds', (t) => {
-  const { after } = createViews();
-  t.false(after(1_000, all.slice(0, 1)).isGathered);
-  t.false(after(28_999, all.slice(0, 1)).isGathered);
-  t.true(after(1, all.slice(0, 1)).isGathered);
-});
-
-test('workers that come and go all the time are waited for thirty seconds', (t) => {
-  const { after } = createViews();
-  for (let second = 1; second < 30; second++) {
-    t.false(after(1_000, all.slice(0, 2 + (second % 2))).isGathered);
-  }
-  t.true(after(1_000, all.slice(0, 2)).isGathered);
-});
-
-test('without a worker there is nobody to gather', (t) => {
-  const { after } = createViews();
-  t.false(after(100_000, []).isGathered);
-});
-
-test('workers that were counted before the first rollout count as gathered', (t) => {
-  const { after, countBefore, clock } = createViews();
-  countBefore(4);
-  clock.advance(5_000);
-  t.true(after(0, all).isGathered);
-});
-
-test('after another leader workers are gathered again', (t) => {
-  const { after, leadAfterAnother } = createViews();
-  after(0, all);
-  t.true(after(100_000, all).isGathered);
-  leadAfterAnother();
-  t.false(after(4_999, all).isGathered);
-  t.true(after(1, all).isGathered);
-});
-
-// Refusals.
-
-const refusing = worker('a', { state: 'refused', refusal: 'no such unit' });
-
-test('a refusal counts from when it was seen first, until it is over', (t) => {
-  const { after } = createViews();
-  const forMs = (ms: number, ...workers: WorkerFacts[]) => after(ms, workers).members[0]?.refusal;
-  t.deepEqual(forMs(1_000, refusing), { text: 'no such unit', forMs: 0 });
-  t.deepEqual(forMs(1_000, refusing), { text: 'no such unit', forMs: 1_000 });
-  t.is(forMs(1_000, worker('a')), undefined);
-  t.deepEqual(forMs(1_000, refusing), { text: 'no such unit', forMs: 0 });
-  const second = { open: { ...rollout, step: 1 } };
-  t.is(after(1_000, [refusing], second).members[0]?.refusal?.forMs, 0, 'of each step');
-});
-
-test('while the process stood still the others had no time to answer', (t) => {
-  const { after, clock } = createViews();
-  after(0, [refusing]);
-  clock.stall(15_000);
-  t.is(after(0, [refusing]).members[0]?.refusal?.forMs, 2_000);
-});
-
-test('a refusal by a worker without the revision is of another version', (t) => {
-  const { after } = createViews();
-  const { members } = after(0, [worker('c', { state: 'refused', refusal: 'no such unit' })]);
-  t.is(members[0]?.refusal, undefined);
-});
-
-// Figures.
-
-/** The figures that `judge` gets, by the text that it gives. */
-function textOf({ judgement }: { readonly judgement: { readonly kind: string } }): string {
-  return 'text' in judgement ? String(judgement.text) : judgement.kind;
-}
-
-test('decisions of a worker before it was first seen in the step do not count', (t) => {
-  const { after } = createViews();
-  const at = (having: number, others: number) => [
-    counting('a', 'new', having, having),
-    counting('c', 'old', others),
-  ];
-  t.is(textOf(after(0, at(5_000, 5_000))), '0 decisions with it, 0 without: fewer than 100');
-  t.is(textOf(after(1_000, at(5_050, 5_099))), '50 decisions with it, 99 without: fewer than 100');
-  t.is(
-    textOf(after(1_000, at(5_100, 5_100))),
-    'over limit 100.0 % where it is, 0.0 % elsewhere (100 decisions with it, 100 without)',
-  );
-  t.is(
-    textOf(after(1_000, at(5_200, 5_200), { open: { ...rollout, step: 1 } })),
-    '0 decisions with it, 0 without: fewer than 100',
-  );
-});
-
-test('errors are the difference of two looks too', (t) => {
-  const { after } = createViews();
-  after(0, [counting('a', 'new', 1_000, 0, 500), counting('c', 'old', 1_000, 0, 0)]);
-  t.is(
-    textOf(after(0, [counting('a', 'new', 2_000, 0, 500), counting('c', 'old', 2_000)])),
-    'within the bounds: errors 0.0 % beside 0.0 %; over limit 0.0 % beside 0.0 %; without a rule 0.0 % beside 0.0 % (1000 decisions with it, 1000 without)',
-  );
-  t.regex(
-    textOf(after(0, [counting('a', 'new', 2_900, 0, 600), counting('c', 'old', 2_000)])),
-    /^errors 5\.0 % where it is/,
-  );
-});
-
-test('figures of another series begin anew', (t) => {
-  const { after } = createViews();
-  const others = (decisions: number) => counting('c', 'old', decisions);
-  after(0, [counting('a', 'old', 9_000), others(0)]);
-  t.is(
-    textOf(after(0, [counting('a', 'new', 700, 700), others(500)])),
-    '0 decisions with it, 500 without: fewer than 100',
-  );
-  t.is(
-    textOf(after(0, [counting('a', 'new', 720, 720), others(500)])),
-    '20 decisions with it, 500 without: fewer than 100',
-  );
-});
-
-test('a worker counts on the side whose version it has, whatever it is given', (t) => {
-  const { after } = createViews();
-  after(0, [counting('a', 'old', 0), counting('c', 'new', 0)]);
-  t.is(
-    textOf(after(0, [counting('a', 'old', 60), counting('c', 'new', 30)])),
-    '30 decisions with it, 60 without: fewer than 100',
-  );
-});
-
-test('a worker that has left counts nothing, and goes on where it was when it comes back', (t) => {
-  const { after } = createViews();
-  const [b, d] = [counting('b', 'new', 0), counting('d', 'old', 0)];
-  const c = counting('c', 'old', 50);
-  after(0, [counting('a', 'new', 0), b, counting('c', 'old', 0), d]);
-  t.is(textOf(after(0, [c, d])), '0 decisions with it, 50 without: fewer than 100');
-  t.is(
-    textOf(after(0, [counting('a', 'new', 40), c, d])),
-    '40 decisions with it, 50 without: fewer than 100',
-  );
-});
-
-test('workers that have left are forgotten when they are more than those that are there', (t) => {
-  const { after } = createViews();
-  const crowd = Array.from({ length: 3 }, (_, index) => counting(`x-${index}`, 'old', 0));
-  after(0, [...crowd, counting('a', 'new', 0), counting('c', 'old', 0)]);
-  after(0, [counting('a', 'new', 10), counting('c', 'old', 10)]);
-  t.is(
-    textOf(
-      after(0, [counting('x-0', 'old', 90), counting('a', 'new', 20), counting('c', 'old', 20)]),
-    ),
-    '20 decisions with it, 20 without: fewer than 100',
-  );
-});
-
-test('figures of peers count as those of this control plane', (t) => {
-  const { after } = createViews();
-  after(0, [counting('a', 'new', 0)], { peers: peersWith([counting('c', 'old', 0)]) });
-  t.is(
-    textOf(after(0, [counting('a', 'new', 10)], { peers: peersWith([counting('c', 'old', 20)]) })),
-    '10 decisions with it, 20 without: fewer than 100',
   );
 });
 
@@ -446,66 +272,6 @@ test('each pool is compared by itself', (t) => {
   t.regex(textOf(after(0, at(200, 200), pool)), /^node group 'edge': over limit 100\.0 %/);
 });
 
-// Workers that vanish.
-
-test('workers that vanished in the step count, and those that came back do not', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  const lost = [
-    gone('a', true, 4_000),
-    gone('x', true, 4_000),
-    gone('y', false, 4_000),
-    gone('z', false, 4_000),
-  ];
-  t.like(after(5_000, all, { gone: lost }).gone, { having: 1, others: 2 });
-  t.like(after(0, all, { gone: [], peers: { ...noPeers, gone: [gone('x', true, 4_000)] } }).gone, {
-    having: 1,
-    others: 0,
-  });
-});
-
-test('a worker that two control planes have lost is one', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  const lost = gone('x', true, 4_000);
-  t.like(after(5_000, all, { gone: [lost], peers: { ...noPeers, gone: [lost] } }).gone, {
-    having: 1,
-    others: 0,
-  });
-});
-
-test('a worker that came back at a peer is not gone', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  const peers = peersWith([worker('x')]);
-  t.like(after(5_000, all, { gone: [gone('x', true, 4_000)], peers }).gone, {
-    having: 0,
-    others: 0,
-  });
-});
-
-test('a worker that came back at a peer is not gone when that peer gives no answer any more', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  const peers = peersWith([worker('x')]);
-  after(5_000, all, { gone: [gone('x', true, 1_000)], peers });
-  const unknown = { ...noPeers, unknown: 'peer b gives no answer' };
-  const none = { having: 0, others: 0 };
-  t.like(after(5_000, all, { gone: [gone('x', true, 6_000)], peers: unknown }).gone, none);
-  const again = [gone('x', true, 3_000)];
-  t.like(after(5_000, all, { gone: again }).gone, { having: 1, others: 0 });
-});
-
-test('a worker may have come back at a peer that was asked before it could', (t) => {
-  const { after, clock } = createViews();
-  after(0, all);
-  const peersAskedAgo = (ms: number) => ({ ...noPeers, askedAtMs: clock.monotonicMs() - ms });
-  clock.advance(9_000);
-  const lost = [gone('x', true, 5_000)];
-  t.like(after(0, all, { gone: lost, peers: peersAskedAgo(2_001) }).gone, { having: 0 });
-  t.like(after(0, all, { gone: lost, peers: peersAskedAgo(2_000) }).gone, { having: 1 });
-});
-
 test('a worker without an instance that came back at a peer is not gone', (t) => {
   const { after } = createViews();
   after(0, all);
@@ -516,42 +282,4 @@ test('a worker without an instance that came back at a peer is not gone', (t) =>
     having: 1,
     others: 0,
   });
-});
-
-test('a worker that vanished before the step does not count', (t) => {
-  const { after } = createViews();
-  after(10_000, all);
-  t.like(after(5_000, all, { gone: [gone('x', true, 5_001)] }).gone, { having: 0, others: 0 });
-  t.like(after(0, all, { gone: [gone('x', true, 5_000)] }).gone, { having: 1, others: 0 });
-});
-
-test('a connection that breaks is no vanished worker while the worker may connect again', (t) => {
-  const { after } = createViews();
-  after(0, all);
-  t.like(after(9_000, all, { gone: [gone('x', true, 2_999)] }).gone, { having: 0, others: 0 });
-  t.like(after(0, all, { gone: [gone('x', true, 3_000)] }).gone, { having: 1, others: 0 });
-});
-
-test('workers of the share that have all left are awaited for as long as those that come after a start', (t) => {
-  const { after } = createViews();
-  const others = ['c', 'd'].map((key) => worker(key));
-  t.false(after(1_000, [worker('a'), ...others]).isAwaited);
-  t.true(after(1_000, others).isAwaited);
-  for (let second = 1; second < 29; second++) t.true(after(1_000, others).isAwaited);
-  t.false(after(1_000, others).isAwaited);
-  t.false(after(1_000, [worker('b'), ...others]).isAwaited);
-  t.true(after(1_000, others).isAwaited);
-});
-
-test('a worker that came back is not gone for a moment that seems two seconds later, and lost again after that', (t) => {
-  const { after } = createViews();
-  const back = worker('x');
-  after(0, all);
-  after(10_000, [...all, back], { gone: [gone('x', true, 1_000)] });
-  after(0, [...all, back], { gone: [gone('x', true, 4_000)] });
-  const havingGone = (forMs: number) =>
-    after(0, all, { gone: [gone('x', true, forMs)] }).gone.having;
-  after(10_000, all);
-  t.is(havingGone(20_000 - 11_000), 0);
-  t.is(havingGone(20_000 - 11_001), 1);
 });

@@ -117,7 +117,6 @@ export interface FleetOptions {
   readonly planes?: readonly string[];
   readonly timing?: LeaderTiming;
   readonly effects?: ReadonlyMap<number, Effect>;
-  readonly allowsRemoval?: boolean;
   /** Whether a control plane with an empty state directory knows only the newest revision, as of a directory. */
   readonly forgetsHistory?: boolean;
   /** How often workers report. */
@@ -470,7 +469,7 @@ export async function startSimulatedFleet(
       store: ownStore,
       building: new Building({ options: build, encode, clock: ownClock }),
       stateDirectory: folders.get(name) ?? folder,
-      allowsRemoval: options.allowsRemoval ?? false,
+      allowsRemoval: false,
       memory: keeper,
       log,
       clock: ownClock,
