@@ -1,11 +1,10 @@
 // The revisions that a control plane serves and looks for by the record that others wrote, too.
 
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { type SimulatedFleet, startSimulatedFleet } from '../../test/support/simulated-fleet.ts';
 import { emptyRecord, toRecordText, withVerdict } from '../record/record.ts';
 import { gitTiming } from '../record/record-keeper.ts';
-import type { Revision } from '../store/revision.ts';
 
 /** Counts how often a revision is read. */
 function countReads({ store }: SimulatedFleet, revision: string) {
@@ -17,47 +16,6 @@ function countReads({ store }: SimulatedFleet, revision: string) {
     return counted.isThere ? readRevision(id) : undefined;
   };
   return counted;
-}
-
-function withLimits(number: number, count: number, message?: string): Revision {
-  const rules = Array.from(
-    { length: count },
-    (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
-  );
-  const text = `domain: shop\ndescriptors:\n${rules.join('')}`;
-  return { ...revisionOf(number, message), files: [{ path: 'shop.yaml', text }] };
-}
-
-/** Two control planes: `b` has the first revision, and stands still while the others come one after the other. */
-async function startWithOneBehind(t: ExecutionContext, first: Revision, ...others: Revision[]) {
-  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
-  fleet.store.publish(first);
-  await fleet.pass(5);
-  fleet.standStill('b');
-  for (const revision of others) {
-    fleet.store.publish(revision);
-    await fleet.pass(3);
-  }
-  const stateOf = (name: string) => fleet.planes.get(name)?.cache.state();
-  return {
-    ...fleet,
-    stateOf,
-    async goOn() {
-      fleet.goOn('b');
-      await fleet.settle();
-      await fleet.pass(10);
-    },
-    /** That the newest revision is held back at both, which serve `inForce`. */
-    assertHeldBack(newest: Revision, inForce: Revision) {
-      for (const name of ['a', 'b']) {
-        t.is(stateOf(name)?.inForce?.revision.id, inForce.id, name);
-        t.like(stateOf(name)?.newest, { isHeldBack: true, revision: { id: newest.id } }, name);
-      }
-    },
-    /** The newest first. */
-    readOutcomes: () =>
-      fleet.readRecord()?.outcomes.map(({ revisions, kind }) => `${revisions[0]} ${kind}`),
-  };
 }
 
 test('while a share stays as it is, streams are told nothing', async (t) => {
@@ -128,63 +86,6 @@ test('a revision that came into force elsewhere is looked for every five seconds
   const { reads } = counted;
   await fleet.pass(12);
   t.is(counted.reads, reads, 'what is there is not read again');
-});
-
-test('a revision held back by those that know what it would remove is served by nobody', async (t) => {
-  const nothing = { ...revisionOf(8, 'start anew\n\nRollout: now\nAllow-Removal: yes'), files: [] };
-  const inAHurry = revisionOf(2, 'in a hurry\n\nRollout: now');
-  const removal = { ...revisionOf(9), files: [] };
-  const fleet = await startWithOneBehind(t, nothing, inAHurry, removal);
-  t.is(fleet.stateOf('b')?.inForce?.revision.id, nothing.id);
-  await fleet.goOn();
-  fleet.assertHeldBack(removal, inAHurry);
-  await fleet.planes.get('b')?.rollout.approve(removal.id, 'it is meant', 'ann');
-  await fleet.pass(10);
-  for (const name of ['a', 'b']) t.is(fleet.stateOf(name)?.newest?.isHeldBack, false, name);
-});
-
-const three = withLimits(2, 3, 'three\n\nRollout: now');
-const twenty = withLimits(3, 20, 'twenty\n\nRollout: now');
-
-test('a later commit with what is held back is served by nobody, also where neither of the two was seen before', async (t) => {
-  const again = withLimits(5, 4);
-  const fleet = await startWithOneBehind(t, three, twenty, withLimits(4, 4), again);
-  await fleet.goOn();
-  fleet.assertHeldBack(again, twenty);
-});
-
-test('a revision that is held back is taken back from a control plane that served it at once, as its author wants, before it had read the record', async (t) => {
-  const four = withLimits(4, 4, 'four\n\nRollout: now');
-  const fleet = await startWithOneBehind(t, three, twenty, four);
-  await fleet.goOn();
-  fleet.assertHeldBack(four, twenty);
-  t.is(fleet.readRecord()?.inForce[0]?.revision, twenty.id);
-  await fleet.plane.rollout.approve(four.id, 'it is meant', 'ann');
-  await fleet.pass(10);
-  for (const name of ['a', 'b']) t.is(fleet.stateOf(name)?.inForce?.revision.id, four.id, name);
-});
-
-test('a revision that puts rules back which a control plane still has is not said to be in force while others hold it back', async (t) => {
-  const cleanUp = withLimits(4, 3, 'clean up');
-  const fleet = await startWithOneBehind(t, three, twenty, cleanUp);
-  await fleet.goOn();
-  fleet.assertHeldBack(cleanUp, twenty);
-  const said = fleet.readOutcomes();
-  t.deepEqual(said?.slice(0, 2), [`${cleanUp.id} held_back`, `${twenty.id} in_force`]);
-});
-
-test('the revision in force is not said to be held back by a control plane that has yet to follow', async (t) => {
-  const few = withLimits(4, 3, 'three\n\nRollout: now\nAllow-Removal: yes');
-  const more = withLimits(5, 4, 'four\n\nRollout: now');
-  const fleet = await startWithOneBehind(t, twenty, few, more);
-  t.is(fleet.readRecord()?.inForce[0]?.revision, more.id);
-  await fleet.goOn();
-  for (const name of ['a', 'b']) {
-    t.is(fleet.stateOf(name)?.inForce?.revision.id, more.id, name);
-    t.like(fleet.stateOf(name)?.newest, { valid: true, isHeldBack: false, problems: [] }, name);
-  }
-  t.deepEqual(fleet.readOutcomes()?.slice(0, 2), [`${more.id} in_force`, `${few.id} in_force`]);
-  t.deepEqual(fleet.readRecord()?.verdicts, []);
 });
 
 test('a revision that is held back or taken back is examined again only where something new is known of it', async (t) => {

@@ -41,17 +41,23 @@ type Command = (scene: Scene, ...words: string[]) => unknown;
 
 const commands: Readonly<Record<string, Command>> = {
   /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits.
-   * `publish NUMBER nothing` removes all rules, and `publish NUMBER invalid` cannot be read. */
+   * `publish NUMBER nothing` removes all rules, `publish NUMBER of COUNT` has so many limits of one domain, both with
+   * `allowed` by its author, and `publish NUMBER invalid` cannot be read. */
   publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
-    const trailers = ['supersede', 'now', 'again', 'steps'].filter((each) => how.includes(each));
-    const message = trailers.map((each) => `better\n\nRollout: ${each}`).join('');
+    const trailers = [
+      ...['supersede', 'now', 'again', 'steps'].flatMap((each) =>
+        how.includes(each) ? [`Rollout: ${each}`] : [],
+      ),
+      ...(how.includes('allowed') ? ['Allow-Removal: yes'] : []),
+    ];
+    const message = trailers.length === 0 ? undefined : `better\n\n${trailers.join('\n')}`;
     const domains = how.filter((_, at) => how[at - 1] === 'with');
-    const revision = revisionOf(like, message || undefined);
+    const revision = revisionOf(like, message);
     const more = domains.map((name) => ({ path: `${name}.yaml`, text: ruleText(name, like) }));
-    const given = how.includes('invalid')
-      ? [{ path: 'a.yaml', text: 'domain: [' }]
-      : revision.files;
+    const text = how.includes('of') ? limitsText(Number(how[how.indexOf('of') + 1])) : 'domain: [';
+    const isOwn = how.includes('of') || how.includes('invalid');
+    const given = isOwn ? [{ path: 'a.yaml', text }] : revision.files;
     const files = how.includes('nothing') ? [] : [...given, ...more];
     fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },
@@ -142,7 +148,7 @@ const commands: Readonly<Record<string, Command>> = {
         const { phase = 'no rollout', text = '' } = rollout.state() ?? {};
         const { inForce, trial, newest } = cache.state();
         const tried = trial === undefined ? '' : `, ${trial.revision.id} on trial`;
-        const why = newest?.problems[0]?.message;
+        const why = newest?.problems.at(-1)?.message;
         const problem =
           newest?.valid || why === undefined ? '' : `, ${newest?.revision.id} not: ${why}`;
         const { trouble } = rollout.memory();
@@ -190,6 +196,14 @@ const commands: Readonly<Record<string, Command>> = {
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
   resume: ({ fleet }, plane = '') => fleet.goOn(plane),
 };
+
+function limitsText(count: number): string {
+  const limits = Array.from(
+    { length: count },
+    (_, at) => `  - {key: k${at}, rate_limit: {unit: day, requests_per_unit: 1}}\n`,
+  );
+  return `domain: shop\ndescriptors:\n${limits.join('')}`;
+}
 
 function setCut({ planes }: SimulatedFleet, name: string, isCutOff: boolean): void {
   const plane = planes.get(name);
