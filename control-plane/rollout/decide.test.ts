@@ -130,7 +130,9 @@ function showChange(change: Change, text: string): string {
   return `give step ${change.step} to ${to}${pools}${sentence}`;
 }
 
-testLines(new URL('decisions.txt', import.meta.url), (given) => show(decideOn(toGiven(given))));
+testLines(test, new URL('decisions.txt', import.meta.url), (given) =>
+  show(decideOn(toGiven(given))),
+);
 
 test('before a revision comes it is foreseen whether a share can be made at any step', (t) => {
   const foresee = (steps: string, ...given: string[]) => {

@@ -168,7 +168,7 @@ const shown: Readonly<Record<string, (seen: Seen) => string>> = {
   gone: ({ gone: { having, others } }) => `${having} with it, ${others} without`,
 };
 
-testLines(new URL('watches.txt', import.meta.url), (given) => {
+testLines(test, new URL('watches.txt', import.meta.url), (given) => {
   const [what = '', looks = ''] = given.split(': ');
   const views = createViews();
   const seen = looks.split(' ; ').flatMap((look) => {

@@ -1,5 +1,6 @@
 // What figures say, as lines that people review: judgements.txt has workers by the words that stand below, and what is
 // said of them. `REWRITE=1` writes what is said now.
+import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';
 import { type Figures, noFigures } from '../fleet/tally.ts';
 import { type Compared, type CountedWorker, judgeAll } from './judgement.ts';
@@ -50,7 +51,7 @@ function toGroup(text: string): Compared {
   return { name, having: toWorkers(having), others: toWorkers(others) };
 }
 
-testLines(new URL('judgements.txt', import.meta.url), (given) => {
+testLines(test, new URL('judgements.txt', import.meta.url), (given) => {
   const [, bound, isEarly, groups = ''] =
     /^(?:\(bound (\d+)\) )?(\(early\) )?(.*)$/.exec(given) ?? [];
   const { kind, text } = judgeAll(

@@ -1,11 +1,12 @@
 // Texts that people review: a line is a case, `TITLE | WHAT IS SO | WHAT FOLLOWS`, and other lines are heads.
 import { readFileSync, writeFileSync } from 'node:fs';
-import test from 'ava';
+import { basename } from 'node:path';
+import type { TestFn } from 'ava';
 
 const { REWRITE } = process.env;
 
-/** One test a line. `REWRITE=1` writes what follows now. */
-export function testLines(path: URL, toResult: (given: string) => string): void {
+/** One test a line; `test`: of the file that calls. `REWRITE=1` writes what follows now. */
+export function testLines(test: TestFn, path: URL, toResult: (given: string) => string): void {
   const lines = readFileSync(path, 'utf8').split('\n');
   const now = lines.map((line) => {
     const [title = '', given] = line.split(' | ');
@@ -17,7 +18,11 @@ export function testLines(path: URL, toResult: (given: string) => string): void 
     const [title = '', given] = line.split(' | ');
     if (given === undefined) continue;
     test(title, (t) => {
-      t.is(line, expected[at] ?? '', 'REWRITE=1 writes what has changed');
+      t.is(
+        line,
+        expected[at] ?? '',
+        `${basename(path.pathname)}:${at + 1}: REWRITE=1 writes what has changed`,
+      );
     });
   }
 }
