@@ -107,7 +107,7 @@ function judgeGroups(groups: readonly Compared[], mostPoints: number, hadTime: b
   });
   const good = judgements.map(({ text }) => text).join('; ');
   const worst = (kind: Judgement['kind']) => judgements.find((each) => each.kind === kind);
-  if (judgements.length === 0) return compare([], elsewhere, mostPoints);
+  if (judgements.length === 0) return compare(sumSide([]), sumSide(elsewhere), mostPoints);
   return worst('bad') ?? worst('unclear') ?? worst('silent') ?? { kind: 'good', text: good };
 }
 
@@ -150,13 +150,13 @@ function judgeSides(
   others: readonly Side[],
   mostPoints: number,
 ): SidesJudgement {
-  const all = compare(having, others, mostPoints);
+  const [one, other] = [sumSide(having), sumSide(others)];
+  const all = compare(one, other, mostPoints);
   // Of two one may hide what the other one has; that it is bad, one alone is enough for.
   const isFew = having.length < minWorkersOfSeveral;
   if (all.kind === 'silent' || having.length < 2 || (isFew && all.kind !== 'good')) return all;
   for (const worker of having) {
-    const without = having.filter((each) => each !== worker);
-    const rest = compare(without, others, mostPoints);
+    const rest = compare(without(one, worker), other, mostPoints);
     if (rest.kind === all.kind || (all.kind === 'good' && rest.kind === 'silent')) continue;
     const texts = [all, rest].map((each) => (each.kind === 'good' ? 'no difference' : each.text));
     const text = `worker ${worker.name} alone makes the difference: ${texts[0]}; without it ${texts[1]}`;
@@ -204,15 +204,16 @@ interface Usual {
   readonly othersBefore: Traffic | undefined;
 }
 
-function compare(having: readonly Side[], others: readonly Side[], mostPoints: number): Judgement {
-  const [one, other] = [sum(having), sum(others)];
+function compare(having: SideSums, others: SideSums, mostPoints: number): Judgement {
+  const { now: one } = having;
+  const { now: other } = others;
   const isElsewhere = requestsOf(other) >= minRequests;
   const usual = {
-    before: sumBefore(having),
+    before: toBefore(having),
     others: isElsewhere ? other : undefined,
-    othersBefore: isElsewhere ? sumBefore(others) : undefined,
+    othersBefore: isElsewhere ? toBefore(others) : undefined,
   };
-  const isAlone = having.length > 0 && others.length === 0;
+  const isAlone = having.workers > 0 && others.workers === 0;
   const earlier = isElsewhere || !usual.before ? '' : `, ${usual.before.decisions} before it`;
   const counts = isAlone
     ? `${one.decisions} decisions with it, which all have${earlier}`
@@ -257,24 +258,60 @@ function describe(
   return `${own}${between}${percentOf(others)}${elsewhere}${past(before && othersBefore)}`;
 }
 
-/** With each worker's share as it has requests now: that some have more of them than before is no difference. Undefined
- * where any had too few. */
-function sumBefore(side: readonly Side[]): Traffic | undefined {
-  const all: Traffic[] = [];
-  let counted = 0;
-  const requests = requestsOf(sum(side));
-  for (const worker of side) {
-    const { before } = worker;
-    if (before === undefined || requestsOf(before) < minRequests) {
-      // One that has next to nothing now makes no difference.
-      if (requestsOf(worker) * side.length * minWorkersOfSeveral < requests) continue;
-      return undefined;
-    }
-    counted += requestsOf(before);
-    all.push(scale(before, (100 * requestsOf(worker)) / requestsOf(before)));
-  }
-  const weighed = sum(all);
-  return requestsOf(weighed) === 0 ? undefined : scale(weighed, counted / requestsOf(weighed));
+/** Of one side, from which a worker can be taken: each is left out once, also where there are thousands. */
+interface SideSums {
+  readonly workers: number;
+  readonly now: Traffic;
+  /** What those had before of whom that is known, each with as many requests as it has now: that some have more of them
+   * than before is no difference. */
+  readonly past: Traffic;
+  /** What they had of requests before. */
+  readonly pastRequests: number;
+  /** Requests of those of whom it is not known, the two that have most. */
+  readonly unknown: readonly number[];
+}
+
+const nothing: Traffic = { decisions: 0, overLimit: 0, errors: 0, noMatch: 0 };
+
+function sumSide(side: readonly Side[]): SideSums {
+  const known = side.flatMap((worker) => pastOf(worker) ?? []);
+  const unknown = side.filter((worker) => pastOf(worker) === undefined).map(requestsOf);
+  return {
+    workers: side.length,
+    now: sum(side),
+    past: sum(known.map(({ past }) => past)),
+    pastRequests: known.reduce((all, { requests }) => all + requests, 0),
+    unknown: unknown.sort((a, b) => b - a).slice(0, 2),
+  };
+}
+
+function without(sums: SideSums, worker: Side): SideSums {
+  const { past, requests } = pastOf(worker) ?? { past: nothing, requests: 0 };
+  const isHeaviest = requests === 0 && requestsOf(worker) === sums.unknown[0];
+  return {
+    workers: sums.workers - 1,
+    now: sum([sums.now, scale(worker, -1)]),
+    past: sum([sums.past, scale(past, -1)]),
+    pastRequests: sums.pastRequests - requests,
+    unknown: isHeaviest ? sums.unknown.slice(1) : sums.unknown,
+  };
+}
+
+/** Undefined where it had too few requests, or that is not known. */
+function pastOf(worker: Side): { readonly past: Traffic; readonly requests: number } | undefined {
+  const { before } = worker;
+  if (before === undefined || requestsOf(before) < minRequests) return undefined;
+  const requests = requestsOf(before);
+  return { past: scale(before, (100 * requestsOf(worker)) / requests), requests };
+}
+
+/** Undefined where it is not known of one that has more than next to nothing now, which makes no difference. */
+function toBefore({ workers, now, past, pastRequests, unknown }: SideSums): Traffic | undefined {
+  const [heaviest] = unknown;
+  const isUnknown =
+    heaviest !== undefined && heaviest * workers * minWorkersOfSeveral >= requestsOf(now);
+  if (isUnknown || requestsOf(past) === 0) return undefined;
+  return scale(past, pastRequests / requestsOf(past));
 }
 
 function scale({ decisions, overLimit, errors, noMatch }: Traffic, factor: number): Traffic {
