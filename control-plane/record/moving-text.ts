@@ -9,7 +9,8 @@ export class MovingText implements SharedText {
   readonly description: string;
   readonly #engine: SharedText;
   readonly #before: SharedText;
-  /** As `#before` had it when it was first read, which is enough: whoever writes, writes to the engine. */
+  /** As `#before` had it when it was first read, which is enough: whoever writes, writes to the engine. Undefined until then;
+   * without a text once the engine had one: who removes that means no older one. */
   #found: { readonly text: VersionedText | undefined } | undefined;
 
   constructor(engine: SharedText, before: SharedText) {
@@ -20,7 +21,10 @@ export class MovingText implements SharedText {
 
   async read(): Promise<VersionedText | undefined> {
     const text = await this.#engine.read();
-    if (text !== undefined) return text;
+    if (text !== undefined) {
+      this.#found = { text: undefined };
+      return text;
+    }
     this.#found ??= { text: await this.#before.read() };
     const found = this.#found.text;
     return found && { version: beforePrefix + found.version, text: found.text };

@@ -65,6 +65,17 @@ test('what is beside the rules is the record until something is written, which i
   t.is((await openBefore().read())?.text, 'taken back');
 });
 
+test('what is removed from the engine later is not replaced by what was beside the rules', async (t) => {
+  const { openBefore, openEngine, open } = createPlaces(t);
+  await openBefore().swap(undefined, 'of before');
+  const [moving, late] = [open(), open()];
+  const read = await moving.read();
+  const moved = await moving.swap(read?.version, 'moved');
+  for (const each of [moving, late]) t.is((await each.read())?.text, 'moved');
+  await openEngine().setAside(moved.kind === 'written' ? moved.version : '');
+  for (const each of [moving, late]) t.is(await each.read(), undefined);
+});
+
 test('without one beside the rules the engine has the record from the start', async (t) => {
   const { open, openEngine } = createPlaces(t);
   const text = open();
