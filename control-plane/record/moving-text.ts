@@ -30,9 +30,11 @@ export class MovingText implements SharedText {
     return found && { version: beforePrefix + found.version, text: found.text };
   }
 
-  swap(before: string | undefined, text: string): Promise<SwapResult> {
+  async swap(before: string | undefined, text: string): Promise<SwapResult> {
     const isFirst = before === undefined || before.startsWith(beforePrefix);
-    return this.#engine.swap(isFirst ? undefined : before, text);
+    const result = await this.#engine.swap(isFirst ? undefined : before, text);
+    if (result.kind === 'written') this.#found = { text: undefined };
+    return result;
   }
 
   async setAside(version: string): Promise<string> {
