@@ -281,7 +281,7 @@ function judge(
   const isWorse = isOver && (slice.kind === 'bad' || slice.kind === 'store');
   const judgement: Judgement =
     isWorse && whole.kind !== 'bad' && whole.kind !== 'store'
-      ? { kind: slice.kind, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
+      ? { ...slice, text: `in the last ${formatDuration(lastedMs)}: ${slice.text}` }
       : whole;
   const isOutage = judgement.kind === 'store';
   const sinceMs = isOver ? watchedMs : step.slice.sinceMs;

@@ -46,7 +46,7 @@ function toWorkers(text: string): CountedWorker[] {
 
 /** `[NAME: ]WORKERS WITH IT beside WORKERS WITHOUT IT`. */
 function toGroup(text: string): Compared {
-  const [, name, sides = ''] = /^(?:(\w+): )?(.*)$/.exec(text) ?? [];
+  const [, name, sides = ''] = /^(?:([\w ]+): )?(.*)$/.exec(text) ?? [];
   const [having = '', others = ''] = ` ${sides} `.split(' beside ');
   return { name, having: toWorkers(having), others: toWorkers(others) };
 }

@@ -21,7 +21,8 @@ export type Judgement =
   | { readonly kind: 'unclear'; readonly text: string }
   /** It would be bad, while workers cannot reach their store. */
   | { readonly kind: 'store'; readonly text: string }
-  | { readonly kind: 'bad'; readonly text: string };
+  /** `by`: what is above its bounds. */
+  | { readonly kind: 'bad'; readonly text: string; readonly by: keyof Traffic };
 
 /** With fewer requests, differences may be chance. */
 export const minRequests = 100;
@@ -41,7 +42,6 @@ interface Measure {
 export const maxErrorPoints = 1;
 export const fewPoints = 3;
 export const halfAgain = 1.5;
-const withoutRule = 'without a rule';
 /** Of a share, between what was usual and what the others have. */
 const leastShown = 0.005;
 /** Of the standard normal distribution: one in a hundred differences by chance is above. */
@@ -51,7 +51,7 @@ function toMeasures(mostPoints: number): readonly Measure[] {
   return [
     { name: 'errors', count: 'errors', mostPoints: maxErrorPoints, fewPoints: undefined },
     { name: 'over limit', count: 'overLimit', mostPoints, fewPoints },
-    { name: withoutRule, count: 'noMatch', mostPoints, fewPoints },
+    { name: 'without a rule', count: 'noMatch', mostPoints, fewPoints },
   ];
 }
 
@@ -80,7 +80,7 @@ export function judgeAll(
   const judgement = judgeGroups(groups, mostPoints, hadTime);
   const having = groups.flatMap((group) => group.having);
   const all = [...having, ...groups.flatMap(({ others }) => others)];
-  if (judgement.kind === 'bad' && !judgement.text.includes(withoutRule)) {
+  if (judgement.kind === 'bad' && judgement.by !== 'noMatch') {
     const store = nameStore(all);
     if (store !== undefined) return { kind: 'store', text: `${judgement.text}, while ${store}` };
   }
@@ -138,7 +138,7 @@ export function judge(
     const judgement = judgeSides(of(having), weigh(of(others)), mostPoints);
     if (judgement.kind !== 'bad' && judgement.kind !== 'unclear') continue;
     if (judgement.kind === 'unclear' && !judgement.isOfOne) continue;
-    return { kind: judgement.kind, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
+    return { ...judgement, text: `domain '${toExcerpt(head)}': ${judgement.text}` };
   }
   return all;
 }
@@ -230,7 +230,7 @@ function compare(having: SideSums, others: SideSums, mostPoints: number): Judgem
   const bad = measures.find((measure) => isAbove(one, usual, measure));
   if (bad !== undefined) {
     const text = describe(one, usual, bad, [' where it is', ', ', ' elsewhere']);
-    return { kind: 'bad', text: `${bad.name} ${text} (${counts})` };
+    return { kind: 'bad', text: `${bad.name} ${text} (${counts})`, by: bad.count };
   }
   const texts = measures.map(
     (measure) => `${measure.name} ${describe(one, usual, measure, ['', ' beside ', ''])}`,
