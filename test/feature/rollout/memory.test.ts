@@ -111,7 +111,8 @@ for (const [where, open] of Object.entries(places)) {
     await eventually('its port is open', () => second.output().includes('Workers are served'));
     t.is((await second.fetch('/healthcheck')).status, where === 'in an engine' ? 503 : 200);
     const others = connectThree(t, second);
-    t.is(await verdictOf(second), 'held_back');
+    // Its ports are open before it has examined what the store has.
+    await eventually('it is held back', async () => (await verdictOf(second)) === 'held_back');
     t.regex(await reasonOf(second), /held back: no domain would be left/);
     t.is(others.filter(({ told }) => told.includes('')).length, 0);
     const { body } = await second.fetch('/status');
