@@ -1,7 +1,7 @@
 // All that a control plane knows of the revisions of its fleet beside the record and what it serves: one immutable
 // value, and a step for each event. A step names the effects, rollout.ts performs them, and their results are the next
 // events. A look is two steps: the first one serves what is on record, the second one puts on record what has happened,
-// and decides. Pure.
+// and decides. fleet-table.txt has each event in each state, with its effects. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
@@ -208,7 +208,7 @@ export interface Write {
   };
 }
 
-type Turn = StepTurn<FleetState, FleetEffect>;
+export type Turn = StepTurn<FleetState, FleetEffect>;
 
 /** Between two looks at the store while a revision is on trial, however seldom it is looked at else. */
 const storeMs = 5_000;

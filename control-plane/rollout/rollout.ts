@@ -22,6 +22,7 @@ import {
   foresee,
   startFleet,
   step,
+  type Turn,
   toTakenBack,
   whyOtherSteps,
 } from './fleet-state.ts';
@@ -57,6 +58,8 @@ export interface RolloutDeps {
   /** Of a rollout, unknown to workers and never the same twice. */
   readonly drawId: () => string;
   readonly onEvent: (event: RolloutEvent) => void;
+  /** Sees each step, for a trace. */
+  readonly onStep?: (before: FleetState, event: FleetEvent, facts: Facts, turn: Turn) => void;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -204,9 +207,11 @@ export class Rollout {
       if (effect !== undefined) this.#perform(effect);
       else if (event === undefined) return;
       else {
-        const { state, effects } = step(this.#state, event, this.#facts());
-        this.#state = state;
-        this.#effects.push(...effects);
+        const facts = this.#facts();
+        const turn = step(this.#state, event, facts);
+        this.#deps.onStep?.(this.#state, event, facts, turn);
+        this.#state = turn.state;
+        this.#effects.push(...turn.effects);
       }
     }
   }

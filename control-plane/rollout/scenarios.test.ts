@@ -2,6 +2,7 @@
 // line `---`, what came of them second by second. `REWRITE=1` writes what comes of them now.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
+import { createFleetTable } from '../../test/support/fleet-table.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
 import {
@@ -274,7 +275,7 @@ function toPlane(text: string): [string, string] {
 }
 
 /** The text with what comes of it now. */
-async function play(t: ExecutionContext, text: string): Promise<string> {
+async function play(t: ExecutionContext, name: string, text: string): Promise<string> {
   const [head = '', ...blocks] = text.trimEnd().split('\n\n');
   const [plan, count = '20', ...planes] = /^fleet (.*)$/m.exec(head)?.[1]?.split(' ') ?? [];
   const groups = [...head.matchAll(/^group (\S+) (\S+) (\d+)$/gm)].map(
@@ -294,6 +295,7 @@ async function play(t: ExecutionContext, text: string): Promise<string> {
     ...(names.length > 0 && { planes: names }),
     ...(head.includes('\nstore git') && { timing: gitTiming }),
     ...(head.includes('\nstore directory') && { forgetsHistory: true }),
+    onStep: (...given) => table.note(name, ...given),
     ...{ peerMs: Number(/^peers (\d+) ms$/m.exec(head)?.[1] ?? 0) },
   });
   const scene: Scene = { fleet, groups, deadly: new Set(), seconds: 0, shown: '', logged: 0 };
@@ -307,12 +309,25 @@ async function play(t: ExecutionContext, text: string): Promise<string> {
   return `${played.join('\n\n')}\n`;
 }
 
-for (const name of readdirSync(folder)) {
+const names = readdirSync(folder).sort();
+const table = createFleetTable();
+let played = 0;
+
+for (const name of names) {
   const path = new URL(name, folder);
   const text = readFileSync(path, 'utf8');
   test(/^# (.*)\.$/m.exec(text)?.[1] ?? name, async (t) => {
-    const played = await play(t, text);
-    if (REWRITE === '1') writeFileSync(path, played);
-    t.is(played, readFileSync(path, 'utf8'), `${name}: REWRITE=1 writes what has changed`);
+    const now = await play(t, name, text);
+    played++;
+    if (REWRITE === '1') writeFileSync(path, now);
+    t.is(now, readFileSync(path, 'utf8'), `${name}: REWRITE=1 writes what has changed`);
   });
 }
+
+test.after('the table has what the scenarios show', (t) => {
+  // Some were left out by --match.
+  if (played < names.length) return;
+  const path = new URL('fleet-table.txt', import.meta.url);
+  if (REWRITE === '1') writeFileSync(path, table.toText());
+  t.is(table.toText(), readFileSync(path, 'utf8'), 'REWRITE=1 writes what has changed');
+});

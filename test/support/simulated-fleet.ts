@@ -10,7 +10,7 @@ import { parseRecord, type RolloutRecord } from '../../control-plane/record/reco
 import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
 import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
 import type { RolloutFacts } from '../../control-plane/rollout/facts.ts';
-import { Rollout } from '../../control-plane/rollout/rollout.ts';
+import { Rollout, type RolloutDeps } from '../../control-plane/rollout/rollout.ts';
 import { Building } from '../../control-plane/snapshot/building.ts';
 import { SnapshotCache } from '../../control-plane/snapshot/cache.ts';
 import type { NodeIdentity, Snapshot } from '../../control-plane/snapshot/snapshot.ts';
@@ -127,6 +127,7 @@ export interface FleetOptions {
   readonly apartMs?: number;
   /** For processes, instances and rollouts. Which workers a rollout chooses follows from its id. */
   readonly drawId?: () => string;
+  readonly onStep?: RolloutDeps['onStep'];
 }
 
 export interface SimulatedFleet {
@@ -514,6 +515,7 @@ export async function startSimulatedFleet(
       store: ownStore,
       drawId,
       onEvent: ({ what }) => events.push(what),
+      ...(options.onStep && { onStep: options.onStep }),
       log,
       clock: ownClock,
     });
