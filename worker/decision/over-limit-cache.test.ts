@@ -170,5 +170,6 @@ test('a key that is over its limit for the first time takes as long in a full ca
   };
   run(1);
   const [small, large] = [run(1), run(32 * 1024 * 1024)];
-  t.true(large < 10 * Math.max(1, small), `${large} us beside ${small} us`);
+  // One that looked at all of the cache would take thousands; a collection of garbage takes some.
+  t.true(large < 100 * Math.max(1, small), `${large} us beside ${small} us`);
 });

@@ -26,7 +26,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as NonNullable<typeof globalThis.gc>;
 const { rateLimitConfig } = loadProtos();
 const longestMs = 3;
-const mostRepeats = 3;
+const mostRepeats = 10;
 const startMs = Date.parse('2026-11-24T17:00:00Z');
 
 /** The only descriptor of a document with this text. */

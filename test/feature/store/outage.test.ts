@@ -41,7 +41,9 @@ test.serial('a killed and restarted server: errors while it is away, OK soon aft
   t.deepEqual(store.healthChanges, [true, false, true]);
   await eventually('both connections', () => store.connections.active === 2);
   const errors = store.log.lines.filter((line) => line.startsWith('error'));
-  t.true(errors.length >= 1 && errors.length <= 10, errors.join('\n'));
+  // One every few seconds, of which a busy machine has more.
+  const mostLines = 10 + (outage.backMs - outage.awayMs) / 1_000;
+  t.true(errors.length >= 1 && errors.length <= mostLines, errors.join('\n'));
   t.true(
     errors.every((line) => line.includes(`key-value store ${redis.url}: `)),
     errors.join('\n'),
