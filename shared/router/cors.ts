@@ -2,7 +2,7 @@
 // application's own host are recognized by their origin too.
 import { BadRequest, HttpError } from './errors.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import type { Around, RequestHeaders } from './request/request.ts';
+import type { Around } from './request/request.ts';
 import { patternCharacters, whyExponential } from './schema/pattern.ts';
 
 /** `true`: any origin, without credentials. Else the origins that are listed, with credentials; an expression describes
@@ -110,7 +110,7 @@ export function toAdmission(cors: Cors | undefined): (origin: string) => boolean
 }
 
 /** Throws 400 if the preflight is not well-formed. */
-function preflightHeaders(request: RequestHeaders, maxAge: number): Record<string, string> {
+function preflightHeaders(request: Headers, maxAge: number): Record<string, string> {
   const method = request.get('access-control-request-method') ?? '';
   const headers = request.get('access-control-request-headers');
   for (const list of [method, headers ?? 'none']) {
@@ -125,7 +125,7 @@ function preflightHeaders(request: RequestHeaders, maxAge: number): Record<strin
 
 /** Whether a page is the application's own, by the host that the browser has sent its request to. Behind a proxy that
  * changes `Host` none is known. */
-export function isOwnPage(origin: string, headers: RequestHeaders): boolean {
+export function isOwnPage(origin: string, headers: Headers): boolean {
   const page = URL.parse(origin);
   const own = URL.parse(`${page?.protocol}//${headers.get('host')}`);
   return page !== null && own !== null && page.host === own.host;

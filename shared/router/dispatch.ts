@@ -16,6 +16,7 @@ import type { Limits } from './limits.ts';
 import { answerEvents, eventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
 import { answerSocket } from './live/open-socket.ts';
+import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
 import { type BodyArguments, type BodyReader, noBody } from './request/body.ts';
 import { noKeywords, parseUrlencoded } from './request/keywords.ts';
 import {
@@ -32,8 +33,6 @@ import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { resolvePath } from './table/resolve.ts';
 import { isKnownMethod } from './table/verb.ts';
 import type { Xml } from './xml/xml.ts';
-
-type MaybePromise<Value> = Value | Promise<Value>;
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
@@ -127,29 +126,23 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return answerMethod({ node, route, given, request, response, query, positionals });
   }
 
-  /** What has nothing to wait for before its method, or for the method itself, is answered without a promise. */
   function answerMethod(call: Call): MaybePromise<ResponseLike> {
-    try {
-      const body = call.route.waits ? prepare(call) : readBody(call);
-      if (!(body instanceof Promise)) return callAndStop(call, body);
-      return body.then(
-        (read) => callAndStop(call, read),
-        (error: unknown) => stop(call, error),
-      );
-    } catch (error) {
-      return stop(call, error);
-    }
+    const { response, request } = call;
+    return settle(
+      () => then(prepare(call), (body) => callMethod(call, body)),
+      (error) => encodeEarly(error, response, request, writingOf(call)),
+    );
   }
 
-  async function prepare(call: Call): Promise<BodyArguments> {
+  function prepare(call: Call): MaybePromise<BodyArguments> {
     const { route, given, request } = call;
-    if (route.guards.length > 0) await askGuards(route.guards, request);
-    refuseMisfit(call);
-    await runBefore(route.folders, request);
-    if (route.isConditional && isConditional(given.headers)) {
-      await refuseUnmet(given.headers, () => answerCurrent(call));
-    }
-    return readBody(call);
+    return then(askGuards(route.guards, request), () => {
+      refuseMisfit(call);
+      return then(runBefore(route.folders, request), () => {
+        if (!route.isConditional || !isConditional(given.headers)) return readBody(call);
+        return refuseUnmet(given.headers, () => answerCurrent(call)).then(() => readBody(call));
+      });
+    });
   }
 
   /** What GET is answered on the path of an unsafe method; undefined where nothing is there. */
@@ -177,7 +170,6 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function readBody(call: Call): MaybePromise<BodyArguments> {
-    refuseMisfit(call);
     const { route, given } = call;
     const { unparsed } = route;
     if (given.body === undefined && unparsed === undefined) return noBody;
@@ -198,16 +190,6 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return binder.bind(positionals, keywords, body);
   }
 
-  function callAndStop(call: Call, body: BodyArguments): MaybePromise<ResponseLike> {
-    try {
-      const answered = callMethod(call, body);
-      if (!(answered instanceof Promise)) return answered;
-      return answered.catch((error: unknown) => stop(call, error));
-    } catch (error) {
-      return stop(call, error);
-    }
-  }
-
   function callMethod(call: Call, body: BodyArguments): MaybePromise<ResponseLike> {
     const { route, request, response } = call;
     const args = bind(call, body);
@@ -216,10 +198,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       const report = (status: number, error: unknown) => reportError({ request, status, error });
       return answerSocket(route.socket, context, args, { live, limits: route.limits, report });
     }
-    const value = route.handler.apply(new route.controller(context), args);
-    return isThenable(value)
-      ? Promise.resolve(value).then((known) => encode(call, known))
-      : encode(call, value);
+    const value = toNative(route.handler.apply(new route.controller(context), args));
+    return then(value, (known) => encode(call, known));
   }
 
   function encode(call: Call, value: unknown): MaybePromise<ResponseLike> {
@@ -239,11 +219,6 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { stringReturn, xml: { ...deps.xml, asked }, filters };
   }
 
-  /** Answers a method that was ended by `Stop` or `Redirect`; any other error is thrown on. */
-  function stop(call: Call, error: unknown): MaybePromise<ResponseLike> {
-    return encodeEarly(error, call.response, call.request, writingOf(call));
-  }
-
   async function answerInside(
     arounds: readonly Around[],
     request: LazyRequest,
@@ -251,14 +226,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   ): Promise<ResponseLike> {
     const answered = await surround(arounds, {
       request,
-      call: async () => checkStatus(await call()),
+      call: () => then(call(), checkStatus),
       async toResponse(thrown) {
         try {
           const draft = new LazyDraft(undefined);
-          return {
-            response: await encodeEarly(thrown, draft, request, jsonAlone),
-            error: undefined,
-          };
+          return { response: await encodeEarly(thrown, draft, request, jsonAlone) };
         } catch (error) {
           const known = error ?? new TypeError(`${error} was thrown`);
           return { response: toErrorResponse(error, request.id), error: known };
@@ -295,27 +267,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     return { status, headers, body: watchStream(body, onError) };
   }
 
-  async function finishLater(
-    given: RequestLike,
-    request: LazyRequest,
-    answered: Promise<ResponseLike>,
-  ): Promise<ResponseLike> {
-    try {
-      return await finish(given, request, await answered);
-    } catch (error) {
-      return finish(given, request, fail(error, request));
-    }
-  }
-
   return function dispatch(given) {
     const request = new LazyRequest(given, createId);
-    try {
-      const answered = answer(given, request);
-      if (answered instanceof Promise) return finishLater(given, request, answered);
-      return finish(given, request, answered);
-    } catch (error) {
-      return finish(given, request, fail(error, request));
-    }
+    const end = (answered: ResponseLike) => finish(given, request, answered);
+    return settle(
+      () => then(answer(given, request), end),
+      (error) => end(fail(error, request)),
+    );
   };
 }
 
@@ -332,8 +290,4 @@ function checkStatus(response: ResponseLike): ResponseLike {
   session?.abandon();
   void cancelStream(body);
   throw new RangeError(`${status} is no status of an answer`);
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value;
 }

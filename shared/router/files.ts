@@ -56,7 +56,8 @@ export async function sendFile(
   if (found.type === 'directory') found = await open(path === '/' ? path : `${path}/`);
   // Links of its page would be those of the folder above.
   if (found.type === 'file' && isFolder && !asFolder.test(request.target)) {
-    found.stream.destroy();
+    // It may still be opening the file.
+    found.stream.on('error', () => {}).destroy();
     throw new Redirect(toFolder(request.target), 301);
   }
   const { 'Content-Type': type, ...headers } = found.headers;

@@ -4,10 +4,9 @@
 import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
 import { areGuards, describeValue, type Guard } from './guard.ts';
 import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
+import { type MaybePromise, then, toNative } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { Around, RoutedAnswer, RoutedRequest } from './request/request.ts';
-
-type MaybePromise<Value> = Value | Promise<Value>;
 
 export interface FolderSpec<State extends object> {
   /** Asked after those of the application and of the folders above, before those of classes. */
@@ -72,17 +71,22 @@ export function isFolder(value: unknown): value is Folder {
 
 /** Calls `before` of each, the outermost first, and keeps what it finds out. Throws where that is no object: a `false`
  * that was meant to refuse would let every caller pass. */
-export async function runBefore(folders: readonly Folder[], request: RoutedRequest): Promise<void> {
-  for (const folder of folders) {
-    const found: unknown = await folder.before?.(request);
-    if (found === undefined) continue;
-    if (typeof found !== 'object' || found === null) {
+export function runBefore(
+  folders: readonly Folder[],
+  request: RoutedRequest,
+  at = 0,
+): MaybePromise<void> {
+  const folder = folders[at];
+  if (folder === undefined) return undefined;
+  return then(toNative(folder.before?.(request)), (found: unknown) => {
+    if (found !== undefined && (typeof found !== 'object' || found === null)) {
       throw new TypeError(
         `the before of a folder returned ${describeValue(found)}; it returns an object or nothing, and throws to refuse`,
       );
     }
-    Object.assign(request.state, found);
-  }
+    if (found !== undefined) Object.assign(request.state, found);
+    return runBefore(folders, request, at + 1);
+  });
 }
 
 /** What is wrong with a folder, which would otherwise fail, or not hold, at a request. */

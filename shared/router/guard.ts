@@ -3,9 +3,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Cors, isOwnPage, toAdmission } from './cors.ts';
 import { AccessDenied, HttpError, Redirect, Stop } from './errors.ts';
+import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
 import type { RoutedRequest } from './request/request.ts';
-
-type MaybePromise<Value> = Value | Promise<Value>;
 
 export interface Guard {
   /** Whether it authenticates the caller. */
@@ -20,12 +19,17 @@ export interface Guard {
 
 /** Asks one guard after the other. Throws what a guard throws; 403 for a value that lets no caller pass, or 401 where the
  * guard authenticates and the request has no credentials. */
-export async function askGuards(guards: readonly Guard[], request: RoutedRequest): Promise<void> {
-  for (const guard of guards) {
-    let verdict: unknown = guard.check(request);
-    if (verdict !== undefined) verdict = await verdict;
+export function askGuards(
+  guards: readonly Guard[],
+  request: RoutedRequest,
+  at = 0,
+): MaybePromise<void> {
+  const guard = guards[at];
+  if (guard === undefined) return undefined;
+  return then(toNative(guard.check(request)), (verdict: unknown) => {
     if (verdict !== undefined && verdict !== true) throw toRefusal(guard, verdict, request);
-  }
+    return askGuards(guards, request, at + 1);
+  });
 }
 
 function toRefusal(guard: Guard, verdict: unknown, { headers }: RoutedRequest): HttpError {
@@ -57,13 +61,13 @@ export function bearer(
   return {
     authenticates: true,
     security: { name: 'bearer', scheme: { type: 'http', scheme: 'bearer' } },
-    async check(request) {
+    check(request) {
       if (check === undefined) throw noCheck();
       const token = readCredentials(request.headers.get('authorization'), 'bearer');
       if (token === undefined) {
         throw new AccessDenied({ scheme: 'bearer', realm, detail: 'a bearer token is required' });
       }
-      await demand('bearer', realm, () => check(token, request));
+      return demand('bearer', realm, () => check(token, request));
     },
   };
 }
@@ -76,7 +80,7 @@ export function basic(
   return {
     authenticates: true,
     security: { name: 'basic', scheme: { type: 'http', scheme: 'basic' } },
-    async check(request) {
+    check(request) {
       if (check === undefined) throw noCheck();
       const pair = Buffer.from(
         readCredentials(request.headers.get('authorization'), 'basic') ?? '',
@@ -88,7 +92,7 @@ export function basic(
         throw new AccessDenied({ scheme: 'basic', realm, detail });
       }
       const [user, password] = [pair.slice(0, at), pair.slice(at + 1)];
-      await demand('basic', realm, () => check(user, password, request));
+      return demand('basic', realm, () => check(user, password, request));
     },
   };
 }
@@ -192,20 +196,22 @@ export function readCredentials(
  * A check that fails lets no caller pass, and is no verdict on the credentials: 503, and its error goes to the log
  * alone. What it throws to answer with passes as it is.
  */
-async function demand(
+function demand(
   scheme: string,
   realm: string | undefined,
   check: () => MaybePromise<boolean>,
-): Promise<void> {
-  let passed: boolean;
-  try {
-    passed = await check();
-  } catch (cause) {
+): MaybePromise<void> {
+  const failed = (cause: unknown) => {
     if (cause instanceof HttpError || cause instanceof Stop || cause instanceof Redirect)
       throw cause;
     throw new HttpError(503, { cause });
-  }
-  if (passed !== true) throw new AccessDenied({ scheme, realm });
+  };
+  return then(
+    settle(() => toNative(check()), failed),
+    (passed) => {
+      if (passed !== true) throw new AccessDenied({ scheme, realm });
+    },
+  );
 }
 
 function noCheck(): HttpError {

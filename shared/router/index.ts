@@ -46,7 +46,6 @@ export { named, optional, part } from './path-part.ts';
 export type { BodyPart, BodyStream } from './request/body-stream.ts';
 export {
   type Around,
-  type RequestHeaders,
   type RequestLike,
   type ResponseDraft,
   type ResponseLike,

@@ -1,7 +1,7 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { STATUS_CODES } from 'node:http';
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
-import { toDraftHeaders } from '../request/draft-headers.ts';
+import { toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
 import { toWholeHeaders } from './header-list.ts';
 
@@ -75,7 +75,7 @@ export function prepareErrorResponse(error: HttpError): (requestId: string) => E
 function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   const { status, headers } = known;
   const isOurs = status >= 500;
-  const set = Object.keys(headers).length === 0 ? undefined : toDraftHeaders(headers);
+  const set = Object.keys(headers).length === 0 ? undefined : toListedHeaders(headers);
   if (known.body !== undefined && !isOurs) {
     const type = set?.get('content-type') ?? 'application/json;charset=UTF-8';
     const isText = typeof known.body === 'string' && !/json/i.test(type);

@@ -2,18 +2,12 @@
 import { createHash } from 'node:crypto';
 import type { Controller, Handler } from '../controller.ts';
 import { HttpError } from '../errors.ts';
-import {
-  type Around,
-  isWhole,
-  type RequestHeaders,
-  type ResponseLike,
-  type RoutedAnswer,
-} from '../request/request.ts';
+import { type Around, isWhole, type ResponseLike, type RoutedAnswer } from '../request/request.ts';
 import { SurroundedAnswer } from './surrounded-answer.ts';
 
 const conditions = ['if-match', 'if-none-match', 'if-unmodified-since', 'if-modified-since'];
 
-export function isConditional(headers: RequestHeaders): boolean {
+export function isConditional(headers: Headers): boolean {
   return conditions.some((name) => headers.has(name));
 }
 
@@ -43,7 +37,7 @@ export function withRevalidation(handler: Handler): Handler {
 /** Before an unsafe method is called. Rejects with 412. `read`: what a GET would be answered now; undefined where there is
  * nothing. */
 export async function refuseUnmet(
-  request: RequestHeaders,
+  request: Headers,
   read: () => Promise<ResponseLike | undefined>,
 ): Promise<void> {
   const response = await read();
@@ -66,8 +60,8 @@ function setEntityTag({ headers, body }: RoutedAnswer): void {
 /** In the order of section 13.2.2. `current`: the headers of the representation that there is. */
 function evaluate(
   kind: 'read' | 'change',
-  request: RequestHeaders,
-  current: RequestHeaders | undefined,
+  request: Headers,
+  current: Headers | undefined,
 ): 'proceed' | 'unchanged' | 'failed' {
   const match = request.get('if-match');
   const unmodifiedSince = toTime(request.get('if-unmodified-since'));
@@ -86,7 +80,7 @@ function evaluate(
 
 function names(
   list: string,
-  current: RequestHeaders | undefined,
+  current: Headers | undefined,
   isSame: (given: string, current: string) => boolean,
 ): boolean {
   if (current === undefined) return false;

@@ -1,7 +1,7 @@
 // The answer that arounds see: changes of its body keep its headers right, and end the streams that are not sent.
 import { fromResponse } from '../answer/encode.ts';
 import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
-import { DraftHeaders } from '../request/draft-headers.ts';
+import { ListedHeaders } from '../request/listed-headers.ts';
 import {
   isWhole,
   type ResponseLike,
@@ -12,18 +12,18 @@ import {
 
 export class SurroundedAnswer implements RoutedAnswer {
   status: number;
-  readonly headers: DraftHeaders;
+  readonly headers: ListedHeaders;
   readonly error: unknown;
   readonly #session: SessionLike | undefined;
   #body: ResponseLike['body'];
   /** The body as arounds may read it, where it is a stream. */
   #shown: ReplaceableStream | undefined;
-  /** The header of a stream. */
+  /** The header as it fits the body. */
   #length: string | null;
 
   constructor({ status, headers, body, session }: ResponseLike, error?: unknown) {
     this.status = status;
-    this.headers = new DraftHeaders(headers);
+    this.headers = new ListedHeaders(headers);
     this.error = error;
     this.#session = session;
     this.#body = body;
@@ -73,12 +73,11 @@ export class SurroundedAnswer implements RoutedAnswer {
     }
     if (withoutBody.has(status)) this.body = undefined;
     const body = this.#body;
-    if (typeof body === 'string' || body instanceof Uint8Array) {
-      headers.set('content-length', String(Buffer.byteLength(body)));
-    } else if (headers.get('content-length') !== this.#length) {
-      headers.delete('content-length');
+    if (this.#length === null || headers.get('content-length') !== this.#length) {
+      if (body === undefined || !isWhole(body)) headers.delete('content-length');
+      else headers.set('content-length', String(Buffer.byteLength(body)));
     }
-    return { status, headers: headers.toList(), body, ...(session && { session }) };
+    return { status, headers: headers.list, body, ...(session && { session }) };
   }
 
   /** It is not sent. */

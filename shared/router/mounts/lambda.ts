@@ -1,7 +1,7 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
 import type { Dispatch } from '../request/request.ts';
-import { type RequestHeaders, type ResponseLike, toHeaders } from '../request/request.ts';
+import { type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
 export interface LambdaEvent {
@@ -63,7 +63,7 @@ function toPath({ rawPath, requestContext: { stage = '' } }: LambdaEvent): strin
 }
 
 /** Cookies stand apart from the other headers. */
-function readHeaders({ headers, cookies = [] }: LambdaEvent): RequestHeaders {
+function readHeaders({ headers, cookies = [] }: LambdaEvent): Headers {
   const read = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) read.set(name, value);

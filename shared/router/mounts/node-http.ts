@@ -9,11 +9,11 @@ import {
 } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { ListedHeaders } from '../request/listed-headers.ts';
 import type { Dispatch } from '../request/request.ts';
 import {
   type HeaderList,
   isWhole,
-  type RequestHeaders,
   type RequestLike,
   type ResponseLike,
 } from '../request/request.ts';
@@ -104,7 +104,7 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 export function toRequestLike(request: IncomingMessage, response?: ServerResponse): RequestLike {
-  const headers = new RawHeaders(request.rawHeaders);
+  const headers = new ListedHeaders(request.rawHeaders);
   return {
     method: request.method ?? '',
     target: request.url ?? '',
@@ -114,39 +114,6 @@ export function toRequestLike(request: IncomingMessage, response?: ServerRespons
     scheme: 'encrypted' in request.socket ? 'https' : 'http',
     signal: response && (() => toGoneSignal(response)),
   };
-}
-
-/** The headers as they came, read one by one: a request seldom needs more than three of them. */
-class RawHeaders implements RequestHeaders {
-  readonly #raw: readonly string[];
-
-  /** Names and values in turn, as `rawHeaders` of an IncomingMessage. */
-  constructor(raw: readonly string[]) {
-    this.#raw = raw;
-  }
-
-  /** Values of a name that stands more than once are joined, as those of `Headers`. */
-  get(name: string): string | null {
-    const raw = this.#raw;
-    let found: string | null = null;
-    for (let at = 0; at < raw.length; at += 2) {
-      const given = raw[at] as string;
-      if (given.length !== name.length) continue;
-      if (given !== name && given.toLowerCase() !== name) continue;
-      const value = raw[at + 1] as string;
-      found = found === null ? value : `${found}, ${value}`;
-    }
-    return found;
-  }
-
-  has(name: string): boolean {
-    return this.get(name) !== null;
-  }
-
-  *[Symbol.iterator](): Iterator<[string, string]> {
-    const raw = this.#raw;
-    for (let at = 0; at < raw.length; at += 2) yield [raw[at] as string, raw[at + 1] as string];
-  }
 }
 
 /** Aborted when the connection closes before the answer has been sent. */
@@ -160,7 +127,7 @@ function toGoneSignal(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-function hasBody(headers: RawHeaders): boolean {
+function hasBody(headers: Headers): boolean {
   return Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding');
 }
 

@@ -1,8 +1,9 @@
 // What proxies in front report of the client: believed of those alone that the application names, since any client can
 // send the same headers (RFC 7239, and X-Forwarded-For, -Host and -Proto).
 import { BlockList, isIP } from 'node:net';
+import { ListedHeaders } from './listed-headers.ts';
 import { parseMediaType, splitOutsideQuotes } from './media-type.ts';
-import type { RequestHeaders, RequestLike } from './request.ts';
+import type { RequestLike } from './request.ts';
 
 /** One proxy's report of the peer that has connected to it. */
 interface Hop {
@@ -35,7 +36,7 @@ export function createForwarding(
       ...request,
       remoteAddress: address,
       ...(isScheme && { scheme }),
-      headers: isHost(host) ? new HeadersOfHost(request.headers, host) : request.headers,
+      headers: isHost(host) ? withHost(request.headers, host) : request.headers,
     };
   };
 }
@@ -52,7 +53,7 @@ function addNetwork(networks: BlockList, text: string): void {
 }
 
 /** The client's side first. */
-function readHops(headers: RequestHeaders, peer: string): Hop[] {
+function readHops(headers: Headers, peer: string): Hop[] {
   const forwarded = headers.get('forwarded');
   if (forwarded !== null) {
     return splitOutsideQuotes(forwarded, ',').map((text) => {
@@ -90,27 +91,8 @@ function isHost(host: string | undefined): host is string {
   return host !== undefined && /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d+)?$/.test(host);
 }
 
-class HeadersOfHost implements RequestHeaders {
-  readonly #headers: RequestHeaders;
-  readonly #host: string;
-
-  constructor(headers: RequestHeaders, host: string) {
-    this.#headers = headers;
-    this.#host = host;
-  }
-
-  get(name: string): string | null {
-    return name === 'host' ? this.#host : this.#headers.get(name);
-  }
-
-  has(name: string): boolean {
-    return name === 'host' || this.#headers.has(name);
-  }
-
-  *[Symbol.iterator](): Iterator<[string, string]> {
-    for (const [name, value] of this.#headers) {
-      if (name.toLowerCase() !== 'host') yield [name, value];
-    }
-    yield ['host', this.#host];
-  }
+function withHost(headers: Headers, host: string): Headers {
+  const changed = new ListedHeaders([...headers].flat());
+  changed.set('host', host);
+  return changed;
 }

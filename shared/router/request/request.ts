@@ -1,17 +1,11 @@
 // Requests and responses, independent of the server that carries them.
 
-/** Headers of a request, as far as the router reads them; `Headers` is one. Names are in lower case. */
-export interface RequestHeaders extends Iterable<[string, string]> {
-  get(name: string): string | null;
-  has(name: string): boolean;
-}
-
 /** A request as a mount hands it over. */
 export interface RequestLike {
   readonly method: string;
   /** As received, still percent-encoded: `/a/b?c=d`, an absolute URL, or `*`. */
   readonly target: string;
-  readonly headers: RequestHeaders;
+  readonly headers: Headers;
   /** Read at most once; undefined where the request has none. The mount drains or cuts what is unread at
    * the answer; returning the iterator cuts nothing. */
   readonly body: AsyncIterable<Uint8Array> | undefined;

@@ -1,7 +1,7 @@
 // The request as a controller sees it, and the answer as it may set it. Most read little of these, so what costs is
 // made when it is asked for.
 import { randomBytes } from 'node:crypto';
-import { DraftHeaders } from './draft-headers.ts';
+import { ListedHeaders } from './listed-headers.ts';
 import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
 import { toPath, toUnparsedPath } from './target.ts';
 
@@ -30,7 +30,6 @@ export class LazyRequest implements RoutedRequest {
   readonly method: string;
   readonly #given: RequestLike;
   #parts: readonly string[] | undefined;
-  #headers: Headers | undefined;
   #state: Record<string, unknown> | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
@@ -65,9 +64,7 @@ export class LazyRequest implements RoutedRequest {
   }
 
   get headers(): Headers {
-    const { headers } = this.#given;
-    this.#headers ??= headers instanceof Headers ? headers : DraftHeaders.received(headers);
-    return this.#headers;
+    return this.#given.headers;
   }
 
   get state(): Record<string, unknown> {
@@ -116,7 +113,7 @@ export class LazyDraft implements ResponseDraft {
   }
 
   get headers(): Headers {
-    this.#headers ??= new DraftHeaders();
+    this.#headers ??= new ListedHeaders();
     return this.#headers;
   }
 

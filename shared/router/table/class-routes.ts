@@ -242,11 +242,6 @@ function buildRoute(
       mediaType,
       controller,
       handler: isTagged ? withRevalidation(timed) : timed,
-      waits:
-        asked.length > 0 ||
-        isConditional ||
-        unparsed !== undefined ||
-        folders.some(({ before }) => before !== undefined),
       isConditional,
       filters: spec?.filter ? toFilters(spec.returns ?? {}, options.compiler) : undefined,
       negotiated,

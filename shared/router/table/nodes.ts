@@ -68,8 +68,6 @@ export interface Route extends RouteGuards {
   /** The folders that hold here, the outermost first. */
   readonly folders: readonly Folder[];
   readonly limits: Limits;
-  /** Something comes between the request and the method that may take its time. */
-  readonly waits: boolean;
   /** Set for a class with CONNECT, whose connections stay open. */
   readonly socket?: SocketClass;
   readonly controller: ControllerClass;

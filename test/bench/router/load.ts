@@ -45,9 +45,9 @@ export async function runLoad({ port, row, requests }: Load): Promise<void> {
           received = received.slice(answer.end);
           const { head, body } = answer;
           // The body of a right answer is the same each time, where it is known at all.
-          const hasStatus = head.startsWith(`HTTP/1.1 ${row.status} `);
-          if (!hasStatus || (row.answer !== undefined && body !== known)) {
-            if (!hasStatus || !isAnswer(body, row.answer)) {
+          const isRight = head.startsWith(`HTTP/1.1 ${row.status} `) && hasHeaders(head, row);
+          if (!isRight || (row.answer !== undefined && body !== known)) {
+            if (!isRight || !isAnswer(body, row.answer)) {
               reject(new Error(head + body));
               return;
             }
@@ -107,6 +107,10 @@ function takeAnswer(text: string): Answer | undefined {
     at = line + 4 + size;
     if (size === 0) return { head, body, end: at };
   }
+}
+
+function hasHeaders(head: string, { headers = [] }: Row): boolean {
+  return headers.every((name) => head.includes(`\r\n${name}: `));
 }
 
 function isAnswer(body: string, expected: unknown): boolean {

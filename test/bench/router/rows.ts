@@ -8,6 +8,8 @@ export interface Row {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly status: number;
+  /** Names of headers that each answer must have, so that answers of all servers have the same work in them. */
+  readonly headers?: readonly string[];
   /** The JSON value of the answer; undefined where each server has its own words. */
   readonly answer?: unknown;
 }
@@ -32,6 +34,13 @@ export const catalogue = Array.from({ length: 100 }, (_, at) => ({
   available: at % 3 === 0,
 }));
 
+/** And an `x-request-id`: what the router gives each answer, and its folder adds. */
+export const headersOfMembers = {
+  'x-served-by': 'members',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
+
 export const rows: readonly Row[] = [
   {
     name: 'path and query parameter',
@@ -55,6 +64,7 @@ export const rows: readonly Row[] = [
     target: '/members/7?limit=5',
     authorization: 'Bearer t-ann',
     status: 200,
+    headers: [...Object.keys(headersOfMembers), 'x-request-id'],
     answer: { user: 'ann', id: 7, limit: 5 },
   },
   { name: 'not found', method: 'GET', target: '/nothing/here', status: 404 },

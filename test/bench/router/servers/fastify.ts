@@ -1,7 +1,8 @@
 // Fastify with its own validation (Ajv), as its documents write it.
+import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
 import Type from 'typebox';
-import { catalogue } from '../rows.ts';
+import { catalogue, headersOfMembers } from '../rows.ts';
 import { serve } from '../serve.ts';
 
 const app = Fastify();
@@ -50,7 +51,7 @@ await app.register(
       request.setDecorator('user', token.slice(2));
     });
     members.addHook('onSend', async (_request, reply) => {
-      reply.header('x-served-by', 'members');
+      reply.headers({ ...headersOfMembers, 'x-request-id': randomUUID() });
     });
     members.get<{ Params: { id: number }; Querystring: { limit: number } }>(
       '/:id',

@@ -1,10 +1,11 @@
 // Hono with zod by its validator, on its server for Node.
+import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { createAdaptorServer } from '@hono/node-server';
 import { zValidator } from '@hono/zod-validator';
 import { Hono } from 'hono';
 import { z } from 'zod';
-import { catalogue } from '../rows.ts';
+import { catalogue, headersOfMembers } from '../rows.ts';
 import { serve } from '../serve.ts';
 
 const app = new Hono();
@@ -26,7 +27,8 @@ members.use(async (context, next) => {
   if (scheme !== 'Bearer' || !token.startsWith('t-')) return context.body(null, 401);
   context.set('user', token.slice(2));
   await next();
-  context.header('x-served-by', 'members');
+  const headers = { ...headersOfMembers, 'x-request-id': randomUUID() };
+  for (const [name, value] of Object.entries(headers)) context.header(name, value);
   return undefined;
 });
 members.get(

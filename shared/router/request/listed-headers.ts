@@ -1,5 +1,5 @@
-// The headers that an application sets on its answer: each is sent, or is an error with its name. A list does it, since
-// most answers have five: the platform's `Headers` cost more than the rest of an answer.
+// Headers as a list: those that a client has sent, and those of an answer, of which each is sent, or is an error with its
+// name. Most answers have five, and of a request three are read: the platform's `Headers` cost more than the rest.
 import type { HeaderList } from './request.ts';
 
 /** Of the connection, not of the answer: the server sets them. */
@@ -11,103 +11,103 @@ type Entries = ReturnType<Headers['entries']>;
 type Texts = ReturnType<Headers['keys']>;
 
 /** As `Headers`, whose errors name the header, and whose locations are percent-encoded. */
-export class DraftHeaders implements Headers {
-  /** Names in lower case and values in turn; only `set-cookie` stands more than once. */
-  readonly #list: string[];
+export class ListedHeaders implements Headers {
+  /** Names in any case and values in turn; a name may stand more than once. */
+  #list: HeaderList;
 
-  /** `list`: names in lower case that can be sent. */
+  /** `list` stays as it is. */
   constructor(list: HeaderList = []) {
-    this.#list = [...list];
+    this.#list = list;
   }
 
-  /** Those that a client has sent, in any case; of one name the values are joined. */
-  static received(given: Iterable<readonly [string, string]>): DraftHeaders {
-    const headers = new DraftHeaders();
-    for (const [name, value] of given) headers.#add(name.toLowerCase(), value);
-    return headers;
-  }
-
-  toList(): string[] {
-    return [...this.#list];
+  get list(): HeaderList {
+    return this.#list;
   }
 
   get(name: string): string | null {
+    const list = this.#list;
     const known = name.toLowerCase();
-    const at = this.#find(known);
-    if (at < 0) return null;
-    return known === 'set-cookie' ? this.getSetCookie().join(', ') : (this.#list[at + 1] as string);
+    let found: string | null = null;
+    for (let at = 0; at < list.length; at += 2) {
+      if (!isNamed(list[at] as string, known)) continue;
+      const value = list[at + 1] as string;
+      found = found === null ? value : `${found}, ${value}`;
+    }
+    return found;
   }
 
   has(name: string): boolean {
-    return this.#find(name.toLowerCase()) >= 0;
+    return this.get(name) !== null;
   }
 
   set(name: string, value: string): void {
     const known = toName(name);
     const text = toSendable(known, value);
-    const at = this.#find(known);
-    if (at >= 0 && known !== 'set-cookie') {
-      this.#list[at + 1] = text;
-      return;
-    }
     this.delete(known);
-    this.#list.push(known, text);
+    this.#list = [...this.#list, known, text];
   }
 
   append(name: string, value: string): void {
     const known = toName(name);
-    this.#add(known, toSendable(known, value));
-  }
-
-  #add(name: string, value: string): void {
-    const at = name === 'set-cookie' ? -1 : this.#find(name);
-    if (at < 0) this.#list.push(name, value);
-    else this.#list[at + 1] = `${this.#list[at + 1]}, ${value}`;
+    this.#list = [...this.#list, known, toSendable(known, value)];
   }
 
   delete(name: string): void {
+    if (!this.has(name)) return;
     const known = name.toLowerCase();
-    for (let at = this.#find(known); at >= 0; at = this.#find(known)) this.#list.splice(at, 2);
+    this.#list = this.#list.filter((_, at) => !isNamed(this.#list[at - (at % 2)] as string, known));
   }
 
   getSetCookie(): string[] {
-    return this.#list.filter((_, at) => at % 2 === 1 && this.#list[at - 1] === 'set-cookie');
+    return this.#pairs().flatMap(([name, value]) => (name === 'set-cookie' ? [value] : []));
   }
 
   forEach(each: (value: string, name: string, headers: Headers) => void): void {
-    for (const [name, value] of this) each(value, name, this);
+    for (const [name, value] of this.#pairs()) each(value, name, this);
   }
 
   entries(): Entries {
-    return this.#pairs() as Entries;
+    return this.#pairs().values() as Entries;
   }
 
   keys(): Texts {
-    return this.#pairs().map(([name]) => name) as Texts;
+    return this.#pairs()
+      .values()
+      .map(([name]) => name) as Texts;
   }
 
   values(): Texts {
-    return this.#pairs().map(([, value]) => value) as Texts;
+    return this.#pairs()
+      .values()
+      .map(([, value]) => value) as Texts;
   }
 
   [Symbol.iterator](): Entries {
     return this.entries();
   }
 
-  *#pairs(): Generator<[string, string], undefined> {
+  /** Of one name the values are joined, but cookies, whose values have commas. */
+  #pairs(): [string, string][] {
     const list = this.#list;
-    for (let at = 0; at < list.length; at += 2) yield [list[at] as string, list[at + 1] as string];
-    return undefined;
-  }
-
-  #find(name: string): number {
-    for (let at = 0; at < this.#list.length; at += 2) if (this.#list[at] === name) return at;
-    return -1;
+    const joined = new Map<string, string>();
+    const cookies: [string, string][] = [];
+    for (let at = 0; at < list.length; at += 2) {
+      const name = (list[at] as string).toLowerCase();
+      const value = list[at + 1] as string;
+      const before = joined.get(name);
+      if (name === 'set-cookie') cookies.push([name, value]);
+      else joined.set(name, before === undefined ? value : `${before}, ${value}`);
+    }
+    return [...joined, ...cookies];
   }
 }
 
-export function toDraftHeaders(given: Readonly<Record<string, string>>): DraftHeaders {
-  const headers = new DraftHeaders();
+function isNamed(given: string, known: string): boolean {
+  return given.length === known.length && (given === known || given.toLowerCase() === known);
+}
+
+export function toListedHeaders(given: Readonly<Record<string, string>>): ListedHeaders {
+  const headers = new ListedHeaders();
   for (const [name, value] of Object.entries(given)) headers.append(name, value);
   return headers;
 }

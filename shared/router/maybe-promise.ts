@@ -1,0 +1,32 @@
+// Steps that may have to wait: what is there at once is handed on at once, since each promise on the way of a request
+// costs more than most steps.
+
+export type MaybePromise<Value> = Value | Promise<Value>;
+
+/** Calls `next` with the value, or with what it becomes. */
+export function then<Value, Next>(
+  value: MaybePromise<Value>,
+  next: (value: Value) => MaybePromise<Next>,
+): MaybePromise<Next> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+/** Promises of other libraries become the platform's. */
+export function toNative<Value>(value: Value | PromiseLike<Value>): MaybePromise<Value> {
+  const isOther =
+    typeof value === 'object' && value !== null && 'then' in value && !(value instanceof Promise);
+  return isOther ? Promise.resolve(value) : (value as MaybePromise<Value>);
+}
+
+/** What is thrown goes to `onError`, at once or later. */
+export function settle<Value>(
+  run: () => MaybePromise<Value>,
+  onError: (error: unknown) => MaybePromise<Value>,
+): MaybePromise<Value> {
+  try {
+    const value = run();
+    return value instanceof Promise ? value.catch(onError) : value;
+  } catch (error) {
+    return onError(error);
+  }
+}
