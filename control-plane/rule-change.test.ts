@@ -1,15 +1,15 @@
 import test from 'ava';
+import { checkRules } from '../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../shared/rules/document/document.ts';
-import { buildRuleSet } from '../shared/rules/rule-set.ts';
 import { type ComparedRules, compareRules } from './rule-change.ts';
 
 function rulesWith(limit: string): ComparedRules {
   const limits = limit.startsWith('[') ? `rate_limits: ${limit}` : `rate_limit: {${limit}}`;
   const { document } = parseRuleDocument(`domain: d\ndescriptors: [{key: k, ${limits}}]`, 'd.yaml');
   const documents = document === undefined ? [] : [document];
-  const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
-  if (!built.ok || document === undefined) throw new Error(limit);
-  return { ruleSet: built.ruleSet, documents };
+  const checked = checkRules(documents, { mergeDomains: false });
+  if (!checked.ok || document === undefined) throw new Error(limit);
+  return { ruleSet: checked.rules, documents };
 }
 
 function kindsOf(before: string, after: string): string[] {

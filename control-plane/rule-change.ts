@@ -2,6 +2,7 @@
 // not matter, and a removed rule is compared with the one that replaces it.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../shared/in-slices.ts';
+import type { CheckedRules } from '../shared/rules/checked-rules.ts';
 import { groupByDomain } from '../shared/rules/file-order.ts';
 import {
   describeShape,
@@ -10,7 +11,7 @@ import {
   windowSecondsOf,
 } from '../shared/rules/limit-shape.ts';
 import { type PlacedRule, placeDocuments } from '../shared/rules/lookup/placed-rule.ts';
-import type { Entry, Limit, Match, RuleSet } from '../shared/rules/rule.ts';
+import type { Entry, Limit, Match } from '../shared/rules/rule.ts';
 import type { RuleDocument } from '../shared/rules/rule-document.ts';
 import { limitModes } from '../shared/rules/rule-keys.ts';
 
@@ -60,9 +61,9 @@ export interface RuleChange {
   readonly ruleAfter: PlacedRule | undefined;
 }
 
-/** One side: a valid rule set, and the documents it was made of. */
+/** One side: good rules, and the documents they are in. */
 export interface ComparedRules {
-  readonly ruleSet: RuleSet;
+  readonly ruleSet: CheckedRules;
   readonly documents: readonly RuleDocument[];
 }
 
@@ -85,15 +86,17 @@ export function* comparing(
     const [was, is] = [before.ruleSet.domains.get(domain), after.ruleSet.domains.get(domain)];
     if (was === undefined) changes.push(domainChange('domain_added', domain));
     if (is === undefined) changes.push(domainChange('domain_removed', domain));
+    if (was === is) continue;
+    const rulesBefore = was && (yield* was.lookup());
+    const rulesAfter = is && (yield* is.lookup());
     const groups = yield* groupRequests(
       yield* placeDocuments(groupsBefore.get(domain) ?? []),
       yield* placeDocuments(groupsAfter.get(domain) ?? []),
     );
     for (const group of groups) {
       const sample = group.requests.map(toSample);
-      for (const change of compareMatches(domain, group, was?.match(sample), is?.match(sample))) {
-        changes.push(change);
-      }
+      const [match, next] = [rulesBefore?.match(sample), rulesAfter?.match(sample)];
+      for (const change of compareMatches(domain, group, match, next)) changes.push(change);
       yield;
     }
     yield;

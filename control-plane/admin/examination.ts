@@ -1,8 +1,8 @@
 // Checks files before they are served: with the same build as for workers, so that files which pass here are
 // accepted there.
 import { HttpError } from '../../shared/router/index.ts';
+import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { TooBusy } from '../../shared/thread/job-thread.ts';
 import type { BuiltSnapshots } from '../snapshot/build.ts';
@@ -13,7 +13,7 @@ export interface Examination {
   /** The documents that could be read. */
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
-  readonly ruleSet: RuleSet | undefined;
+  readonly ruleSet: CheckedRules | undefined;
   /** Equal where every node gets the same; undefined when there are errors. */
   readonly content: string | undefined;
   readonly problems: readonly Problem[];

@@ -31,10 +31,10 @@ const { ruleSet, documents } = await examine({ files: [{ path: 'd.yaml', text }]
 
 /** One descriptor for each key. */
 function explain(...keys: readonly string[]) {
-  const [rules, domainRules] = [placedRules(documents).get('d'), ruleSet?.domains.get('d')];
-  if (rules === undefined || domainRules === undefined) throw new Error('the rules are wrong');
+  const [rules, checked] = [placedRules(documents).get('d'), ruleSet?.domains.get('d')];
+  if (rules === undefined || checked === undefined) throw new Error('the rules are wrong');
   const descriptors = keys.map((key) => [{ key, value: 'ada' }]);
-  return runAtOnce(explainRequest(rules, domainRules, descriptors, 0));
+  return runAtOnce(explainRequest(rules, runAtOnce(checked.lookup()), descriptors, 0));
 }
 
 type Answer = CountersJson['answers'][number];

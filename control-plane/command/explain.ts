@@ -75,13 +75,15 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         return;
       }
       const placed = placeRules(documentsAt(documents, nowMs));
-      const [rules, domainRules] = [placed.get(domain), ruleSet.domains.get(domain)];
-      if (rules === undefined || domainRules === undefined) {
+      const [rules, checked] = [placed.get(domain), ruleSet.domains.get(domain)];
+      if (rules === undefined || checked === undefined) {
         tellUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }
-      const explained = runAtOnce(explainRequest(rules, domainRules, options.descriptor, nowMs));
+      const explained = runAtOnce(
+        explainRequest(rules, runAtOnce(checked.lookup()), options.descriptor, nowMs),
+      );
       io.write(
         json
           ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`

@@ -1,6 +1,6 @@
 import test from 'ava';
+import { checkRules } from '../../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
-import { buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { type Revision, toRevisionInfo } from '../store/revision.ts';
 import { findRemoval, heldBackBy, isOutdated, type Judged } from './admission.ts';
 import { buildSnapshots } from './build.ts';
@@ -20,10 +20,10 @@ function rulesOf(
     const yaml = `domain: ${domain}\ndescriptors:\n${rules.join('\n')}\n`;
     return parseRuleDocument(yaml, `${domain}.yaml`).document ?? [];
   });
-  const built = buildRuleSet(documents, { mergeDomains: false, sanitizeMetricDots: false });
-  if (!built.ok) throw new Error('the rules of this test are wrong');
+  const checked = checkRules(documents, { mergeDomains: false });
+  if (!checked.ok) throw new Error('the rules of this test are wrong');
   const groups = readGroupDomains(undefined, Object.keys(limits));
-  return { ruleSet: built.ruleSet, documents, groups };
+  return { ruleSet: checked.rules, documents, groups };
 }
 
 test('a change that leaves no domain is held back, however small', (t) => {

@@ -3,8 +3,8 @@
 // cache.ts knows what a judgement depends on, and does what it says.
 import { isDeepStrictEqual } from 'node:util';
 import { runAtOnce } from '../../shared/in-slices.ts';
+import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { Step } from '../policy/makers.ts';
 import { judgingByPolicy } from '../policy/policy-guard.ts';
@@ -342,27 +342,41 @@ export function* findingRemoval(
 
 /** Of one domain of before. */
 interface ComparedLimits {
-  readonly all: readonly string[];
+  readonly all: Names;
   /** Those that nobody has any more. */
-  readonly removed: readonly string[];
+  readonly removed: Names;
 }
 
+interface Names {
+  count: number;
+  readonly first: string[];
+}
+
+function add(names: Names, name: string): void {
+  names.count++;
+  if (names.first.length < maxNamed) names.first.push(name);
+}
+
+const noNames: Names = { count: 0, first: [] };
+
 function* compareLimits(
-  before: RuleSet,
-  after: RuleSet,
+  before: CheckedRules,
+  after: CheckedRules,
 ): Generator<void, ReadonlyMap<string, ComparedLimits>> {
   const found = new Map<string, ComparedLimits>();
-  for (const domain of before.domains.keys()) {
+  for (const [domain, rules] of before.domains) {
+    const now = after.domains.get(domain);
+    const isSame = now === rules;
     const kept = new Set<string>();
-    for (const name of after.limitNames(domain)) {
+    for (const name of isSame ? [] : (now?.limitNames() ?? [])) {
       kept.add(name);
       yield;
     }
-    const all: string[] = [];
-    const removed: string[] = [];
-    for (const name of before.limitNames(domain)) {
-      all.push(name);
-      if (!kept.has(name)) removed.push(name);
+    const all: Names = { count: 0, first: [] };
+    const removed: Names = { count: 0, first: [] };
+    for (const name of rules.limitNames()) {
+      add(all, name);
+      if (!isSame && !kept.has(name)) add(removed, name);
       yield;
     }
     found.set(domain, { all, removed });
@@ -391,14 +405,14 @@ function* toRemoval(
   let lost: LostLimits | undefined;
   for (const domain of before) {
     yield;
-    const { all = [], removed = [] } = limits.get(domain) ?? {};
+    const { all = noNames, removed = noNames } = limits.get(domain) ?? {};
     const gone = kept.has(domain) ? removed : all;
-    limitCount += all.length;
-    removedCount += gone.length;
-    if (!isUndo && gone.length >= minRemovedOfDomain && gone.length * 2 >= all.length) {
-      lost ??= { domain, count: gone.length, of: all.length, isWhole: !kept.has(domain) };
+    limitCount += all.count;
+    removedCount += gone.count;
+    if (!isUndo && gone.count >= minRemovedOfDomain && gone.count * 2 >= all.count) {
+      lost ??= { domain, count: gone.count, of: all.count, isWhole: !kept.has(domain) };
     }
-    for (const name of gone.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
+    for (const name of gone.first.slice(0, maxNamed - named.length)) named.push(toExcerpt(name));
   }
   const leavesNothing = before.length > 0 && after.length === 0;
   const takesMost = removedCount >= minRemoved && removedCount * 2 > limitCount;

@@ -1,13 +1,13 @@
 // Builds what is served from the files of a revision: pure, and all or nothing. cache.ts decides which
 // revision is in force.
 
+import { type CheckedRules, checkRules } from '../../shared/rules/checked-rules.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import { isError, type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
-import { type BuiltRuleSet, buildRuleSet } from '../../shared/rules/rule-set.ts';
 import { toResource } from '../../shared/rules/wire/resource.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
@@ -26,7 +26,7 @@ import {
 
 /** The result of building a revision. Immutable. */
 export interface BuiltSnapshots {
-  readonly ruleSet: BuiltRuleSet;
+  readonly ruleSet: CheckedRules;
   /** The documents that the rule set was made from. */
   readonly documents: readonly RuleDocument[];
   /** Sorted. Each is one resource of the same name, even when made of several files. */
@@ -119,7 +119,7 @@ export function buildSnapshots(
     problems.push(...parsed.problems);
     if (parsed.document !== undefined) documents.push(parsed.document);
   }
-  const rules = buildRuleSet(documents, { mergeDomains, sanitizeMetricDots: false }, nowMs);
+  const rules = checkRules(documents, { mergeDomains }, nowMs);
   problems.push(...(rules.ok ? rules.warnings : rules.problems));
   const byDomain = groupByDomain(documents);
   const domains = [...byDomain.keys()].sort();
@@ -165,7 +165,7 @@ export function buildSnapshots(
   return {
     ok: true,
     built: Object.freeze({
-      ruleSet: rules.ruleSet,
+      ruleSet: rules.rules,
       documents,
       domains,
       groups: built,

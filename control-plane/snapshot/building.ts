@@ -3,10 +3,10 @@
 import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
+import { RulesChecker } from '../../shared/rules/checked-rules.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
-import { createRuleSetBuilder, type RuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { mayHaveAnchor } from '../../shared/rules/yaml/anchor.ts';
 import { findTooMuchText } from '../../shared/rules-file.ts';
 import { toExcerpt } from '../../shared/text-excerpt.ts';
@@ -48,11 +48,11 @@ interface KnownDocument {
 
 /** Those that are still in use, so that equal files are one document, whichever revisions they are in. */
 export class KnownDocuments {
-  readonly ruleSets: RuleSetBuilder;
+  readonly checker: RulesChecker;
   readonly #byPath = new Map<string, readonly KnownDocument[]>();
 
   constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
-    this.ruleSets = createRuleSetBuilder({ mergeDomains, sanitizeMetricDots: false });
+    this.checker = new RulesChecker({ mergeDomains });
   }
 
   find(path: string, text: string): RuleDocument | undefined {
@@ -159,10 +159,10 @@ export class Building {
     const needs = { known: new Set(held.keys()) };
     const { built, problems, documents } = await this.#inThread(revision, held, needs, nowMs);
     if (built === undefined) return { outcome: { ok: false, problems }, documents };
-    const rules = await runInSlices(known.ruleSets.build(documents, nowMs));
-    if (!rules.ok) return { outcome: rules, documents };
+    const checked = await runInSlices(known.checker.check(documents, nowMs));
+    if (!checked.ok) return { outcome: checked, documents };
     known.keep(revision.files, documents);
-    const whole = Object.freeze({ ...built, ruleSet: rules.ruleSet });
+    const whole = Object.freeze({ ...built, ruleSet: checked.rules });
     return { outcome: { ok: true, built: whole, warnings: problems }, documents };
   }
 

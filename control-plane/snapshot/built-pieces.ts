@@ -130,7 +130,7 @@ export interface Received {
   readonly ok: boolean;
   readonly problems: readonly Problem[];
   readonly documents: readonly RuleDocument[];
-  /** All but the rules' own index, which is made of the documents. */
+  /** All but what is made of the documents. */
   readonly built: Omit<BuiltSnapshots, 'ruleSet'> | undefined;
 }
 

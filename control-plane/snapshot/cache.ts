@@ -6,8 +6,8 @@ import type { Clock } from '../../shared/clock.ts';
 import { errorText } from '../../shared/errors.ts';
 import { runInSlices } from '../../shared/in-slices.ts';
 import type { Log } from '../../shared/log.ts';
+import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { Step } from '../policy/makers.ts';
 import { inRepository, type Revision, toRevisionInfo, toShortId } from '../store/revision.ts';
@@ -169,7 +169,7 @@ export class SnapshotCache implements SnapshotProvider {
   }
 
   /** The rules, to explain decisions; undefined while nothing is in force. */
-  get ruleSet(): RuleSet | undefined {
+  get ruleSet(): CheckedRules | undefined {
     return this.#served.now.inForce?.built.ruleSet;
   }
 

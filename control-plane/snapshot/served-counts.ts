@@ -37,7 +37,7 @@ export function countServed({
   for (const group of reached) for (const domain of group.domains) domains.add(domain);
   const countLimits = (names: Iterable<string>) => {
     let sum = 0;
-    for (const name of names) sum += ruleSet.limitsOf(name);
+    for (const name of names) sum += ruleSet.domains.get(name)?.limitCount ?? 0;
     return sum;
   };
   const fewer = reached.filter((each) => each.domains.length < domains.size);

@@ -7,7 +7,7 @@ import { toExcerpt } from '../text-excerpt.ts';
 import { describeJoined, type JoinedItem, type JoinedLimit } from './document/joined-items.ts';
 import { compareFiles, groupInSteps } from './file-order.ts';
 import { listShape } from './limit-shape.ts';
-import { createDomainTree, type RuleNode } from './lookup/rule-tree.ts';
+import { createDomainTree, type DomainWithNodes, type RuleNode } from './lookup/rule-tree.ts';
 import { type TextMap, withRoom } from './lookup/text-map.ts';
 import { isError, type Problem, problemOf } from './problem/problem.ts';
 import type { ProblemRule } from './problem/problem-rule.ts';
@@ -41,14 +41,14 @@ export interface RuleSetOptions {
   readonly fixedWindowsOnly?: boolean;
 }
 
-export interface BuiltRuleSet extends RuleSet {
-  /** How many limits a domain has; 0 where there is no such domain. */
-  limitsOf(domain: string): number;
-}
-
 export type BuildResult =
-  | { readonly ok: true; readonly ruleSet: BuiltRuleSet; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+  | { readonly ok: true; readonly ruleSet: RuleSet; readonly warnings: readonly Problem[] }
+  | Refused;
+
+interface Refused {
+  readonly ok: false;
+  readonly problems: readonly Problem[];
+}
 
 /** Builds rule sets one after the other. A domain whose documents are the same objects as in an earlier set is reused, as
  * long as there are these documents. */
@@ -66,46 +66,102 @@ export function buildRuleSet(
   return runAtOnce(createRuleSetBuilder(options).build(documents, nowMs));
 }
 
+export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
+  const { sanitizeMetricDots } = options;
+  const builder = new DomainsBuilder(options, (domain, current) => {
+    const lists = current.map(({ descriptors }) => descriptors);
+    return createDomainTree(domain, lists, sanitizeMetricDots);
+  });
+  return {
+    *build(documents, nowMs) {
+      const built = yield* builder.build(documents, nowMs);
+      if (!built.ok) return built;
+      const ruleSet = yield* createRuleSet(built.domains);
+      return { ok: true, ruleSet, warnings: built.warnings };
+    },
+  };
+}
+
 /** The rules of one domain with their warnings. */
-interface BuiltDomain {
+interface CheckedDomain<Made> {
   readonly documents: readonly RuleDocument[];
-  readonly rules: DomainRules;
-  readonly nodes: readonly RuleNode[];
-  readonly limitCount: number;
+  readonly made: Made;
   /** How many of its rules had ended. */
   readonly endedCount: number;
   /** Warnings. */
   readonly problems: readonly Problem[];
 }
 
-export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
+type CheckedDomains<Made> = ReadonlyMap<string, CheckedDomain<Made>>;
+
+/** Checks documents across files, and makes something of each domain whose rules are good. */
+export class DomainsBuilder<Made> {
+  readonly #options: RuleSetOptions;
+  readonly #make: (domain: string, current: readonly RuleDocument[]) => Generator<void, Made>;
   /** By the first document of the domain. */
-  const known = new WeakMap<RuleDocument, BuiltDomain>();
-  return {
-    *build(documents, nowMs) {
-      const reporter = new Reporter('(all documents)');
-      const domains = new Map<string, BuiltDomain>();
-      yield;
-      const groups = yield* groupInSteps(documents);
-      for (const [domain, group] of groups) {
-        const [first] = group;
-        const before = first && known.get(first);
-        const built = isOf(before, group, nowMs)
-          ? before
-          : yield* buildDomain(domain, group, nowMs, options, reporter.hasErrors);
-        yield* addAll(reporter, built.problems);
-        if (isBuilt(built)) {
-          domains.set(domain, built);
-          if (first !== undefined) known.set(first, built);
-        }
-        yield;
+  readonly #known = new WeakMap<RuleDocument, CheckedDomain<Made>>();
+
+  /** `current`: without rules that have ended. */
+  constructor(
+    options: RuleSetOptions,
+    make: (domain: string, current: readonly RuleDocument[]) => Generator<void, Made>,
+  ) {
+    this.#options = options;
+    this.#make = make;
+  }
+
+  /** As RuleSetBuilder. */
+  *build(
+    documents: readonly RuleDocument[],
+    nowMs: number,
+  ): Generator<
+    void,
+    | {
+        readonly ok: true;
+        readonly domains: CheckedDomains<Made>;
+        readonly warnings: readonly Problem[];
       }
-      if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
-      yield* addAll(reporter, yield* findSharedCounters(groups));
-      const ruleSet = yield* createRuleSet(domains);
-      return { ok: true, ruleSet, warnings: reporter.toProblems() };
-    },
-  };
+    | Refused
+  > {
+    const reporter = new Reporter('(all documents)');
+    const domains = new Map<string, CheckedDomain<Made>>();
+    yield;
+    const groups = yield* groupInSteps(documents);
+    for (const [domain, group] of groups) {
+      const [first] = group;
+      const before = first && this.#known.get(first);
+      const built = isOf(before, group, nowMs)
+        ? before
+        : yield* this.#buildDomain(domain, group, nowMs, reporter.hasErrors);
+      yield* addAll(reporter, built.problems);
+      if (isWhole(built)) {
+        domains.set(domain, built);
+        if (first !== undefined) this.#known.set(first, built);
+      }
+      yield;
+    }
+    if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
+    yield* addAll(reporter, yield* findSharedCounters(groups));
+    return { ok: true, domains, warnings: reporter.toProblems() };
+  }
+
+  /** Without rules where there are errors, also of other domains. */
+  *#buildDomain(
+    domain: string,
+    group: readonly RuleDocument[],
+    nowMs: number,
+    isLost: boolean,
+  ): Generator<void, CheckedDomain<Made> | Pick<CheckedDomain<Made>, 'problems'>> {
+    const problems: Problem[] = [];
+    if (!this.#options.mergeDomains) checkSingleDocument(group, problems);
+    else yield* checkMergedKeys(group, problems);
+    yield* checkReplacedNames(group, problems);
+    if (this.#options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
+    yield* refuseFarEnds(group, nowMs, problems);
+    if (isLost || problems.some(isError)) return { problems };
+    const made = yield* this.#make(domain, yield* findDocumentsAt(group, nowMs));
+    return { documents: group, made, endedCount: countEnded(group, nowMs), problems };
+  }
 }
 
 function* addAll(reporter: Reporter, problems: readonly Problem[]): Generator<void, void> {
@@ -115,15 +171,15 @@ function* addAll(reporter: Reporter, problems: readonly Problem[]): Generator<vo
   }
 }
 
-function isBuilt(built: Pick<BuiltDomain, 'problems'>): built is BuiltDomain {
-  return 'rules' in built;
+function isWhole<Made>(built: Pick<CheckedDomain<Made>, 'problems'>): built is CheckedDomain<Made> {
+  return 'made' in built;
 }
 
-function isOf(
-  built: BuiltDomain | undefined,
+function isOf<Made>(
+  built: CheckedDomain<Made> | undefined,
   group: readonly RuleDocument[],
   nowMs: number,
-): built is BuiltDomain {
+): built is CheckedDomain<Made> {
   return (
     built !== undefined &&
     built.documents.length === group.length &&
@@ -132,53 +188,25 @@ function isOf(
   );
 }
 
-/** Without rules where there are errors, also of other domains. */
-function* buildDomain(
-  domain: string,
-  group: readonly RuleDocument[],
-  nowMs: number,
-  options: RuleSetOptions,
-  isLost: boolean,
-): Generator<void, BuiltDomain | Pick<BuiltDomain, 'problems'>> {
-  const problems: Problem[] = [];
-  if (!options.mergeDomains) checkSingleDocument(group, problems);
-  else yield* checkMergedKeys(group, problems);
-  yield* checkReplacedNames(group, problems);
-  if (options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
-  yield* refuseFarEnds(group, nowMs, problems);
-  if (isLost || problems.some(isError)) return { problems };
-  const current = yield* findDocumentsAt(group, nowMs);
-  const lists = current.map(({ descriptors }) => descriptors);
-  const tree = yield* createDomainTree(domain, lists, options.sanitizeMetricDots);
-  return { documents: group, ...tree, endedCount: countEnded(group, nowMs), problems };
-}
+type BuiltDomain = CheckedDomain<DomainWithNodes>;
 
-function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void, BuiltRuleSet> {
+function* createRuleSet(built: ReadonlyMap<string, BuiltDomain>): Generator<void, RuleSet> {
   const domains = new Map<string, DomainRules>();
   let limitCount = 0;
   for (const [name, domain] of built) {
     if (domains.size % domainsAtOnce === domainsAtOnce - 1) yield;
-    domains.set(name, domain.rules);
-    limitCount += domain.limitCount;
+    domains.set(name, domain.made.rules);
+    limitCount += domain.made.limitCount;
   }
   return Object.freeze({
     domains,
     limitCount,
-    limitsOf: (domain: string) => built.get(domain)?.limitCount ?? 0,
     describe: () =>
       listNodes(inFileOrder(built)).flatMap(({ fullKey, limit, list }) =>
         (list?.map((listed) => listed.limit) ?? (limit ? [limit] : [])).map((each) =>
           describeLimit(fullKey, each),
         ),
       ),
-    *limitNames(domain?: string) {
-      const one = domain === undefined ? undefined : built.get(domain);
-      const nodes =
-        domain === undefined ? walkNodes(built) : walkNodes(one ? [[domain, one] as const] : []);
-      for (const { fullKey, limit } of nodes) {
-        if (limit !== undefined && !limit.unlimited) yield fullKey;
-      }
-    },
     trail: () => {
       const ordered = inFileOrder(built);
       const domainLines = ordered.flatMap(([domain, { documents }]) =>
@@ -201,7 +229,7 @@ function listNodes(domains: Iterable<readonly [string, BuiltDomain]>): RuleNode[
 
 /** Parents before their children. */
 function* walkNodes(domains: Iterable<readonly [string, BuiltDomain]>): Generator<RuleNode, void> {
-  for (const [, { nodes }] of domains) yield* visitNodes(nodes);
+  for (const [, { made }] of domains) yield* visitNodes(made.nodes);
 }
 
 function* visitNodes(nodes: readonly RuleNode[]): Generator<RuleNode, void> {

@@ -75,8 +75,6 @@ export interface RuleSet {
    * children (`/rlconfig`; behaviour: debug-pages).
    */
   describe(): string[];
-  /** Of the limits that can refuse a request, of all domains or of one: domain and keys, each once. */
-  limitNames(domain?: string): Iterable<string>;
   /** The lines that the log has at debug of a load: each domain and each descriptor (behaviour: log-lines). */
   trail(): string[];
 }

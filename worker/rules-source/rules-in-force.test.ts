@@ -13,7 +13,6 @@ function ruleSet(domainCount: number, limitCount: number): RuleSet {
     domains: new Map(names.map((domain) => [domain, toDomain(domain)])),
     limitCount,
     describe: () => [],
-    limitNames: () => [],
     trail: () => ['loading domain: d'],
   };
 }

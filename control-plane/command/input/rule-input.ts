@@ -1,12 +1,11 @@
 // The rules that a command works on: from its options to documents with all their problems. path-input.ts
 // and git-input.ts read them, server-input.ts asks a control plane for them.
 import type { Command } from 'commander';
+import { type CheckedRules, checkRules } from '../../../shared/rules/checked-rules.ts';
 import { parseRuleDocument } from '../../../shared/rules/document/document.ts';
 import { compareFiles } from '../../../shared/rules/file-order.ts';
 import { isError, type Problem } from '../../../shared/rules/problem/problem.ts';
-import type { RuleSet } from '../../../shared/rules/rule.ts';
 import type { RuleDocument } from '../../../shared/rules/rule-document.ts';
-import { buildRuleSet } from '../../../shared/rules/rule-set.ts';
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { adviseOnRules } from '../../advice/rule-advice.ts';
 import type { CommandIo } from '../command-frame.ts';
@@ -65,7 +64,7 @@ export interface LoadedRules {
   readonly fileCount: number;
   readonly documents: readonly RuleDocument[];
   /** Undefined when there are errors. */
-  readonly ruleSet: RuleSet | undefined;
+  readonly ruleSet: CheckedRules | undefined;
   /** Sorted by place. Without mistakes in the file of node groups. */
   readonly problems: readonly Problem[];
   readonly nodeGroups: RulesFile | undefined;
@@ -90,14 +89,13 @@ export function loadRules(
   if (documents.length === 0 && found.some(isError)) {
     return { ...loaded, ruleSet: undefined, problems: found.sort(comparePlaces) };
   }
-  const options = { mergeDomains, sanitizeMetricDots: false, fixedWindowsOnly };
-  const built = buildRuleSet(documents, options, nowMs);
+  const checked = checkRules(documents, { mergeDomains, fixedWindowsOnly }, nowMs);
   const problems = [
     ...found,
-    ...(built.ok ? built.warnings : built.problems),
+    ...(checked.ok ? checked.warnings : checked.problems),
     ...adviseOnRules(documents, nowMs),
   ];
-  const ruleSet = built.ok && !problems.some(isError) ? built.ruleSet : undefined;
+  const ruleSet = checked.ok && !problems.some(isError) ? checked.rules : undefined;
   return { ...loaded, ruleSet, problems: problems.sort(comparePlaces) };
 }
 

@@ -35,7 +35,7 @@ interface Node extends RuleNode, LevelRule {
 /** How many rules are built between two yields: well below a millisecond. */
 const rulesAtOnce = 100;
 
-interface BuiltDomain {
+export interface DomainWithNodes {
   readonly rules: DomainRules;
   /** The top level, in configuration order. */
   readonly nodes: readonly RuleNode[];
@@ -56,7 +56,7 @@ export function* createDomainTree(
   domain: string,
   lists: readonly (readonly RuleDescriptor[])[],
   sanitizeMetricDots: boolean,
-): Generator<void, BuiltDomain> {
+): Generator<void, DomainWithNodes> {
   const totals: Totals = { rules: 0, limits: 0, depth: 0, hasExemptions: false };
   function* addNodes(
     nodes: Node[],

@@ -1,0 +1,127 @@
+// Rules that are good, without the lookup of decisions: it takes twice the memory of the documents, and a control plane,
+// which has several revisions at a time, needs it for a moment of some of them.
+import { runAtOnce } from '../in-slices.ts';
+import { createDomainTree } from './lookup/rule-tree.ts';
+import type { Problem } from './problem/problem.ts';
+import type { DomainRules } from './rule.ts';
+import { type RuleDescriptor, type RuleDocument, toCompositeKey } from './rule-document.ts';
+import { DomainsBuilder, type RuleSetOptions } from './rule-set.ts';
+
+/** Immutable: a change of configuration makes another one, in which a domain that is as before is the same object. */
+export interface CheckedRules {
+  /** By name: those that some document defines. */
+  readonly domains: ReadonlyMap<string, CheckedDomainRules>;
+  readonly limitCount: number;
+}
+
+export type CheckResult =
+  | { readonly ok: true; readonly rules: CheckedRules; readonly warnings: readonly Problem[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+export type RuleCheckOptions = Omit<RuleSetOptions, 'sanitizeMetricDots'>;
+
+export function checkRules(
+  documents: readonly RuleDocument[],
+  options: RuleCheckOptions,
+  nowMs = Date.now(),
+): CheckResult {
+  return runAtOnce(new RulesChecker(options).check(documents, nowMs));
+}
+
+/** Checks rules one after the other. */
+export class RulesChecker {
+  readonly #builder: DomainsBuilder<CheckedDomainRules>;
+
+  constructor(options: RuleCheckOptions) {
+    const all = { ...options, sanitizeMetricDots: false };
+    this.#builder = new DomainsBuilder(all, CheckedDomainRules.create);
+  }
+
+  /** As RuleSetBuilder, of the same problems. */
+  *check(documents: readonly RuleDocument[], nowMs: number): Generator<void, CheckResult> {
+    const built = yield* this.#builder.build(documents, nowMs);
+    if (!built.ok) return built;
+    const domains = new Map<string, CheckedDomainRules>();
+    let limitCount = 0;
+    for (const [name, { made }] of built.domains) {
+      if (domains.size % domainsAtOnce === domainsAtOnce - 1) yield;
+      domains.set(name, made);
+      limitCount += made.limitCount;
+    }
+    return { ok: true, rules: Object.freeze({ domains, limitCount }), warnings: built.warnings };
+  }
+}
+
+/** Between two yields: well below a millisecond. */
+const domainsAtOnce = 500;
+const rulesAtOnce = 500;
+
+/** The rules of one domain, without those that had ended when they were checked. */
+export class CheckedDomainRules {
+  readonly limitCount: number;
+  readonly #domain: string;
+  readonly #lists: readonly (readonly RuleDescriptor[])[];
+  #lookup: WeakRef<DomainRules> | undefined;
+
+  private constructor(
+    domain: string,
+    lists: readonly (readonly RuleDescriptor[])[],
+    limitCount: number,
+  ) {
+    this.#domain = domain;
+    this.#lists = lists;
+    this.limitCount = limitCount;
+  }
+
+  static *create(
+    this: void,
+    domain: string,
+    current: readonly RuleDocument[],
+  ): Generator<void, CheckedDomainRules> {
+    const lists = current.map(({ descriptors }) => descriptors);
+    let [seen, limits] = [0, 0];
+    for (const list of lists) {
+      for (const { rule } of walkRules(list, domain)) {
+        if (++seen % rulesAtOnce === 0) yield;
+        if (rule.rateLimit !== undefined) limits++;
+      }
+    }
+    return new CheckedDomainRules(domain, lists, limits);
+  }
+
+  /** Of the limits that can refuse a request: domain and keys, each once, a parent before its children. */
+  *limitNames(): Generator<string, void> {
+    for (const list of this.#lists) {
+      for (const { name, rule } of walkRules(list, this.#domain)) {
+        if (rule.rateLimit !== undefined && !rule.rateLimit.unlimited) yield name;
+      }
+    }
+  }
+
+  /** In steps; made again where no caller has it any more. */
+  *lookup(): Generator<void, DomainRules> {
+    const known = this.#lookup?.deref();
+    if (known !== undefined) return known;
+    const { rules } = yield* createDomainTree(this.#domain, this.#lists, false);
+    this.#lookup = new WeakRef(rules);
+    return rules;
+  }
+}
+
+interface NamedRule {
+  /** Domain and composite keys, joined by dots. */
+  readonly name: string;
+  readonly rule: RuleDescriptor;
+}
+
+/** Parents before their children. */
+function* walkRules(
+  list: readonly RuleDescriptor[],
+  parentName: string,
+): Generator<NamedRule, void> {
+  for (const rule of list) {
+    const name = `${parentName}.${toCompositeKey(rule.key, rule.value)}`;
+    yield { name, rule };
+    if (rule.descriptors.length > 0) yield* walkRules(rule.descriptors, name);
+  }
+}
