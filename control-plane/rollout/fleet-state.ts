@@ -167,8 +167,6 @@ export type FleetEvent =
  * a change is written last. */
 export type FleetEffect =
   | Exclude<FollowEffect, { readonly kind: 'give_way' }>
-  /** The newest revision is judged again. */
-  | { readonly kind: 'reconsider' }
   /** The second step of a look. */
   | { readonly kind: 'followed' }
   | { readonly kind: 'look_at_store' }

@@ -8,6 +8,7 @@ import {
   takenBackOf,
 } from '../record/record.ts';
 import { isOld, isVacant, leads, type RecordState } from '../record/record-state.ts';
+import type { TrialEvent } from '../snapshot/serving-state.ts';
 import type { NodeIdentity } from '../snapshot/snapshot.ts';
 import type { SnapshotState, TrialState } from '../snapshot/snapshot-state.ts';
 import type { Revision } from '../store/revision.ts';
@@ -44,14 +45,9 @@ export interface Following {
 }
 
 export type FollowEffect =
-  /** Gives the revision on trial to these nodes alone. */
-  | { readonly kind: 'offer_trial'; readonly isOffered: (node: NodeIdentity) => boolean }
-  | { readonly kind: 'end_trial' }
-  | { readonly kind: 'take_back_trial'; readonly reason: string }
+  | TrialEvent
   | { readonly kind: 'find_trial'; readonly open: RolloutOnRecord }
-  | { readonly kind: 'follow_trial'; readonly revision: Revision }
   | { readonly kind: 'find_in_force'; readonly wanted: InForceOnRecord; readonly before: string }
-  | { readonly kind: 'follow_in_force'; readonly revision: Revision }
   /** Nobody wants the revision of this rollout any more. */
   | { readonly kind: 'give_way'; readonly open: RolloutOnRecord; readonly newest: string };
 

@@ -230,29 +230,11 @@ export class Rollout {
   #perform(effect: FleetEffect): void {
     const { snapshots, keeper, store, log } = this.#deps;
     switch (effect.kind) {
-      case 'offer_trial':
-        snapshots.offerTrial(effect.isOffered);
-        break;
-      case 'end_trial':
-        snapshots.endTrial();
-        break;
-      case 'take_back_trial':
-        snapshots.takeBackTrial(effect.reason);
-        break;
-      case 'follow_trial':
-        snapshots.followTrial(effect.revision);
-        break;
-      case 'follow_in_force':
-        snapshots.followInForce(effect.revision);
-        break;
       case 'find_trial':
         this.#await(unlessAway(this.#findTrial(effect)));
         break;
       case 'find_in_force':
         this.#await(unlessAway(this.#findInForce(effect)));
-        break;
-      case 'reconsider':
-        snapshots.reconsider();
         break;
       case 'followed':
         this.#happen(this.#lookAtWorkers());
@@ -291,6 +273,8 @@ export class Rollout {
       case 'write':
         this.#await(this.#write(effect));
         break;
+      default:
+        snapshots.happen(effect);
     }
   }
 

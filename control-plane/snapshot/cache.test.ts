@@ -182,7 +182,7 @@ function setWord({ verdicts }: Memory, name: string, outcome: keyof typeof reaso
 function takeBack({ cache, memory }: Harness): void {
   const { content } = cache.state().trial ?? {};
   if (content !== undefined) setWord(memory, content, 'taken_back');
-  cache.takeBackTrial('errors');
+  cache.happen({ kind: 'take_back_trial', reason: 'errors' });
 }
 
 function contentOf(name: string): string {
@@ -214,20 +214,25 @@ const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknow
   },
   /** The revision on trial: `offer canary|all|nobody`, and how it ends. */
   offer: ({ cache }, whom) =>
-    cache.offerTrial(({ id }) => whom === 'all' || (whom === 'canary' && id === 'canary')),
-  through: ({ cache }) => cache.endTrial(),
+    cache.happen({
+      kind: 'offer_trial',
+      isOffered: ({ id }) => whom === 'all' || (whom === 'canary' && id === 'canary'),
+    }),
+  through: ({ cache }) => cache.happen({ kind: 'end_trial' }),
   'take-back': takeBack,
   /** What other control planes have on trial, or in force. */
-  follow: ({ cache }, name = '') => cache.followTrial(revisionOf(name)),
-  'follow-in-force': ({ cache }, name = '') => cache.followInForce(revisionOf(name)),
+  follow: ({ cache }, name = '') =>
+    cache.happen({ kind: 'follow_trial', revision: revisionOf(name) }),
+  'follow-in-force': ({ cache }, name = '') =>
+    cache.happen({ kind: 'follow_in_force', revision: revisionOf(name) }),
   /** The record: `word NAME taken_back|held_back|approved`, `approve NAME`, `on-record NAME`, which is in force, and `past
    * NAME`, which was. */
   word: ({ memory }, name = '', outcome = '') => setWord(memory, name, outcome as 'approved'),
   approve({ memory, cache }, name = '') {
     setWord(memory, name, 'approved');
-    cache.reconsider();
+    cache.happen({ kind: 'reconsider' });
   },
-  reconsider: ({ cache }) => cache.reconsider(),
+  reconsider: ({ cache }) => cache.happen({ kind: 'reconsider' }),
   'on-record'({ memory }, name = '') {
     memory.inForce = { revision: name, content: contentOf(name) };
   },
@@ -235,7 +240,7 @@ const words: Readonly<Record<string, (at: Harness, ...given: string[]) => unknow
   /** From now on it is known what was said of revisions. */
   known({ memory, cache }) {
     Object.assign(memory, { isKnown: true });
-    cache.reconsider();
+    cache.happen({ kind: 'reconsider' });
   },
   wait: ({ clock }, seconds) => clock.advance(Number(seconds) * 1_000),
   close: ({ cache }) => cache.close(),

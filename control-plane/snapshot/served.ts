@@ -1,11 +1,10 @@
-// Holds the snapshots that every node is served at this moment, and is the only place that changes them:
-// listeners are told of each change, and compare a node's snapshot before with the one now (xds/session.ts sends
-// nothing twice).
+// What every node is served at this moment: streams compare a node's snapshot before a change with the one after it
+// (xds/session.ts sends nothing twice). Pure.
 import { announcesEnds, extensionsKey } from '../../shared/rules/wire/resource-fields.ts';
 import type { Revision, RevisionInfo } from '../store/revision.ts';
 import type { BuiltSnapshots, GroupSnapshots } from './build.ts';
 import { matchesNode } from './node-groups.ts';
-import type { NodeIdentity, Snapshot, SnapshotProvider } from './snapshot.ts';
+import type { NodeIdentity, Snapshot } from './snapshot.ts';
 
 export interface Said {
   /** About which it was said. */
@@ -44,67 +43,54 @@ export interface Serving {
   readonly trial: Trial | undefined;
 }
 
-export class Served implements SnapshotProvider {
-  #now: Serving = { inForce: undefined, trial: undefined };
-  readonly #listeners = new Set<() => void>();
+export const nothingServed: Serving = { inForce: undefined, trial: undefined };
 
-  get now(): Serving {
-    return this.#now;
-  }
+export function currentOf(serving: Serving, node: NodeIdentity): Snapshot | undefined {
+  return select(servedTo(serving, node), node);
+}
 
-  current(node: NodeIdentity): Snapshot | undefined {
-    return select(this.#servedTo(node), node);
-  }
+/** The name of a node's group; undefined while nothing is served to it. */
+export function groupOf(serving: Serving, node: NodeIdentity): string | undefined {
+  const built = servedTo(serving, node);
+  return built && selectGroup(built.groups, node)?.group.name;
+}
 
-  /** The name of a node's group; undefined while nothing is served to it. */
-  groupOf(node: NodeIdentity): string | undefined {
-    const built = this.#servedTo(node);
-    return built && selectGroup(built.groups, node)?.group.name;
-  }
+/** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
+export function compareFor(
+  { inForce, trial }: Serving,
+  node: NodeIdentity,
+): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined {
+  return trial && { before: select(inForce?.built, node), after: select(trial.built, node) };
+}
 
-  /** The snapshots of a node without and with the trial; undefined when nothing is on trial. */
-  compare(
-    node: NodeIdentity,
-  ): { readonly before: Snapshot | undefined; readonly after: Snapshot | undefined } | undefined {
-    const { inForce, trial } = this.#now;
-    return trial && { before: select(inForce?.built, node), after: select(trial.built, node) };
-  }
+/** Fields that are left out stay as they are. `isNews`: whether any node gets anything else. */
+export function withServing(
+  before: Serving,
+  to: Partial<Serving>,
+): { readonly now: Serving; readonly isNews: boolean } {
+  const { inForce, trial } = { ...before, ...to };
+  if (inForce === before.inForce && trial === before.trial) return { now: before, isNews: false };
+  const isTried = before.trial !== undefined || trial !== undefined;
+  return {
+    now: { inForce: keepEqualGroups(inForce, before), trial: keepEqualGroups(trial, before) },
+    isNews: isTried || before.inForce?.built.content !== inForce?.built.content,
+  };
+}
 
-  /** Calls `listener` after `current` has changed for any node. The returned function unsubscribes. */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
-  }
+function servedTo({ inForce, trial }: Serving, node: NodeIdentity): BuiltSnapshots | undefined {
+  return (trial?.isOffered(node) ? trial : inForce)?.built;
+}
 
-  /**
-   * Serves this from now on; fields that are left out stay as they are. Where no node gets anything else nobody
-   * is told.
-   */
-  change(to: Partial<Serving>): void {
-    const before = this.#now;
-    const { inForce, trial } = { ...before, ...to };
-    if (inForce === before.inForce && trial === before.trial) return;
-    this.#now = { inForce: this.#keepEqualGroups(inForce), trial: this.#keepEqualGroups(trial) };
-    const isTried = before.trial !== undefined || trial !== undefined;
-    if (!isTried && before.inForce?.built.content === inForce?.built.content) return;
-    for (const listener of [...this.#listeners]) listener();
-  }
-
-  #servedTo(node: NodeIdentity): BuiltSnapshots | undefined {
-    const { inForce, trial } = this.#now;
-    return (trial?.isOffered(node) ? trial : inForce)?.built;
-  }
-
-  /** Equal snapshots stay the same objects, so that what is derived from them is kept. */
-  #keepEqualGroups<Part extends Pick<InForce, 'built'>>(part: Part | undefined): Part | undefined {
-    const known = [this.#now.inForce, this.#now.trial];
-    if (part === undefined || known.some((each) => each?.built === part.built)) return part;
-    const before = known.flatMap((each) => each?.built.groups ?? []);
-    const { built } = part;
-    return { ...part, built: { ...built, groups: keepIdentities(built.groups, before) } };
-  }
+/** Equal snapshots stay the same objects, so that what is derived from them is kept. */
+function keepEqualGroups<Part extends Pick<InForce, 'built'>>(
+  part: Part | undefined,
+  { inForce, trial }: Serving,
+): Part | undefined {
+  const known = [inForce, trial];
+  if (part === undefined || known.some((each) => each?.built === part.built)) return part;
+  const before = known.flatMap((each) => each?.built.groups ?? []);
+  const { built } = part;
+  return { ...part, built: { ...built, groups: keepIdentities(built.groups, before) } };
 }
 
 function select(built: BuiltSnapshots | undefined, node: NodeIdentity): Snapshot | undefined {

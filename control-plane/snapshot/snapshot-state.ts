@@ -7,11 +7,12 @@ import {
   toRevisionInfo,
 } from '../store/revision.ts';
 import type { StoreStatus } from '../store/store.ts';
-import type { Judged } from './admission.ts';
+import { mayRemove } from './admission.ts';
 import type { GroupSnapshots } from './build.ts';
 import type { NodeGroup } from './node-groups.ts';
-import type { InForce, Said, Serving, Trial } from './served.ts';
+import type { InForce, Said, Trial } from './served.ts';
 import { countServed, type ServedCounts } from './served-counts.ts';
+import type { NewestRevision, ServingState } from './serving-state.ts';
 
 /** Plain data. */
 export interface SnapshotState {
@@ -91,22 +92,11 @@ export interface Staleness {
   readonly sinceMs: number;
 }
 
-/** The newest revision of the store, and what was decided of it. */
-export interface NewestRevision extends Judged {
-  readonly problems: readonly Problem[];
-  /** Good, and waits for the end of a trial before it. */
-  readonly isWaiting: boolean;
-}
-
-export interface StateSources extends Pick<SnapshotState, 'store' | 'withdrawn' | 'counts'> {
-  readonly newest: NewestRevision | undefined;
-  readonly serving: Serving;
-  readonly mayRemove: (revision: RevisionInfo) => boolean;
-}
-
-export function toSnapshotState(sources: StateSources): SnapshotState {
-  const { store, newest, serving, withdrawn, counts, mayRemove } = sources;
-  const { inForce, trial } = serving;
+export function toSnapshotState(
+  { inForce, trial, newest, withdrawn, counts, options }: ServingState,
+  store: StoreStatus,
+): SnapshotState {
+  const mayRemoveBy = (revision: RevisionInfo) => mayRemove(revision, options.allowsRemoval);
   return {
     store,
     newest: newest && {
@@ -118,11 +108,11 @@ export function toSnapshotState(sources: StateSources): SnapshotState {
       saidBefore: newest.saidBefore,
       problems: newest.problems,
     },
-    inForce: inForce && toInForceState(inForce, mayRemove(inForce.revision)),
-    trial: trial && toTrialState(trial, inForce, mayRemove(trial.whole)),
+    inForce: inForce && toInForceState(inForce, mayRemoveBy(inForce.revision)),
+    trial: trial && toTrialState(trial, inForce, mayRemoveBy(trial.whole)),
     withdrawn,
     stale: toStaleness(newest, store),
-    counts: { ...counts },
+    counts,
   };
 }
 

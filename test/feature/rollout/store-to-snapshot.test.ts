@@ -87,7 +87,7 @@ async function start(
     version: () => cache.current(anyNode)?.version,
     approve(revision) {
       approved = revision;
-      cache.reconsider();
+      cache.happen({ kind: 'reconsider' });
     },
   };
 }

@@ -1,0 +1,63 @@
+import test from 'ava';
+import type { Judgement, RevisionMemory } from './admission.ts';
+import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
+
+const memory: RevisionMemory = {
+  isKnown: true,
+  rollsOut: false,
+  inForce: undefined,
+  wasInForce: () => false,
+  wasTakenBack: () => false,
+  verdictOf: () => undefined,
+};
+const facts = { memory, wallMs: 1 };
+const options = { allowsRemoval: false, knowsMakers: true, folder: '', store: 'a store' };
+const outcome = { ok: false, problems: [] } as const;
+
+function toRevision(id: string) {
+  return { id, atMs: 0, author: undefined, message: undefined, files: [], problems: [] };
+}
+
+function take(state: ServingState, event: ServingEvent): [ServingState, string[]] {
+  const turn = step(state, event, facts);
+  return [turn.state, turn.effects.map((each) => (each.kind === 'log' ? each.text : each.kind))];
+}
+
+/** It is examined, and judged so, as of `turns`. */
+function judged(state: ServingState, id: string, turns: number): [ServingState, string[]] {
+  const whole = toRevision(id);
+  const judgement: Judgement = {
+    ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
+    exception: 'an outage',
+  };
+  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const way = { steps: [], approvals: '' };
+  const examined = { ...state, examined: { whole, isNews: false } };
+  return take(examined, { kind: 'judged', candidate, outcome, judgement, way, turns });
+}
+
+test('that a revision breaks the policy by its own word is said once for each', (t) => {
+  let state = startServing(options);
+  const said: string[] = [];
+  for (const id of ['first', 'first', 'second']) {
+    const [next, lines] = judged(state, id, state.turns);
+    state = next;
+    said.push(...lines.filter((line) => line.startsWith('audit')));
+  }
+  t.deepEqual(said, [
+    'audit: revision first breaks the policy, by its own word: an outage',
+    'audit: revision second breaks the policy, by its own word: an outage',
+  ]);
+});
+
+test('what was judged by what is not so any more is judged again', (t) => {
+  const [state] = take(startServing(options), { kind: 'reconsider' });
+  t.deepEqual(judged(state, 'first', state.turns - 1)[1], ['judge']);
+  t.not(judged(state, 'first', state.turns)[1][0], 'judge');
+});
+
+test('a judgement of a revision that is not the newest any more is none', (t) => {
+  const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
+  const whole = toRevision('first');
+  t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
+});
