@@ -35,32 +35,13 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     return this.#read(undefined);
   }
 
-  /** Ends when it has no reader any more, also while it waits for the client. */
   async *#read(isLeft: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
     if (this.#isTaken) throw new TypeError('a streamed body is read once');
     this.#isTaken = true;
-    if (this.#body === undefined) return;
     const { limits, askForBody } = this.#options;
-    const { bodyBytes, bodyTimeoutMs } = limits;
+    if (this.#body === undefined) return;
     askForBody?.();
-    const iterator = iterate(this.#body);
-    let bytes = 0;
-    let leftMs = bodyTimeoutMs;
-    try {
-      while (true) {
-        const before = performance.now();
-        const { done, value } = await arrival(iterator.next(), leftMs, isLeft);
-        // Only the time in which the client lets wait counts, not what the method does between two chunks.
-        leftMs -= performance.now() - before;
-        if (done === true) return;
-        bytes += value.byteLength;
-        if (bytes > bodyBytes) throw bodyTooLarge(bodyBytes);
-        yield value;
-      }
-    } finally {
-      // Its mount drops the rest of a stream of Node, but not while it has a reader.
-      if (this.#body instanceof Readable) iterator.return?.().catch(() => {});
-    }
+    yield* readChunks(this.#body, limits, isLeft);
   }
 
   /**
@@ -74,6 +55,33 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     }
     const left = new AbortController();
     return readParts(type, { chunks: this.#read(left.signal), leave: () => left.abort() }, limits);
+  }
+}
+
+/** Ends when it has no reader any more, also while it waits for the client; what is left stays unread. Throws 413, 408, and
+ * 400 for a body that breaks off. */
+export async function* readChunks(
+  body: AsyncIterable<Uint8Array>,
+  { bodyBytes, bodyTimeoutMs }: Pick<Limits, 'bodyBytes' | 'bodyTimeoutMs'>,
+  isLeft?: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  const iterator = iterate(body);
+  let bytes = 0;
+  let leftMs = bodyTimeoutMs;
+  try {
+    while (true) {
+      const before = performance.now();
+      const { done, value } = await arrival(iterator.next(), leftMs, isLeft);
+      // Only the time in which the client lets wait counts, not what is done between two chunks.
+      leftMs -= performance.now() - before;
+      if (done === true) return;
+      bytes += value.byteLength;
+      if (bytes > bodyBytes) throw bodyTooLarge(bodyBytes);
+      yield value;
+    }
+  } finally {
+    // Its mount drops the rest, but not while it has a reader. Not awaited: one that waits for the client would wait, too.
+    iterator.return?.().catch(() => {});
   }
 }
 
@@ -104,7 +112,10 @@ function arrival<Value>(
     isLeft?.addEventListener('abort', leave);
     next.then(
       (result) => settle(() => resolve(result)),
-      () => settle(() => reject(new BadRequest('the body broke off'))),
+      (error) =>
+        settle(() =>
+          reject(error instanceof HttpError ? error : new BadRequest('the body broke off')),
+        ),
     );
   });
 }

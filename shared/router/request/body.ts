@@ -1,11 +1,11 @@
 // Reads a body within its size limit and deadline, and parses it by its media type (behaviour: bodies).
-import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
+import { IncomingMessage } from 'node:http';
+import { bodyTooLarge, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { BodyKind } from './body-kind.ts';
-import { BodyStream } from './body-stream.ts';
+import { BodyStream, readChunks } from './body-stream.ts';
 import { fewBytes, type JsonParser, parseJson, refuseUnsafe } from './json.ts';
 import { type Keywords, noKeywords, parseUrlencoded } from './keywords.ts';
-import { listenTo, takeArrived } from './listened-body.ts';
 import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
@@ -61,7 +61,7 @@ export function createBodyReader(
   const withXml = [...accepted, 'xml'];
   return {
     async readBody({ headers, body, askForBody }, { taken, unparsed, xml, limits }) {
-      const { bodyBytes, bodyTimeoutMs: timeoutMs } = limits;
+      const { bodyBytes, bodyTimeoutMs } = limits;
       const maxBytes = taken ? bodyBytes : Math.min(bodyBytes, maxUntakenBytes);
       const declared = Number(headers.get('content-length') ?? 0);
       if (declared > maxBytes) throw bodyTooLarge(maxBytes);
@@ -72,7 +72,10 @@ export function createBodyReader(
       if (body === undefined) return unparsed === 'raw' ? rawOf(new Uint8Array()) : noBody;
       askForBody?.();
       const bytes =
-        (await takeArrived(body, maxBytes)) ?? (await readBytes(body, { maxBytes, timeoutMs }));
+        (await takeArrived(body, maxBytes)) ??
+        Buffer.concat(
+          await Array.fromAsync(readChunks(body, { bodyBytes: maxBytes, bodyTimeoutMs })),
+        );
       if (unparsed === 'raw') return rawOf(bytes);
       if (bytes.length === 0) return noBody;
       const kind = type && kindOf(type);
@@ -133,30 +136,17 @@ function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefine
   return essence === 'text/plain' ? 'text' : undefined;
 }
 
-/** Stops reading at the limit; the mount handles the rest of the stream. */
-function readBytes(
+/**
+ * The whole body of a message of node:http that has arrived with its head, as most have: taken so, it costs less than by
+ * its iterator. Undefined where there is more to come, or more than the bound. The parser that called us hands over the
+ * body, and reports that there is no more, when it has been returned to: a turn of the event loop later it is known.
+ */
+async function takeArrived(
   body: AsyncIterable<Uint8Array>,
-  { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number },
-): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    const timer = setTimeout(() => end(bodyTooLate()), timeoutMs);
-    const stop = listenTo(body, {
-      onChunk(chunk) {
-        size += chunk.byteLength;
-        chunks.push(chunk);
-        if (size > maxBytes) end(bodyTooLarge(maxBytes));
-      },
-      onEnd: () => end(undefined),
-      onError: (error) =>
-        end(error instanceof HttpError ? error : new BadRequest('the body broke off')),
-    });
-    function end(error: HttpError | undefined): void {
-      clearTimeout(timer);
-      stop();
-      if (error !== undefined) reject(error);
-      else resolve(chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks));
-    }
-  });
+  maxBytes: number,
+): Promise<Uint8Array | undefined> {
+  if (!(body instanceof IncomingMessage)) return undefined;
+  if (!body.complete) await new Promise(setImmediate);
+  if (!body.complete || body.destroyed || body.readableFlowing !== null) return undefined;
+  return body.readableLength > maxBytes ? undefined : (body.read() ?? undefined);
 }

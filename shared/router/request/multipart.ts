@@ -17,34 +17,22 @@ const fileType = 'application/octet-stream';
 const maxTextBytes = 64 * 1024;
 
 /** Repeated names become lists. Throws 400. */
-export function parseMultipart(
+export async function parseMultipart(
   type: MediaType,
   bytes: Uint8Array,
   limits: Limits,
 ): Promise<Keywords> {
-  return new Promise((resolve, reject) => {
-    const keywords = createKeywords();
-    const refuse = (error: unknown) => reject(toRefusal(error));
-    const parser = createParser(type, limits, (part, stream) => {
-      const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('error', refuse);
-      stream.on('end', () => {
-        try {
-          const { name, filename, type: partType } = checkNames(part);
-          // An input for a file that its user has not touched.
-          if (!filename && chunks.length === 0 && partType === fileType) return;
-          const value = toValue(Buffer.concat(chunks), filename, partType);
-          addKeyword(keywords, name, value, { where: 'body', limits });
-        } catch (error) {
-          refuse(error);
-        }
-      });
-    });
-    parser.on('error', refuse);
-    parser.on('finish', () => resolve(keywords));
-    parser.end(bytes);
-  });
+  const keywords = createKeywords();
+  const form = { chunks: Readable.from([bytes]), leave() {} };
+  for await (const part of readParts(type, form, limits)) {
+    const { name, filename, type: partType } = part;
+    const content = Buffer.concat(await Array.fromAsync(part));
+    // An input for a file that its user has not touched.
+    if (!filename && content.length === 0 && partType === fileType) continue;
+    const value = toValue(content, filename, partType);
+    addKeyword(keywords, name, value, { where: 'body', limits });
+  }
+  return keywords;
 }
 
 interface StreamedForm {
