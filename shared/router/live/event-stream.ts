@@ -1,24 +1,14 @@
 // Server-sent events from the values of a generator (behaviour: events). A value is taken when its reader has room
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
+import { Readable } from 'node:stream';
+import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
 import { toHeaderList } from '../answer/header-list.ts';
-import { isNodeStream } from '../answer/stream.ts';
+import { isNodeStream, toChunks } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { ResponseLike } from '../request/request.ts';
 import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { ServerEvent } from './server-event.ts';
-
-export interface EventStreamOptions {
-  /** The time after which a silent stream shows that it lives, and notices a reader who has gone. */
-  readonly heartbeatMs: number;
-  /** Called once, when no value will be sent any more. */
-  readonly onEnd: () => void;
-}
-
-export interface EventStream extends AsyncIterable<Uint8Array> {
-  /** As if the generator had ended. */
-  end(): void;
-}
 
 export const eventStream = 'text/event-stream';
 
@@ -63,7 +53,7 @@ async function sendEvents(
       request.end();
     },
   });
-  stop = stream.end;
+  stop = () => stream.end();
   // What the generator has set before its first event counts too.
   const { status = 200, setHeaders, mediaType } = draft;
   const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
@@ -73,115 +63,109 @@ async function sendEvents(
   }
   // A proxy that buffers would keep the events from their reader.
   const own = ['content-type', eventStream, 'x-accel-buffering', 'no'];
-  return { status, headers: toHeaderList(own, setHeaders, request.id), body: stream };
+  return { status, headers: toHeaderList(own, setHeaders, request.id), body: toChunks(stream) };
 }
 
-type Outcome =
-  | { readonly result: IteratorResult<unknown> | undefined }
-  | { readonly error: unknown };
-
-const encoder = new TextEncoder();
 /** Browsers ignore it. */
-const heartbeat = encoder.encode(':\n\n');
+const heartbeat = ':\n\n';
 /** An error before the first event is answered as any error is, unless it takes longer than this. */
 const firstWaitMs = 1_000;
+
+export interface EventStreamOptions {
+  /** The time after which a silent stream shows that it lives, and notices a reader who has gone. */
+  readonly heartbeatMs: number;
+  /** Called once, when no value will be sent any more. */
+  readonly onEnd: () => void;
+}
 
 /** Starts the generator, and rejects with what it throws before its first event. */
 export async function openEventStream(
   values: AsyncIterable<unknown>,
-  { heartbeatMs, onEnd }: EventStreamOptions,
+  options: EventStreamOptions,
 ): Promise<EventStream> {
-  const iterator = values[Symbol.asyncIterator]();
-  let isOver = false;
-  let isTaking = false;
-  /** The outcome that has arrived while no reader waited, and the function that wakes who waits. Promises that live as
-   * long as the stream would gather a listener for each wait. */
-  let arrived: Outcome | undefined;
-  let settle: ((outcome: Outcome) => void) | undefined;
+  const stream = new EventStream(values[Symbol.asyncIterator](), options);
+  await stream.start();
+  return stream;
+}
 
-  function arrive(outcome: Outcome): void {
-    if (settle === undefined) arrived = outcome;
-    else settle(outcome);
-    settle = undefined;
+/** A value is taken when its reader has room for it, and one at a time. */
+class EventStream extends Readable {
+  readonly #values: AsyncIterator<unknown>;
+  readonly #options: EventStreamOptions;
+  readonly #first: Promise<IteratorResult<unknown>>;
+  readonly #beat: NodeJS.Timeout;
+  #hasBegun = false;
+  #isTaking = false;
+  #isOver = false;
+
+  constructor(values: AsyncIterator<unknown>, options: EventStreamOptions) {
+    super({ highWaterMark: 0 });
+    this.#values = values;
+    this.#options = options;
+    this.#first = values.next();
+    this.#beat = setTimeout(() => this.#showLife(), options.heartbeatMs);
   }
 
-  function take(): void {
-    isTaking = true;
-    iterator.next().then(
-      (result) => {
-        isTaking = false;
-        if (result.done === true) finish();
-        arrive({ result });
-      },
-      (error: unknown) => {
-        isTaking = false;
-        // It was asked to stop waiting, and has.
-        if (isOver) return;
-        finish();
-        arrive({ error });
-      },
-    );
-  }
-
-  function finish(): void {
-    if (isOver) return;
-    isOver = true;
-    onEnd();
-  }
-
-  /** The next value, the end, or undefined where there was none for so long. */
-  async function wait(timeoutMs: number): Promise<IteratorResult<unknown> | undefined> {
-    if (arrived === undefined) {
-      if (isOver) return { done: true, value: undefined };
-      if (!isTaking) take();
+  async start(): Promise<void> {
+    const over = new AbortController();
+    const { signal } = over;
+    try {
+      await Promise.race([this.#first, setTimeoutPromise(firstWaitMs, undefined, { signal })]);
+    } catch (error) {
+      this.#finish();
+      throw error;
+    } finally {
+      over.abort();
     }
-    const outcome =
-      arrived ??
-      (await new Promise<Outcome>((resolve) => {
-        const timer = setTimeout(() => {
-          settle = undefined;
-          resolve({ result: undefined });
-        }, timeoutMs);
-        settle = (given) => {
-          clearTimeout(timer);
-          resolve(given);
-        };
-      }));
-    arrived = undefined;
-    if ('error' in outcome) throw outcome.error;
-    return outcome.result;
+  }
+
+  /** As if the generator had ended. */
+  end(): void {
+    this.#finish();
+    this.push(null);
+  }
+
+  override _read(): void {
+    if (!this.#isTaking && !this.#isOver) void this.#take();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#finish();
+    done(error);
+  }
+
+  async #take(): Promise<void> {
+    this.#isTaking = true;
+    try {
+      const result = await (this.#hasBegun ? this.#values.next() : this.#first);
+      this.#hasBegun = true;
+      this.#isTaking = false;
+      if (this.#isOver) return;
+      if (result.done === true) {
+        this.end();
+        return;
+      }
+      this.push(toText(result.value));
+      this.#beat.refresh();
+    } catch (error) {
+      // One that was asked to stop waiting may fail by that.
+      if (!this.#isOver) this.destroy(error as Error);
+    }
+  }
+
+  #showLife(): void {
+    this.#beat.refresh();
+    if (!this.#isOver && this.readableLength === 0) this.push(heartbeat);
   }
 
   /** Not awaited: a generator that waits for something ends after that. */
-  function leave(): void {
-    finish();
-    arrive({ result: { done: true, value: undefined } });
-    Promise.resolve(iterator.return?.()).catch(() => {});
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#beat);
+    this.#options.onEnd();
+    Promise.resolve(this.#values.return?.()).catch(() => {});
   }
-
-  const first = await wait(firstWaitMs);
-  let isFirst = true;
-  return {
-    end: leave,
-    [Symbol.asyncIterator]: () => ({
-      async next() {
-        const result = isFirst ? first : await wait(heartbeatMs);
-        isFirst = false;
-        if (result === undefined) return { value: heartbeat };
-        if (result.done === true) return { done: true, value: undefined };
-        try {
-          return { value: encoder.encode(toText(result.value)) };
-        } catch (error) {
-          leave();
-          throw error;
-        }
-      },
-      async return() {
-        leave();
-        return { done: true, value: undefined };
-      },
-    }),
-  };
 }
 
 /** JSON has no line breaks outside of texts, and escapes those within. */
