@@ -4,7 +4,7 @@
 import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
-import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
+import { toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
@@ -26,7 +26,7 @@ import {
   type RequestLike,
   type ResponseLike,
 } from './request/request.ts';
-import { createIds, LazyDraft, LazyRequest } from './request/routed-request.ts';
+import { LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { answerServer, answerWithoutRoute } from './table/no-route.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
@@ -47,9 +47,6 @@ export interface DispatchDeps {
   readonly describe: () => OpenApiDocument;
   readonly live: LiveConnections;
 }
-
-/** The most frequent answer to those who try paths. */
-const answerMissing = prepareErrorResponse(notFound());
 
 /** What a path names, and what surrounds that. */
 interface Place {
@@ -76,7 +73,6 @@ interface Call {
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
-  const createId = createIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
 
   function answer(given: RequestLike, request: LazyRequest): MaybePromise<ResponseLike> {
@@ -108,15 +104,13 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function answerPlace(
     given: RequestLike,
     request: LazyRequest,
-    { arounds, node, route, query, positionals, isServer }: Place,
+    { node, route, query, positionals, isServer }: Place,
   ): MaybePromise<ResponseLike> {
     const { method } = given;
     if (isServer) return answerServer(method, request.id);
     if (node === undefined) {
       if (!isKnownMethod(method)) throw new NotImplemented();
-      // Arounds get the error; without them, to throw it would cost more than the answer.
-      if (arounds.length > 0) throw notFound();
-      return answerMissing(request.id);
+      throw notFound();
     }
     if (route === undefined) {
       const partCount = positionals.length;
@@ -268,7 +262,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return function dispatch(given) {
-    const request = new LazyRequest(given, createId);
+    const request = new LazyRequest(given);
     const end = (answered: ResponseLike) => finish(given, request, answered);
     return settle(
       () => then(answer(given, request), end),

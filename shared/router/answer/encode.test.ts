@@ -73,7 +73,7 @@ test('a Node stream is sent as it is, by the name of its file', async (t) => {
   t.regex(String(text), /class Status/);
 });
 
-test('an open file is sent whole with its length, and is closed then', async (t) => {
+test('an open file is sent from where it stands, and is closed then', async (t) => {
   const path = fileURLToPath(new URL('../sample/index.ts', import.meta.url));
   const file = await open(path);
   class Value extends Controller {
@@ -85,8 +85,7 @@ test('an open file is sent whole with its length, and is closed then', async (t)
   const client = await createTestClient({ '': { Value } });
   const { status, headers, text } = await client.send('GET', '/value');
   t.deepEqual([status, headers.get('content-type')], [200, 'application/octet-stream']);
-  t.is(text, await readFile(path, 'utf8'));
-  t.is(headers.get('content-length'), String(Buffer.byteLength(text)));
+  t.is(text, (await readFile(path, 'utf8')).slice(10));
   await eventually('it is closed', () => file?.fd === -1);
 });
 

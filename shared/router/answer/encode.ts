@@ -2,11 +2,12 @@
 // method has named another media type (behaviour: results).
 import type { FileHandle } from 'node:fs/promises';
 import { HttpError, Redirect, Stop } from '../errors.ts';
+import { type MaybePromise, then } from '../maybe-promise.ts';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
 import { type ResponseLike, withoutBody } from '../request/request.ts';
 import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
 import type { Xml } from '../xml/xml.ts';
-import { toBodilessHeaders, toHeaderList, toWholeHeaders } from './header-list.ts';
+import { toBodilessHeaders, toHeaderList } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 /** How values become texts. */
@@ -27,16 +28,31 @@ export function encodeResult(
   draft: LazyDraft,
   request: LazyRequest,
   writing: Writing,
-): ResponseLike | Promise<ResponseLike> {
-  const { status = 200, chosenType } = draft;
+): MaybePromise<ResponseLike> {
+  const { status = 200, setHeaders } = draft;
   if (value === undefined || value === null) return toBodiless(draft.status ?? 204, draft, request);
-  if (chosenType !== undefined || writing.xml !== undefined || !isPlain(value)) {
-    return encodeOther(value, status, draft, request, writing);
+  if (value instanceof Response) return fromResponse(value, setHeaders, request.id);
+  const encoded = toBytes(value);
+  try {
+    if (withoutBody.has(status)) {
+      void cancelStream(encoded?.body);
+      return toBodiless(status, draft, request);
+    }
+    if (isGenerator(value)) {
+      // Its method has run when it ends, and may have set status and headers until then.
+      return then(collect(value, request), (list) => encodeResult(list, draft, request, writing));
+    }
+    const { chosenType } = draft;
+    const { body, type, length } =
+      encoded ?? toText(filtered(value, status, writing), chosenType, writing);
+    const chosen = chosenType === undefined ? type : checkedType(chosenType, body);
+    const own = ['content-type', chosen];
+    if (length !== undefined) own.push('content-length', String(length));
+    return { status, headers: toHeaderList(own, setHeaders, request.id), body };
+  } catch (error) {
+    void cancelStream(encoded?.body);
+    throw error;
   }
-  if (withoutBody.has(status)) return toBodiless(status, draft, request);
-  const body = JSON.stringify(filtered(value, status, writing));
-  const bytes = Buffer.byteLength(body);
-  return { status, headers: toWholeHeaders(jsonType, bytes, draft.setHeaders, request.id), body };
 }
 
 /** Of the value as its JSON has it. */
@@ -55,7 +71,7 @@ export function encodeEarly(
   draft: LazyDraft,
   request: LazyRequest,
   writing: Writing,
-): ResponseLike | Promise<ResponseLike> {
+): MaybePromise<ResponseLike> {
   if (error instanceof Redirect) {
     const { status, location } = error;
     if (status < 300 || status > 399) throw new RangeError(`${status} does not redirect`);
@@ -67,65 +83,18 @@ export function encodeEarly(
   return encodeResult(error.value, draft, request, writing);
 }
 
-/** Whether it is a list or an object of which nothing else is to be found out. */
-function isPlain(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Array.prototype) return true;
-  if (prototype !== Object.prototype && prototype !== null) return false;
-  return !(Symbol.iterator in value || Symbol.asyncIterator in value);
-}
-
-async function encodeOther(
-  value: unknown,
-  status: number,
-  draft: LazyDraft,
-  request: LazyRequest,
-  writing: Writing,
-): Promise<ResponseLike> {
-  if (value instanceof Response) return fromResponse(value, draft.setHeaders, request.id);
-  const bytes = await toBytes(value);
-  if (withoutBody.has(status)) {
-    await cancelStream(bytes?.body);
-    return toBodiless(status, draft, request);
-  }
-  // Its method has run when it ends, and may have set status and headers until then.
-  if (isGenerator(value)) {
-    return encodeResult(await collect(value, request), draft, request, writing);
-  }
-  try {
-    const { chosenType, setHeaders } = draft;
-    const { body, type, length } =
-      bytes ?? toText(filtered(value, status, writing), chosenType, writing);
-    const chosen = chosenType === undefined ? type : checkedType(chosenType);
-    if (typeof body === 'string') refuseOtherCharset(chosen);
-    const headers =
-      length === undefined
-        ? toHeaderList(['content-type', chosen], setHeaders, request.id)
-        : toWholeHeaders(chosen, length, setHeaders, request.id);
-    return { status, headers, body };
-  } catch (error) {
-    await cancelStream(bytes?.body);
-    throw error;
-  }
-}
-
 function toBodiless(status: number, { setHeaders }: LazyDraft, request: LazyRequest): ResponseLike {
   return { status, headers: toBodilessHeaders(setHeaders, request, status), body: undefined };
 }
 
-/** A text is sent as UTF-8, whatever charset its type states. */
-function refuseOtherCharset(type: string): void {
-  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? [];
-  if (!/^(?:utf-?8|us-ascii)$/i.test(charset)) {
-    throw new TypeError(`the content type ${type} is not that of a text, which is sent as UTF-8`);
-  }
-}
-
-/** Throws where it cannot be the value of a header. */
-function checkedType(mediaType: string): string {
+/** Throws where it cannot be the value of a header, and for a charset that a text does not have: it is sent as UTF-8. */
+function checkedType(mediaType: string, body: Encoded['body']): string {
   const type = withCharset(mediaType);
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(type)) throw new TypeError('a media type is one line');
+  const [, charset = 'utf-8'] = /;\s*charset="?([^\s";]+)/i.exec(type) ?? [];
+  if (typeof body === 'string' && !/^(?:utf-?8|us-ascii)$/i.test(charset)) {
+    throw new TypeError(`the content type ${type} is not that of a text, which is sent as UTF-8`);
+  }
   return type;
 }
 
@@ -136,7 +105,9 @@ interface Encoded {
 }
 
 /** Undefined for values that become text. */
-async function toBytes(value: unknown): Promise<Encoded | undefined> {
+function toBytes(value: unknown): Encoded | undefined {
+  if (typeof value !== 'object' || Object.getPrototypeOf(value) === Object.prototype)
+    return undefined;
   const type = 'application/octet-stream';
   if (value instanceof ArrayBuffer) return sized(new Uint8Array(value), type);
   if (ArrayBuffer.isView(value)) {
@@ -152,29 +123,11 @@ async function toBytes(value: unknown): Promise<Encoded | undefined> {
     const path = 'path' in value ? String(value.path) : '';
     return { body: toChunks(value), type: withCharset(mediaTypeOfName(path) ?? type) };
   }
-  if (isFileHandle(value)) return { ...(await readFile(value)), type };
-  return undefined;
-}
-
-/** By what it can do: Node does not export the class. */
-function isFileHandle(value: unknown): value is FileHandle {
-  return (
-    typeof value === 'object' && value !== null && 'fd' in value && 'createReadStream' in value
-  );
-}
-
-/** The whole file as long as it is now; it may grow while it is sent. The stream closes it. */
-async function readFile(file: FileHandle): Promise<Omit<Encoded, 'type'>> {
-  try {
-    const stat = await file.stat();
-    // What has no length (a pipe, a file of the kernel) is read to its end.
-    if (!stat.isFile() || stat.size === 0) return { body: toChunks(file.createReadStream()) };
-    const body = toChunks(file.createReadStream({ start: 0, end: stat.size - 1 }));
-    return { body, length: stat.size };
-  } catch (error) {
-    await file.close();
-    throw error;
+  // Node does not export the class of an open file. The stream closes it.
+  if (value !== null && 'fd' in value && 'createReadStream' in value) {
+    return toBytes((value as FileHandle).createReadStream());
   }
+  return undefined;
 }
 
 function toText(
@@ -189,11 +142,11 @@ function toText(
   ) {
     return toWhole(xml.writeXml(value), withCharset(mediaType ?? 'application/xml'));
   }
-  const type = mediaType ?? (isText ? stringReturn : 'application/json');
+  const type = mediaType ?? (isText ? stringReturn : jsonType);
   if (isText && !/json/i.test(type)) return toWhole(value, withCharset(type));
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
-  return toWhole(text, withCharset(type));
+  return toWhole(text, type === jsonType ? type : withCharset(type));
 }
 
 function toWhole(body: string, type: string): Encoded {

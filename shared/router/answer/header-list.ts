@@ -1,31 +1,5 @@
 // The headers of an answer: what the router adds for its body, what the method has set, and what every answer has.
 
-/** Of a body that is there as a whole. */
-export function toWholeHeaders(
-  type: string,
-  bytes: number,
-  set: Headers | undefined,
-  requestId: string,
-): string[] {
-  const length = String(bytes);
-  if (set !== undefined) {
-    return toHeaderList(['content-type', type, 'content-length', length], set, requestId);
-  }
-  // One literal: the answer that most methods give.
-  return [
-    'content-type',
-    type,
-    'content-length',
-    length,
-    'x-request-id',
-    requestId,
-    'x-content-type-options',
-    'nosniff',
-    'cache-control',
-    'no-store',
-  ];
-}
-
 /** `own` goes before what was set; what was set goes before the three last of those that every answer has. Throws
  * where another length was set than the body has. */
 export function toHeaderList(
@@ -33,15 +7,24 @@ export function toHeaderList(
   set: Headers | undefined,
   requestId: string,
 ): string[] {
+  const always = [
+    'x-request-id',
+    requestId,
+    'x-content-type-options',
+    'nosniff',
+    'cache-control',
+    'no-store',
+  ];
+  if (set === undefined) return own.concat(always);
   const list = [...own];
-  const names = own.filter((_, at) => at % 2 === 0);
-  for (const [name, value] of set ?? []) {
-    if (!names.includes(name)) list.push(name, value);
-    else if (name === 'content-length') refuseOtherLength(value, own[own.indexOf(name) + 1] ?? '');
+  for (const [name, value] of set) {
+    const at = own.indexOf(name);
+    if (at < 0) list.push(name, value);
+    else if (name === 'content-length') refuseOtherLength(value, own[at + 1] ?? '');
   }
-  if (set?.has('x-request-id') !== true) list.push('x-request-id', requestId);
-  if (set?.has('x-content-type-options') !== true) list.push('x-content-type-options', 'nosniff');
-  if (set?.has('cache-control') !== true) list.push('cache-control', 'no-store');
+  for (let at = 0; at < always.length; at += 2) {
+    if (!set.has(always[at] ?? '')) list.push(...always.slice(at, at + 2));
+  }
   return list;
 }
 

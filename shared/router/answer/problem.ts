@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
 import { toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
-import { toWholeHeaders } from './header-list.ts';
+import { toHeaderList } from './header-list.ts';
 
 /** Those that RFC 9110 has renamed since. */
 const renamed: Readonly<Record<number, string>> = {
@@ -58,19 +58,6 @@ export function toErrorResponse(error: unknown, requestId: string): ErrorRespons
   return toProblemResponse(new HttpError(500), requestId);
 }
 
-/** Of an error that is always the same: what differs is the id, whose characters need no escape. */
-export function prepareErrorResponse(error: HttpError): (requestId: string) => ErrorResponse {
-  const { body: text } = toErrorResponse(error, '');
-  const at = text.indexOf('"requestId":""') + '"requestId":"'.length;
-  const [before, behind] = [text.slice(0, at), text.slice(at)];
-  const bytes = Buffer.byteLength(text);
-  return (requestId) => ({
-    status: error.status,
-    headers: toWholeHeaders(problemType, bytes + requestId.length, undefined, requestId),
-    body: before + requestId + behind,
-  });
-}
-
 /** `application/problem+json` with type, title, status, detail, requestId and errors. */
 function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   const { status, headers } = known;
@@ -110,6 +97,6 @@ function toTextResponse(
     readonly requestId: string;
   },
 ): ErrorResponse {
-  const bytes = Buffer.byteLength(body);
-  return { status, headers: toWholeHeaders(about.type, bytes, about.set, about.requestId), body };
+  const own = ['content-type', about.type, 'content-length', String(Buffer.byteLength(body))];
+  return { status, headers: toHeaderList(own, about.set, about.requestId), body };
 }

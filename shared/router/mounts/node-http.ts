@@ -11,12 +11,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import type { Dispatch } from '../request/request.ts';
-import {
-  type HeaderList,
-  isWhole,
-  type RequestLike,
-  type ResponseLike,
-} from '../request/request.ts';
+import { isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
@@ -153,13 +148,6 @@ function send(
     trackAnswer(request, response);
     return pipeline(Readable.from(body), response);
   }
-  if (typeof body === 'string') response.end(body, isAscii(body, headers) ? 'latin1' : 'utf8');
-  else response.end(body);
+  response.end(body);
   return undefined;
-}
-
-/** A text that has as many bytes as characters: Node copies it where it would encode another. */
-function isAscii(text: string, headers: HeaderList): boolean {
-  const at = headers.indexOf('content-length');
-  return at >= 0 && headers[at + 1] === String(text.length);
 }

@@ -1,29 +1,11 @@
 // The request as a controller sees it, and the answer as it may set it. Most read little of these, so what costs is
 // made when it is asked for.
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { ListedHeaders } from './listed-headers.ts';
 import type { RequestLike, ResponseDraft, RoutedRequest } from './request.ts';
 import { toPath, toUnparsedPath } from './target.ts';
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
-
-/** An id has 16 random bytes, as that of a trace. */
-const idDigits = 32;
-const idsAtOnce = 256;
-
-/** Ids for requests that bring none. Random bytes for many at once cost a tenth of what they cost one by one. */
-export function createIds(): () => string {
-  let digits = '';
-  let at = 0;
-  return () => {
-    if (at === digits.length) {
-      digits = randomBytes((idsAtOnce * idDigits) / 2).toString('hex');
-      at = 0;
-    }
-    at += idDigits;
-    return digits.slice(at - idDigits, at);
-  };
-}
 
 export class LazyRequest implements RoutedRequest {
   readonly id: string;
@@ -34,9 +16,9 @@ export class LazyRequest implements RoutedRequest {
   #abort: AbortController | undefined;
   #isOver = false;
 
-  constructor(given: RequestLike, createId: () => string) {
+  constructor(given: RequestLike) {
     const asked = given.headers.get('x-request-id');
-    this.id = asked !== null && wellFormedId.test(asked) ? asked : createId();
+    this.id = asked !== null && wellFormedId.test(asked) ? asked : randomUUID();
     this.method = given.isUpgrade === true ? 'CONNECT' : given.method;
     this.#given = given;
   }
