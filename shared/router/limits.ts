@@ -12,7 +12,7 @@ export interface Limits {
   /** Names in a query or a form; those of a JSON object are bounded by its bytes.
    * @default 100 */
   readonly keys: number;
-  /** Values of one name, and items of any list whose schema has no `maxItems`.
+  /** Values of one name, and items of a list whose schema has no `maxItems`.
    * @default 1,000 */
   readonly listItems: number;
   /** Nesting of objects and lists in JSON, and of elements in XML.

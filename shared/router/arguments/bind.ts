@@ -7,9 +7,8 @@ import type { Limits } from '../limits.ts';
 import type { Op, WholeBody } from '../op.ts';
 import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/keywords.ts';
-import { eachSchema, type Plain } from '../schema/json-schema.ts';
+import { type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
-import type { CastOptions } from './cast.ts';
 import {
   type Keyword,
   type Parameter,
@@ -38,7 +37,7 @@ export interface Binder {
 interface Given {
   readonly query: Readonly<Keywords>;
   readonly body: Readonly<Keywords>;
-  readonly ofBody: CastOptions;
+  readonly from: Origin;
 }
 
 export interface BinderOptions {
@@ -58,22 +57,17 @@ export function compileBinder(
   { compiler, limits, unknownQuery }: BinderOptions,
 ): Binder {
   const { listItems } = limits;
-  const options: Readonly<Record<Origin, CastOptions>> = {
-    text: { from: 'text', listItems },
-    json: { from: 'json', listItems },
-    xml: { from: 'xml', listItems },
-  };
-  const ofText = options.text;
+  const bounded = (schema: object) => withListBound(schema as Plain, listItems);
   const path = (declared?.path ?? []).map((entry) => ({
-    ...toParameter(entry.schema, compiler),
+    ...toParameter(bounded(entry.schema), compiler),
     optional: entry.optional,
     makeDefault: toDefault({ ...entry.schema }),
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
-  const rest = restSchema && toParameter(restSchema, compiler);
-  const whole = declared?.whole && toWhole(declared.whole, compiler);
-  const { byName, others, aliases } = toKeywords(declared, compiler);
+  const rest = restSchema && toParameter(bounded(restSchema), compiler);
+  const whole = declared?.whole && toWhole(declared.whole, bounded, compiler);
+  const { byName, others, aliases } = toKeywords(declared, bounded, compiler);
   const keywords = [...byName.values()].map((keyword) => ({
     ...keyword,
     makeDefault: toDefault({ ...keyword.schema }),
@@ -98,14 +92,6 @@ export function compileBinder(
     known.size === 0 &&
     others === undefined &&
     !takesUnparsed;
-  const longest = Math.max(listItems, ...declaredLengths(declared));
-
-  /** A longer list takes at least two bytes for each item. Each list that is declared has a bound of its own, too. */
-  function refuseLongLists({ whole: value, bytes }: BodyArguments): void {
-    if (bytes <= 2 * longest || !holdsList(value, longest)) return;
-    throw new BadRequest(`the body holds a list of more than ${longest} items`);
-  }
-
   /** A body that is not but its fields; what is wrong with it is thrown. */
   function bindWhole({ cast, check, complete, standard }: Whole, body: BodyArguments): unknown {
     const { from, whole: sent } = body;
@@ -115,7 +101,7 @@ export function compileBinder(
     // JSON has types of its own.
     const read = from === 'json' ? (value: unknown) => ({ ok: true, value }) as const : cast;
     const parameter = { cast: read, check, complete, schema: {} };
-    let value = readValue(parameter, sent, options[from], place, problems);
+    let value = readValue(parameter, sent, from, place, problems);
     if (standard !== undefined && problems.length === 0) {
       const result = validate(standard, value);
       if ('value' in result) value = result.value;
@@ -127,7 +113,7 @@ export function compileBinder(
 
   /** A path that does not parse names nothing. */
   function readPart(parameter: Parameter, text: string): unknown {
-    const cast = parameter.cast(text, ofText);
+    const cast = parameter.cast(text, 'text');
     if (!cast.ok || parameter.check(cast.value).length > 0) throw notFound();
     return cast.value;
   }
@@ -136,13 +122,13 @@ export function compileBinder(
   function readKeyword(
     parameter: Parameter,
     name: string,
-    { query, body, ofBody }: Given,
+    { query, body, from }: Given,
     problems: FieldProblem[],
   ): unknown {
     if (!Object.hasOwn(body, name)) {
-      return readValue(parameter, query[name], ofText, { in: 'query', name }, problems);
+      return readValue(parameter, query[name], 'text', { in: 'query', name }, problems);
     }
-    return readValue(parameter, body[name], ofBody, { in: 'body', name }, problems);
+    return readValue(parameter, body[name], from, { in: 'body', name }, problems);
   }
 
   /** Under the parameters' own names. */
@@ -156,7 +142,7 @@ export function compileBinder(
       }
       named[where][name] = given[where][key];
     }
-    return { ...named, ofBody: given.ofBody };
+    return { ...named, from: given.from };
   }
 
   function bindPath(
@@ -188,22 +174,18 @@ export function compileBinder(
 
   function bindRest(
     args: unknown[],
-    {
-      parts,
-      values,
-      ofBody,
-    }: {
-      readonly parts: readonly string[];
-      readonly values: readonly unknown[];
-      readonly ofBody: CastOptions;
-    },
+    parts: readonly string[],
+    { positionals, from }: BodyArguments,
     problems: FieldProblem[],
   ): void {
     if (rest === undefined) return;
     for (const text of parts.slice(path.length)) args.push(readPart(rest, text));
-    values.forEach((value, index) => {
+    if (positionals.length > listItems) {
+      throw new BadRequest(`the body holds a list of more than ${listItems} items`);
+    }
+    positionals.forEach((value, index) => {
       const place = { in: 'body', name: String(index) } as const;
-      args.push(readValue(rest, value, ofBody, place, problems));
+      args.push(readValue(rest, value, from, place, problems));
     });
   }
 
@@ -254,23 +236,20 @@ export function compileBinder(
     },
     bind(parts, query, body) {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
-      refuseLongLists(body);
       const isOther = whole?.isBehind === false && body.positionals.length > 0;
       if (isOther || (rest === undefined && whole === undefined && body.positionals.length > 0)) {
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
-      const ofBody = options[body.from];
       const fieldsOfBody = whole === undefined ? body.keywords : noKeywords;
-      const sent: Given = { query, body: fieldsOfBody, ofBody };
+      const sent: Given = { query, body: fieldsOfBody, from: body.from };
       const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
       const args: unknown[] = [undefined];
       if (takesUnparsed) args.push(body.unparsed);
       const value = whole && bindWhole(whole, body);
       if (whole?.isBehind) args.push(value);
       bindPath(args, parts, given, problems);
-      const values = whole === undefined ? body.positionals : [];
-      bindRest(args, { parts, values, ofBody }, problems);
+      bindRest(args, parts, whole === undefined ? body : noBody, problems);
       const fields = bindKeywords(given, problems);
       if (standard.length > 0) checkStandard(fields, problems);
       refuse(problems);
@@ -290,9 +269,13 @@ interface Whole extends Parameter {
   readonly isBehind: boolean;
 }
 
-function toWhole({ schema, standard, isBehind }: WholeBody, compiler: SchemaCompiler): Whole {
-  const compiled =
-    standard === undefined ? toParameter(schema, compiler) : toForeignParameter(schema, compiler);
+function toWhole(
+  { schema, standard, isBehind }: WholeBody,
+  bounded: (schema: object) => Plain,
+  compiler: SchemaCompiler,
+): Whole {
+  const toOne = standard === undefined ? toParameter : toForeignParameter;
+  const compiled = toOne(bounded(schema), compiler);
   return { ...compiled, standard, isBehind };
 }
 
@@ -301,25 +284,6 @@ function toDefault(schema: Plain): (() => unknown) | undefined {
   if (!('default' in schema)) return undefined;
   const value = schema['default'];
   return typeof value === 'object' ? () => structuredClone(value) : () => value;
-}
-
-/** The bounds of the lists that a declaration has. */
-function declaredLengths(declared: Op | undefined): readonly number[] {
-  const lengths: number[] = [];
-  const all = [declared?.fields.query, declared?.fields.body, declared?.whole?.schema];
-  for (const schema of [...all, declared?.spec.rest as Plain | undefined]) {
-    if (schema === undefined) continue;
-    eachSchema(schema, ({ maxItems }) => {
-      if (typeof maxItems === 'number') lengths.push(maxItems);
-    });
-  }
-  return lengths;
-}
-
-function holdsList(value: unknown, longerThan: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (Array.isArray(value) && value.length > longerThan) return true;
-  return Object.values(value).some((inside) => holdsList(inside, longerThan));
 }
 
 function toQueryNames(
@@ -342,11 +306,11 @@ function toQueryNames(
 function readValue(
   { cast, check, complete }: Parameter,
   value: unknown,
-  options: CastOptions,
+  from: Origin,
   place: Pick<FieldProblem, 'in' | 'name'>,
   problems: FieldProblem[],
 ): unknown {
-  const result = cast(value, options);
+  const result = cast(value, from);
   if (!result.ok) {
     const { at = '', reason } = result;
     problems.push({ in: place.in, name: nameOf(place.name, at), reason });

@@ -12,9 +12,9 @@ const accepts = (schema: Plain) => {
   return (value: unknown) => check(value).length === 0;
 };
 const text = (schema: Type.TSchema, value: unknown) =>
-  compileCast(schema as never, accepts)(value, { from: 'text', listItems: 3 });
+  compileCast(schema as never, accepts)(value, 'text');
 const json = (schema: Type.TSchema, value: unknown) =>
-  compileCast(schema as never, accepts)(value, { from: 'json', listItems: 3 });
+  compileCast(schema as never, accepts)(value, 'json');
 
 test('integers are decimal and safe; every safe integer survives being written', (t) => {
   fc.assert(
@@ -66,7 +66,7 @@ test('a scalar given twice is refused, as are objects and null in place of one',
   t.deepEqual(json(Type.String(), 5), { ok: true, value: '5' });
 });
 
-test('a list is repeated names, never commas, and has a bound that its schema can set', (t) => {
+test('a list is repeated names, never commas, and no longer than its schema allows', (t) => {
   const list = Type.Array(Type.String());
   t.deepEqual(text(list, ['a,b', 'c']), { ok: true, value: ['a,b', 'c'] });
   t.deepEqual(text(list, 'a'), { ok: true, value: ['a'] });
@@ -77,9 +77,10 @@ test('a list is repeated names, never commas, and has a bound that its schema ca
     reason: 'must be an integer',
   });
   const refused = { ok: false, reason: 'has more than 3 items' };
-  t.deepEqual(text(list, ['1', '2', '3', '4']), refused);
-  t.deepEqual(json(list, [1, 2, 3, 4]), refused);
-  t.true(json(Type.Array(Type.Integer(), { maxItems: 5 }), [1, 2, 3, 4, 5]).ok);
+  const three = Type.Array(Type.String(), { maxItems: 3 });
+  t.deepEqual(text(three, ['1', '2', '3', '4']), refused);
+  t.deepEqual(json(three, [1, 2, 3, 4]), refused);
+  t.true(json(three, [1, 2, 3]).ok);
 });
 
 test('choices keep the type of the value that is spelled', (t) => {

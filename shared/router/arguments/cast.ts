@@ -23,13 +23,7 @@ const number = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const truths: ReadonlySet<string> = new Set(['1', 't', 'true', 'yes']);
 const falsehoods: ReadonlySet<string> = new Set(['', '0', 'f', 'false', 'no']);
 
-export interface CastOptions {
-  readonly from: Origin;
-  /** Items of one list of texts, unless its schema has a bound. */
-  readonly listItems: number;
-}
-
-export type CastValue = (value: unknown, options: CastOptions) => Cast;
+export type CastValue = (value: unknown, from: Origin) => Cast;
 
 /** Whether a value is one of a schema: of several alternatives a text alone decides for none. */
 export type Accepts = (schema: Plain) => (value: unknown) => boolean;
@@ -45,9 +39,9 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
     const target = resolveRef(inside, schema['$ref']);
     // It may be one that this one is in.
     let cast: CastValue | undefined;
-    return (value, options) => {
+    return (value, from) => {
       cast ??= compile(target);
-      return cast(value, options);
+      return cast(value, from);
     };
   }
   const literals = literalsOf(schema);
@@ -79,7 +73,7 @@ export function compileCast(schema: Plain, accepts: Accepts, scope: Scope = noSc
   }
   if (type === undefined) return (value) => ({ ok: true, value });
   const name = String(type);
-  return (value, { from }) => {
+  return (value, from) => {
     if (Array.isArray(value)) {
       return refuse(from === 'text' ? 'is given more than once' : 'must be one value');
     }
@@ -114,15 +108,13 @@ function castText(type: string, text: string): Cast {
 }
 
 function castList(schema: Plain, compile: (inner: unknown) => CastValue): CastValue {
-  const declared = schema['maxItems'];
-  const of = schema['items'];
+  const { maxItems, items: of } = schema;
   const castItem = isPlain(of) ? compile(of) : undefined;
-  return (value, options) => {
-    const maxItems = typeof declared === 'number' ? declared : options.listItems;
+  return (value, from) => {
     const items: unknown[] = Array.isArray(value) ? [...value] : [value];
-    if (items.length > maxItems) return refuse(`has more than ${maxItems} items`);
+    if (items.length > Number(maxItems)) return refuse(`has more than ${maxItems} items`);
     for (let at = 0; castItem !== undefined && at < items.length; at += 1) {
-      const result = castItem(items[at], options);
+      const result = castItem(items[at], from);
       if (!result.ok) return refuseAt(at, result);
       items[at] = result.value;
     }
@@ -139,15 +131,15 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
   const [patterned] = compileAll(schema['patternProperties']).values();
   const additional = schema['additionalProperties'];
   const others = patterned ?? (isPlain(additional) ? compile(additional) : undefined);
-  return (value, options) => {
-    if (options.from === 'xml' && typeof value === 'string' && value.trim() === '') {
+  return (value, from) => {
+    if (from === 'xml' && typeof value === 'string' && value.trim() === '') {
       return { ok: true, value: {} };
     }
     if (!isPlain(value)) return refuse('must be an object');
-    if (options.from === 'json') return { ok: true, value };
+    if (from === 'json') return { ok: true, value };
     const fields = new Map<string, unknown>();
     for (const [name, field] of Object.entries(value)) {
-      const result = (named.get(name) ?? others)?.(field, options) ?? { ok: true, value: field };
+      const result = (named.get(name) ?? others)?.(field, from) ?? { ok: true, value: field };
       if (!result.ok) return refuseAt(name, result);
       fields.set(name, result.value);
     }
@@ -159,11 +151,11 @@ function castObject(schema: Plain, compile: (inner: unknown) => CastValue): Cast
 function castAlternatives(
   branches: readonly { readonly cast: CastValue; readonly isOne: (value: unknown) => boolean }[],
 ): CastValue {
-  return (value, options) => {
+  return (value, from) => {
     let first: Cast | undefined;
     let refusal: Cast | undefined;
     for (const { cast, isOne } of branches) {
-      const result = cast(value, options);
+      const result = cast(value, from);
       if (result.ok && isOne(result.value)) return result;
       if (result.ok) first ??= result;
       else refusal ??= result;
@@ -173,10 +165,10 @@ function castAlternatives(
 }
 
 function castParts(parts: readonly CastValue[]): CastValue {
-  return (value, options) => {
+  return (value, from) => {
     let result: Cast = { ok: true, value };
     for (const cast of parts) {
-      if (result.ok) result = cast(result.value, options);
+      if (result.ok) result = cast(result.value, from);
     }
     return result;
   };

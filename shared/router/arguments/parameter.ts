@@ -70,16 +70,21 @@ export function toForeignParameter(
 }
 
 /** Throws an Error that names the invalid part of the declaration. */
-export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): Keywords {
+export function toKeywords(
+  declared: Op | undefined,
+  bounded: (schema: object) => Plain,
+  compiler: SchemaCompiler,
+): Keywords {
   const byName = new Map<string, Keyword>();
   const positional = new Set(
     declared?.path.flatMap((entry) => (entry.byKeyword ? [entry.name] : [])),
   );
   let others: Parameter | undefined;
   for (const where of ['query', 'body'] as const) {
-    const object = declared?.fields[where];
-    if (object === undefined) continue;
-    if (!isOfFields(object)) refuseOther(object);
+    const given = declared?.fields[where];
+    if (given === undefined) continue;
+    if (!isOfFields(given)) refuseOther(given);
+    const object = bounded(given);
     const required = new Set<unknown>((object['required'] as unknown[] | undefined) ?? []);
     const isStandard = declared?.standard.some((one) => one.in === where) === true;
     const $defs = (object['$defs'] ?? {}) as Plain;
@@ -98,7 +103,7 @@ export function toKeywords(declared: Op | undefined, compiler: SchemaCompiler): 
       });
     }
     const { additionalProperties: additional } = object;
-    if (additional === true) others ??= toParameter({}, compiler);
+    if (additional === true) others ??= toParameter(bounded({}), compiler);
     else if (isPlain(additional)) others ??= toParameter(additional, compiler, $defs);
   }
   return { byName, others, aliases: toAliases(declared, byName) };

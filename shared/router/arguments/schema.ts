@@ -142,15 +142,15 @@ function toChecked(declared: Plain, formats: ReadonlyMap<string, FormatCheck>): 
   return refine.length === 0 ? schema : { ...schema, '~refine': refine };
 }
 
-/** What bounds the texts that a pattern is tried on; of alternatives each may be tried. */
+/** What bounds lists, and the texts that a pattern is tried on; of alternatives each may be tried. */
 function toBounds(declared: Plain): Plain {
   const { $id, $ref, $defs, properties, additionalProperties, items, prefixItems, ...others } =
     mapSchemas(declared, (inner) => toBounds(inner));
   const alternatives = ['anyOf', 'oneOf', 'allOf'].flatMap((keyword) => others[keyword] ?? []);
-  const { pattern, maxLength } = declared;
+  const { pattern, maxLength, maxItems } = declared;
   if (pattern !== undefined) refuseSlow(String(pattern));
   for (const one of Object.keys(declared['patternProperties'] ?? {})) refuseSlow(one);
-  const held = { $id, $ref, $defs, properties, items, prefixItems };
+  const held = { $id, $ref, $defs, properties, items, prefixItems, maxItems };
   return {
     ...Object.fromEntries(Object.entries(held).filter(([, value]) => value !== undefined)),
     ...(isPlain(additionalProperties) && { additionalProperties }),

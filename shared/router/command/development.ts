@@ -3,77 +3,60 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../loopback.ts';
-import { type ErrorReport, toErrorText } from '../answer/error-report.ts';
-import type { Dispatch } from '../request/request.ts';
-import { toHeaders } from '../request/request.ts';
-
-export interface Development {
-  readonly reportError: (report: ErrorReport) => void;
-  /** The same answers, but for those of errors of ours. */
-  show(dispatch: Dispatch): Dispatch;
-}
+import { toErrorText } from '../answer/error-report.ts';
+import type { AppOptions } from '../app.ts';
 
 const linesAround = 3;
 const ownFolder = new URL('..', import.meta.url).href;
 
-export function createDevelopment(write: (text: string) => void): Development {
-  /** Texts of errors, by the id of a request that is not answered yet. */
-  const texts = new Map<string, string>();
+export function createDevelopment(
+  write: (text: string) => void,
+): Required<Pick<AppOptions, 'around' | 'reportError'>> {
   return {
-    reportError({ request, status, error }) {
-      const text = [toErrorText(error), ...readSource(error)].join('\n');
-      texts.set(request.id, text);
-      write(`${status} ${request.method} ${request.path} (request ${request.id})\n${text}\n`);
+    reportError({ request: { id, method, path }, status, error }) {
+      write(`${status} ${method} ${path} (request ${id})\n${describe(error)}\n`);
     },
-    show: (dispatch) => async (request) => {
-      const answer = await dispatch(request);
-      const id = toHeaders(answer.headers).get('x-request-id') ?? '';
-      const text = texts.get(id);
-      texts.delete(id);
-      if (text === undefined || answer.status < 500) return answer;
-      if (!isLoopback(request.remoteAddress ?? '')) return answer;
-      const wantsPage = (request.headers.get('accept') ?? '').includes('text/html');
-      const type = wantsPage ? 'text/html' : 'text/plain';
-      const title = `${answer.status} ${request.method}`;
-      const body = wantsPage
+    async around(next, { method, headers, remoteAddress = '' }) {
+      const answer = await next();
+      const { status, error } = answer;
+      if (error === undefined || status < 500 || !isLoopback(remoteAddress)) return answer;
+      const text = describe(error);
+      const isPage = headers.get('accept')?.includes('text/html') === true;
+      answer.headers.set('content-type', `text/${isPage ? 'html' : 'plain'};charset=UTF-8`);
+      const title = `${status} ${method}`;
+      answer.body = isPage
         ? `<!doctype html><title>${title}</title><h1>${title}</h1><pre>${toHtml(text)}</pre>\n`
         : `${text}\n`;
-      const headers = ['content-type', `${type};charset=UTF-8`, 'x-request-id', id];
-      return { status: answer.status, headers: [...headers, 'cache-control', 'no-store'], body };
+      return answer;
     },
   };
 }
 
-/** The lines around the place in the application where it was thrown, under that place; none where it is unknown. */
-function readSource(error: unknown): readonly string[] {
+/** Its causes, and the lines around the place in the application where it was thrown, if that is known. */
+function describe(error: unknown): string {
+  const text = toErrorText(error);
   const place = error instanceof Error ? findPlace(error.stack ?? '') : undefined;
-  if (place === undefined) return [];
+  if (place === undefined) return text;
   try {
     const lines = readFileSync(place.file, 'utf8').split('\n');
     const first = Math.max(0, place.line - 1 - linesAround);
-    const shown = lines.slice(first, place.line + linesAround).map((text, at) => {
+    const shown = lines.slice(first, place.line + linesAround).map((line, at) => {
       const number = first + at + 1;
-      return `${number === place.line ? '>' : ' '} ${String(number).padStart(5)} | ${text}`;
+      return `${number === place.line ? '>' : ' '} ${String(number).padStart(5)} | ${line}`;
     });
-    return ['', `${place.file}:${place.line}`, ...shown];
+    return [text, '', `${place.file}:${place.line}`, ...shown].join('\n');
   } catch {
     // The file is not there any more; the stack is.
-    return [];
+    return text;
   }
 }
 
 /** The innermost call outside of the router, of packages and of Node. */
 function findPlace(stack: string): { readonly file: string; readonly line: number } | undefined {
   for (const frame of stack.split('\n')) {
-    const at = frame.indexOf('file://');
-    if (at < 0 || frame.includes('/node_modules/') || frame.includes(ownFolder)) continue;
-    const [url, line] = frame
-      .slice(at)
-      .replace(')', '')
-      .split(/:(?=\d)/);
-    if (url !== undefined && line !== undefined) {
-      return { file: fileURLToPath(url), line: Number(line) };
-    }
+    const [, url, line] = /(file:\/\/.*?):(\d+)/.exec(frame) ?? [];
+    if (url === undefined || url.includes('/node_modules/') || url.startsWith(ownFolder)) continue;
+    return { file: fileURLToPath(url), line: Number(line) };
   }
   return undefined;
 }

@@ -73,13 +73,8 @@ withPrefix(
       serving = await serveWatched(choosePrefixes(prefix, process.env));
       return;
     }
-    const development = develop ? createDevelopment(note) : undefined;
-    const app = await loadApp(prefix, {
-      requireGuards,
-      ...(development && { reportError: development.reportError }),
-    });
-    const dispatch = development?.show(app.dispatch) ?? app.dispatch;
-    const started = await startServing({ ...app, dispatch }, host);
+    const app = await loadApp(prefix, { requireGuards, ...(develop && createDevelopment(note)) });
+    const started = await startServing(app, host);
     serving = started;
     print(`listening on ${started.url}`);
     if (app.routes.length === 0) warnOfNone(prefix);
@@ -91,15 +86,11 @@ withPrefix(program.command('routes').description('print what would be served')).
     const { routes } = await loadApp(prefix);
     if (routes.length === 0) warnOfNone(prefix);
     const rows = routes.map((entry) => [entry.route.verb, toPathText(entry), entry.route.name]);
-    const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
-    const widths = [width(0), width(1), 0];
-    for (const row of rows) {
-      print(
-        row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd(),
-      );
+    const [verbs = 0, paths = 0] = [0, 1].map((at) =>
+      Math.max(...rows.map((row) => row[at]?.length ?? 0)),
+    );
+    for (const [verb = '', path = '', name] of rows) {
+      print(`${verb.padEnd(verbs)}  ${path.padEnd(paths)}  ${name}`);
     }
   },
 );
@@ -149,10 +140,7 @@ function withPrefix(command: Command): Command {
   );
 }
 
-function loadApp(
-  prefix: readonly string[],
-  options: Pick<AppOptions, 'info' | 'requireGuards' | 'reportError'> = {},
-): Promise<App> {
+function loadApp(prefix: readonly string[], options: AppOptions = {}): Promise<App> {
   return createApp({ controllerPrefix: prefix, env: process.env, ...options });
 }
 

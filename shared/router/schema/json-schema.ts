@@ -45,6 +45,14 @@ export function eachSchema(schema: Plain, visit: (schema: Plain) => void): void 
   mapSchemas(schema, (inner) => eachSchema(inner, visit));
 }
 
+/** The same schema, in which lists have this bound where they declare none; so has what may be anything. */
+export function withListBound(schema: Plain, maxItems: number): Plain {
+  const bounded = mapSchemas(schema, (inner) => withListBound(inner, maxItems));
+  if (schema['type'] === 'array' || Object.keys(schema).length === 0)
+    bounded['maxItems'] ??= maxItems;
+  return bounded;
+}
+
 /** Schemas by what a `$ref` names them: `#/$defs/Name`, and the `$id`. */
 export type Scope = ReadonlyMap<string, Plain>;
 
