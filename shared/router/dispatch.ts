@@ -23,10 +23,11 @@ import {
   type Around,
   type Dispatch,
   isWhole,
+  LazyDraft,
+  LazyRequest,
   type RequestLike,
   type ResponseLike,
 } from './request/request.ts';
-import { LazyDraft, LazyRequest } from './request/routed-request.ts';
 import { parseTarget } from './request/target.ts';
 import { answerServer, answerWithoutRoute } from './table/no-route.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';

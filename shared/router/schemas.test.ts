@@ -354,3 +354,13 @@ test('filter sends what returns declares, and nothing where the status is not de
   t.regex(String(reports[0]?.error), /returns declares nothing for 201/);
   t.throws(() => op({ filter: true }), { message: /filter is by what returns declares/ });
 });
+
+test('of alternatives a text is the first that takes it, by its form too', async (t) => {
+  const id = Type.Union([Type.String({ format: 'uuid' }), Type.Integer()]);
+  class Default extends Controller {
+    static readonly GET = op({ query: Type.Object({ id }) }, ({ id }) => id);
+  }
+  const { send } = await createTestClient({ '': { Default } });
+  t.is((await send('GET', '/?id=5')).json, 5);
+  t.is((await send('GET', '/?id=five')).status, 400);
+});

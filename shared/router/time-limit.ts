@@ -1,7 +1,7 @@
 // The time that a method has (behaviour: time-of-a-method).
 import type { Controller, Handler } from './controller.ts';
 import { HttpError } from './errors.ts';
-import type { LazyRequest } from './request/routed-request.ts';
+import type { LazyRequest } from './request/request.ts';
 
 /** The same method; when its time is over the request's signal is aborted, and it rejects with 503. What comes later is
  * dropped. */

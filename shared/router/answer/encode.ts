@@ -3,11 +3,15 @@
 import type { FileHandle } from 'node:fs/promises';
 import { HttpError, Redirect, Stop } from '../errors.ts';
 import { type MaybePromise, then } from '../maybe-promise.ts';
+import { refuseOtherLength, toHeaderList } from '../request/listed-headers.ts';
 import { isXml, mediaTypeOfName, parseMediaType } from '../request/media-type.ts';
-import { type ResponseLike, withoutBody } from '../request/request.ts';
-import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
+import {
+  type LazyDraft,
+  type LazyRequest,
+  type ResponseLike,
+  withoutBody,
+} from '../request/request.ts';
 import type { Xml } from '../xml/xml.ts';
-import { toBodilessHeaders, toHeaderList } from './header-list.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 /** How values become texts. */
@@ -83,8 +87,15 @@ export function encodeEarly(
   return encodeResult(error.value, draft, request, writing);
 }
 
-function toBodiless(status: number, { setHeaders }: LazyDraft, request: LazyRequest): ResponseLike {
-  return { status, headers: toBodilessHeaders(setHeaders, request, status), body: undefined };
+/** Only an answer to HEAD, and 304, has a length without a body. */
+function toBodiless(
+  status: number,
+  { setHeaders }: LazyDraft,
+  { id, method }: LazyRequest,
+): ResponseLike {
+  const length = setHeaders?.get('content-length') ?? '0';
+  if (method !== 'HEAD' && status !== 304) refuseOtherLength(length, '0');
+  return { status, headers: toHeaderList([], setHeaders, id), body: undefined };
 }
 
 /** Throws where it cannot be the value of a header, and for a charset that a text does not have: it is sent as UTF-8. */

@@ -1,9 +1,8 @@
 // Turns anything thrown into a response. Texts of unexpected errors never leave the process.
 import { STATUS_CODES } from 'node:http';
 import { BadRequest, HttpError, NotImplemented, TooManyConnections } from '../errors.ts';
-import { toListedHeaders } from '../request/listed-headers.ts';
+import { toHeaderList, toListedHeaders } from '../request/listed-headers.ts';
 import type { ResponseLike } from '../request/request.ts';
-import { toHeaderList } from './header-list.ts';
 
 /** Those that RFC 9110 has renamed since. */
 const renamed: Readonly<Record<number, string>> = {

@@ -9,13 +9,7 @@ import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/keywords.ts';
 import { type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
-import {
-  type Keyword,
-  type Parameter,
-  toForeignParameter,
-  toKeywords,
-  toParameter,
-} from './parameter.ts';
+import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
 export interface Binder {
@@ -274,8 +268,7 @@ function toWhole(
   bounded: (schema: object) => Plain,
   compiler: SchemaCompiler,
 ): Whole {
-  const toOne = standard === undefined ? toParameter : toForeignParameter;
-  const compiled = toOne(bounded(schema), compiler);
+  const compiled = toParameter(bounded(schema), compiler, { isForeign: standard !== undefined });
   return { ...compiled, standard, isBehind };
 }
 

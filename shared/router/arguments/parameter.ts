@@ -35,37 +35,24 @@ export interface Keywords {
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** A position, or a field of TypeBox. `$defs`: those of the object that it is in. */
-export function toParameter(given: object, compiler: SchemaCompiler, $defs: Plain = {}): Parameter {
-  const schema = closed(given as Plain);
-  const accepts = (inner: Plain) => {
-    const check = compiler.compile(inner);
-    return (value: unknown) => check(value).length === 0;
-  };
-  return {
-    schema,
-    cast: compileCast(schema, accepts, scopeWithin(noScope, { $defs })),
-    check: compiler.compile(schema, $defs),
-    complete: compiler.compileDefaults(schema, $defs),
-  };
-}
-
-/** Another library checks its own schemas, by its own rules. */
-export function toForeignParameter(
-  schema: Plain,
+/** `$defs`: those of the object that a field is in. `isForeign`: of another library, which checks its own schemas by its
+ * own rules. */
+export function toParameter(
+  given: object,
   compiler: SchemaCompiler,
-  $defs: Plain = {},
+  { $defs = {}, isForeign = false }: { readonly $defs?: Plain; readonly isForeign?: boolean } = {},
 ): Parameter {
+  const schema = isForeign ? (given as Plain) : closed(given as Plain);
   const accepts = (inner: Plain) => {
-    const check = compiler.compileShape(inner);
+    const check = isForeign ? compiler.compileShape(inner) : compiler.compile(inner);
     return (value: unknown) => check(value).length === 0;
   };
   const scope = new Map([...scopeWithin(noScope, { $defs }), ['#', schema]]);
   return {
     schema,
     cast: compileCast(schema, accepts, scope),
-    check: compiler.compileBounds({ ...schema, $defs: { ...$defs, ...(schema['$defs'] ?? {}) } }),
-    complete: undefined,
+    check: isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs),
+    complete: isForeign ? undefined : compiler.compileDefaults(schema, $defs),
   };
 }
 
@@ -86,7 +73,7 @@ export function toKeywords(
     if (!isOfFields(given)) refuseOther(given);
     const object = bounded(given);
     const required = new Set<unknown>((object['required'] as unknown[] | undefined) ?? []);
-    const isStandard = declared?.standard.some((one) => one.in === where) === true;
+    const isForeign = declared?.standard.some((one) => one.in === where) === true;
     const $defs = (object['$defs'] ?? {}) as Plain;
     for (const [name, schema] of Object.entries((object['properties'] ?? {}) as Plain)) {
       if (byName.has(name) || positional.has(name) || name === '__proto__') {
@@ -94,9 +81,7 @@ export function toKeywords(
       }
       const field = schema as Plain;
       byName.set(name, {
-        ...(isStandard
-          ? toForeignParameter(field, compiler, $defs)
-          : toParameter(field, compiler, $defs)),
+        ...toParameter(field, compiler, { $defs, isForeign }),
         name,
         in: where,
         required: required.has(name) && !('default' in field),
@@ -104,7 +89,7 @@ export function toKeywords(
     }
     const { additionalProperties: additional } = object;
     if (additional === true) others ??= toParameter(bounded({}), compiler);
-    else if (isPlain(additional)) others ??= toParameter(additional, compiler, $defs);
+    else if (isPlain(additional)) others ??= toParameter(additional, compiler, { $defs });
   }
   return { byName, others, aliases: toAliases(declared, byName) };
 }

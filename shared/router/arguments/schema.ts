@@ -27,7 +27,7 @@ export interface SchemaCompiler {
   compile(schema: Plain, $defs?: Plain): Check;
   /** A schema of another library, which checks by itself: only the lengths of texts that it tries a pattern on. Throws an
    * Error for a pattern that is too slow. */
-  compileBounds(schema: Plain): Check;
+  compileBounds(schema: Plain, $defs?: Plain): Check;
   /** A schema of another library, as far as it distinguishes alternatives. */
   compileShape(schema: Plain): Check;
   /** The value with the defaults in it; undefined where there are none. Only after `load`. */
@@ -83,7 +83,7 @@ export function createSchemaCompiler(
 
   return {
     compile: (declared, $defs = {}) => toCheck(toChecked(withDefs(declared, $defs), all)),
-    compileBounds: (declared) => toCheck(toBounds(declared)),
+    compileBounds: (declared, $defs = {}) => toCheck(toBounds(withDefs(declared, $defs))),
     compileShape: (declared) => toCheck(toShape(declared)),
     compileDefaults(declared, $defs = {}) {
       let hasDefaults = false;

@@ -2,11 +2,10 @@
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
 import { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
-import { toHeaderList } from '../answer/header-list.ts';
 import { isNodeStream, toChunks } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
-import type { ResponseLike } from '../request/request.ts';
-import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
+import { toHeaderList } from '../request/listed-headers.ts';
+import type { LazyDraft, LazyRequest, ResponseLike } from '../request/request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { ServerEvent } from './server-event.ts';
 

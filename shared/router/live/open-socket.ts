@@ -1,6 +1,6 @@
 // From a handshake to a session: CONNECT may still refuse it, with what it throws; after that MESSAGE gets each message
 // and DISCONNECT the end.
-import { toHeaderList } from '../answer/header-list.ts';
+
 import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext } from '../controller.ts';
 import { HttpError } from '../errors.ts';
@@ -8,8 +8,8 @@ import type { Limits } from '../limits.ts';
 import { fromValue, noBody } from '../request/body.ts';
 import { parseJson } from '../request/json.ts';
 import { noKeywords } from '../request/keywords.ts';
-import type { ResponseLike } from '../request/request.ts';
-import type { LazyDraft, LazyRequest } from '../request/routed-request.ts';
+import { toHeaderList } from '../request/listed-headers.ts';
+import type { LazyDraft, LazyRequest, ResponseLike } from '../request/request.ts';
 import type { LiveConnections } from './live-connections.ts';
 import { Session } from './socket.ts';
 

@@ -1,6 +1,5 @@
 // The application as a WHATWG fetch handler: Request in, Response out (behaviour: mounts).
-import type { Dispatch } from '../request/request.ts';
-import { isWhole, toHeaders } from '../request/request.ts';
+import { type Dispatch, isWhole, toHeaders } from '../request/request.ts';
 
 export type Fetch = (request: Request) => Promise<Response>;
 

@@ -1,7 +1,6 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
-import type { Dispatch } from '../request/request.ts';
-import { type ResponseLike, toHeaders } from '../request/request.ts';
+import { type Dispatch, type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
 export interface LambdaEvent {

@@ -10,8 +10,7 @@ import {
 import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ListedHeaders } from '../request/listed-headers.ts';
-import type { Dispatch } from '../request/request.ts';
-import { isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
+import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
 import { endUnread } from './unread-body.ts';
 import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';

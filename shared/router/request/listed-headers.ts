@@ -1,6 +1,8 @@
 // Headers as a list: those that a client has sent, and those of an answer, of which each is sent, or is an error with its
 // name. Most answers have five, and of a request three are read: the platform's `Headers` cost more than the rest.
-import type { HeaderList } from './request.ts';
+
+/** Names, in lower case, and values in turn. A name may stand more than once. */
+export type HeaderList = readonly string[];
 
 /** Of the connection, not of the answer: the server sets them. */
 const ofTheServer = 'transfer-encoding';
@@ -143,4 +145,37 @@ function encodeLocation(location: string): string {
   return String(location)
     .toWellFormed()
     .replace(/[ "<>\\^`{|}]|[^\0-\x7f]+/g, encodeURIComponent);
+}
+
+/** Headers of an answer: `own` goes before what was set; what was set goes before the three last of those that every answer has. Throws
+ * where another length was set than the body has. */
+export function toHeaderList(
+  own: readonly string[],
+  set: Headers | undefined,
+  requestId: string,
+): string[] {
+  const always = [
+    'x-request-id',
+    requestId,
+    'x-content-type-options',
+    'nosniff',
+    'cache-control',
+    'no-store',
+  ];
+  if (set === undefined) return own.concat(always);
+  const list = [...own];
+  for (const [name, value] of set) {
+    const at = own.findIndex((one, index) => index % 2 === 0 && one === name);
+    if (at < 0) list.push(name, value);
+    else if (name === 'content-length') refuseOtherLength(value, own[at + 1] ?? '');
+  }
+  for (let at = 0; at < always.length; at += 2) {
+    if (!set.has(always[at] ?? '')) list.push(...always.slice(at, at + 2));
+  }
+  return list;
+}
+
+export function refuseOtherLength(set: string, length: string): void {
+  if (set === length) return;
+  throw new TypeError(`the header content-length is ${set}, and the body has ${length} bytes`);
 }

@@ -1,4 +1,9 @@
-// Requests and responses, independent of the server that carries them.
+// Requests and responses, independent of the server that carries them: as a mount hands them over, and as a controller sees
+// them. Most controllers read little, so what costs is made when it is asked for.
+import { randomUUID } from 'node:crypto';
+import type { MaybePromise } from '../maybe-promise.ts';
+import { type HeaderList, ListedHeaders } from './listed-headers.ts';
+import { toPath, toUnparsedPath } from './target.ts';
 
 /** A request as a mount hands it over. */
 export interface RequestLike {
@@ -20,9 +25,6 @@ export interface RequestLike {
   /** The client asks for a WebSocket, which the mount can open. */
   readonly isUpgrade?: boolean;
 }
-
-/** Names, in lower case, and values in turn. A name may stand more than once. */
-export type HeaderList = readonly string[];
 
 /** A response for a mount to send. */
 export interface ResponseLike {
@@ -124,4 +126,104 @@ export type Around = (
 ) => Promise<RoutedAnswer | Response> | RoutedAnswer | Response;
 
 /** Never fails. An answer that waits for nothing is there at once: each promise on the way costs more than a step. */
-export type Dispatch = (request: RequestLike) => ResponseLike | Promise<ResponseLike>;
+export type Dispatch = (request: RequestLike) => MaybePromise<ResponseLike>;
+
+const wellFormedId = /^[A-Za-z0-9._-]{1,64}$/;
+
+export class LazyRequest implements RoutedRequest {
+  readonly id: string;
+  readonly method: string;
+  readonly #given: RequestLike;
+  #parts: readonly string[] | undefined;
+  #state: Record<string, unknown> | undefined;
+  #abort: AbortController | undefined;
+  #isOver = false;
+
+  constructor(given: RequestLike) {
+    const asked = given.headers.get('x-request-id');
+    this.id = asked !== null && wellFormedId.test(asked) ? asked : randomUUID();
+    this.method = given.isUpgrade === true ? 'CONNECT' : given.method;
+    this.#given = given;
+  }
+
+  /** Known once the target is parsed. */
+  setParts(parts: readonly string[]): void {
+    this.#parts = parts;
+  }
+
+  get target(): string {
+    return this.#given.target;
+  }
+
+  get origin(): string {
+    const { headers, scheme = 'http' } = this.#given;
+    return `${scheme}://${headers.get('host') ?? 'localhost'}`;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#given.remoteAddress;
+  }
+
+  get path(): string {
+    return this.#parts === undefined ? toUnparsedPath(this.#given.target) : toPath(this.#parts);
+  }
+
+  get headers(): Headers {
+    return this.#given.headers;
+  }
+
+  get state(): Record<string, unknown> {
+    this.#state ??= {};
+    return this.#state;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort !== undefined) return this.#abort.signal;
+    const abort = new AbortController();
+    this.#abort = abort;
+    const gone = this.#given.signal?.();
+    if (this.#isOver || gone?.aborted === true) abort.abort();
+    gone?.addEventListener('abort', () => abort.abort(), { once: true });
+    return abort.signal;
+  }
+
+  /** Aborts the signal: no client waits any more. */
+  end(): void {
+    this.#isOver = true;
+    this.#abort?.abort();
+  }
+}
+
+export class LazyDraft implements ResponseDraft {
+  status: number | undefined;
+  mediaType: string | undefined;
+  readonly #ofRoute: string | undefined;
+  #headers: Headers | undefined;
+
+  constructor(mediaType: string | undefined) {
+    this.status = undefined;
+    this.mediaType = mediaType;
+    this.#ofRoute = mediaType;
+  }
+
+  /** The media type that the method has chosen, by the field or by the header. Throws where these are two. */
+  get chosenType(): string | undefined {
+    const { mediaType } = this;
+    const header = this.#headers?.get('content-type') ?? undefined;
+    if (header === undefined || header === mediaType) return mediaType;
+    if (mediaType === this.#ofRoute) return header;
+    throw new TypeError(
+      `the header content-type is ${header}, and response.mediaType ${mediaType}; set one of them`,
+    );
+  }
+
+  get headers(): Headers {
+    this.#headers ??= new ListedHeaders();
+    return this.#headers;
+  }
+
+  /** Undefined where the method has set none. */
+  get setHeaders(): Headers | undefined {
+    return this.#headers;
+  }
+}

@@ -1,9 +1,9 @@
 // What is answered where a path names a class, or the server itself, that has no method for the request
 // (behaviour: verbs).
 
-import { toHeaderList } from '../answer/header-list.ts';
 import { BadRequest, HttpError, NotImplemented, notFound } from '../errors.ts';
-import type { HeaderList, ResponseLike } from '../request/request.ts';
+import { type HeaderList, toHeaderList } from '../request/listed-headers.ts';
+import type { ResponseLike } from '../request/request.ts';
 import type { ClassNode } from './nodes.ts';
 import { allowedMethods, anyVerbs, isKnownMethod } from './verb.ts';
 
