@@ -1,15 +1,20 @@
+// What control planes tell each other of their workers. That of one's own stands in lines that people review: facts.txt has
+// workers by the words that stand below, and what is told of them. `REWRITE=1` writes what is told now.
 import test from 'ava';
 import { Value } from 'typebox/value';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import { testLines } from '../../test/support/reviewed-lines.ts';
 import { revisionOf } from '../../test/support/revision-store.ts';
-import { type Counted, type Figures, noFigures } from '../fleet/tally.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { type Counted, noFigures } from '../fleet/tally.ts';
 import type { PeerAnswer } from '../peers/peers.ts';
 import { buildSnapshots } from '../snapshot/build.ts';
 import { selectSnapshot } from '../snapshot/served.ts';
-import type { NodeIdentity, Snapshot } from '../snapshot/snapshot.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ConnectedWorker, VanishedWorker } from '../xds/workers.ts';
 import {
+  type FiguresFacts,
   factsJson,
   noPeers,
   type RolloutFacts,
@@ -84,260 +89,125 @@ test('the other peers are known while one gives no answer', (t) => {
 const encode = loadProtos().rateLimitConfig.serialize;
 const snapshotOf = (number: number): Snapshot => {
   const options = { mergeDomains: false, maxResponseBytes: 4 * 1024 * 1024 };
-  const outcome = buildSnapshots(revisionOf(number), options, { encode });
+  const { files } = revisionOf(number);
+  const all = [...files, { path: 'else.yaml', text: ruleText('else', 1) }];
+  const outcome = buildSnapshots({ files: all, problems: [] }, options, { encode });
   const node = { id: '', cluster: '', metadata: new Map<string, string>() };
   const snapshot = outcome.ok ? selectSnapshot(outcome.built.groups, node) : undefined;
   if (snapshot === undefined) throw new Error(`revision ${number} has no snapshot`);
   return snapshot;
 };
 const [before, after] = [snapshotOf(1), snapshotOf(2)];
-const versionAt = (snapshot: Snapshot) => ({ version: snapshot.version, atMs: 0 });
 
-function nodeOf(id: string, instance: string | undefined): NodeIdentity {
-  return {
-    id,
-    cluster: '',
-    metadata: new Map(instance === undefined ? [] : [[instanceKey, instance]]),
-  };
-}
-
-function connected(
-  id: string,
-  instance: string | undefined,
-  given: Partial<ConnectedWorker> = {},
-): ConnectedWorker {
-  return {
-    node: nodeOf(id, instance),
-    instance,
-    address: '10.0.0.1:1',
-    mode: 'sotw',
-    sinceMs: 0,
-    sent: undefined,
-    acked: versionAt(after),
-    nacked: undefined,
-    wantedVersion: ({ version }) => version,
-    ...given,
-  };
-}
-
+/** `1`, `2` or `3`: a revision's; any other word is a version that nobody knows. */
+const versionOf = (word: string) =>
+  /^[123]$/.test(word) ? snapshotOf(Number(word)).version : word;
 const counted: Counted = {
-  nodeId: 'w',
-  series: 's',
-  version: after.version,
-  decisions: 5,
-  overLimit: 2,
-  errors: 1,
-  noMatch: 3,
-  domains: new Map([['revision-2', { hits: 4, overLimit: 1 }]]),
-  recent: noFigures,
-  before: undefined,
-  storeAway: undefined,
+  ...{ nodeId: 'w', series: 's', version: after.version, storeAway: undefined },
+  ...{ decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
+  domains: new Map([
+    ['revision-2', { hits: 4, overLimit: 1 }],
+    ['else', { hits: 9, overLimit: 0 }],
+  ]),
+  ...{ recent: noFigures, before: undefined },
 };
-const domainsOf = (...hits: readonly [string, number, number][]) =>
-  hits.map(([name, count, overLimit]) => ({ name, hits: count, overLimit }));
+/** What a worker wants of a revision, where that is not all of it. */
+const parts: Readonly<Record<string, string | undefined>> = {
+  nothing: undefined,
+  same: 'the same part',
+};
+const figures = { ...noFigures, decisions: 900, overLimit: 90 };
 
-interface Sources {
-  readonly workers?: readonly ConnectedWorker[];
-  readonly vanished?: readonly VanishedWorker[];
-  readonly counted?: readonly (readonly [string, Counted])[];
-  readonly snapshots?:
-    | { readonly before?: Snapshot | undefined; readonly after?: Snapshot | undefined }
-    | undefined;
-  readonly isOnTrial?: boolean;
+/** `ID[/INSTANCE] [has=VERSION] [sent=VERSION] [refuses=VERSION] [long] [wants=nothing|same] [at=ADDRESS]`, where the instance
+ * is `i`, and `-` for none; has revision 2 where nothing is said. What it counts: `[counts=VERSION] [of=ID] [as=INSTANCE]
+ * [recent] [before=VERSION]`. Gone: `since=MS`. */
+function toWorker(text: string) {
+  const [name = '', ...words] = text.split(' ');
+  const [id = '', instance = 'i'] = name.split('/');
+  const of = (word: string) =>
+    words.find((each) => each.startsWith(`${word}=`))?.slice(word.length + 1);
+  const at = (word: string | undefined) =>
+    word === undefined || word === 'none' ? undefined : { version: versionOf(word), atMs: 0 };
+  const [own, refuses, wants] = [
+    instance === '-' ? undefined : instance,
+    of('refuses'),
+    of('wants'),
+  ];
+  const metadata = new Map(own === undefined ? [] : [[instanceKey, own]]);
+  const told = words.includes('long') ? 'x'.repeat(9_000) : 'no such unit';
+  const worker: ConnectedWorker & VanishedWorker = {
+    ...{ node: { id, cluster: '', metadata }, instance: own, mode: 'sotw' as const, sinceMs: 0 },
+    ...{ address: of('at') ?? '10.0.0.1:1', sent: at(of('sent')), acked: at(of('has') ?? '2') },
+    nacked:
+      refuses === undefined ? undefined : { version: at(refuses)?.version, text: told, atMs: 0 },
+    wantedVersion: ({ version }) => (wants === undefined ? version : parts[wants]),
+    goneAtMs: Number(of('since') ?? 4_000),
+  };
+  const [sums, before] = [of('counts'), of('before')];
+  const reported: Counted | undefined =
+    sums === undefined
+      ? undefined
+      : {
+          ...counted,
+          ...{ nodeId: of('of') ?? 'w', version: versionOf(sums) },
+          ...(words.includes('recent') && { recent: figures }),
+          ...(before !== undefined && { before: { version: versionOf(before), figures } }),
+        };
+  return { worker, reported: reported && ([of('as') ?? instance, reported] as const) };
 }
 
-function read({
-  workers = [connected('w', 'i')],
-  vanished = [],
-  counted: sums = [],
-  isOnTrial = true,
-  ...rest
-}: Sources) {
-  const snapshots = 'snapshots' in rest ? rest.snapshots : { before, after };
-  return readOwnFacts(
+function showFigures({
+  decisions,
+  overLimit,
+  errors,
+  noMatch,
+  domains = [],
+}: FiguresFacts): string {
+  const each = domains.map(({ name, hits, overLimit: over }) => `, ${name} ${over}/${hits}`);
+  return `${decisions} decisions, ${overLimit} over limit, ${errors} errors, ${noMatch} without a rule${each.join('')}`;
+}
+
+/** `[(off|same|first)] WORKER, WORKER ; GONE, GONE`: nothing is on trial, revision 2 is in force already, or nothing is. */
+// Proof of SECURITY.md: cannot speak for another worker, or take its stream
+testLines(test, new URL('facts.txt', import.meta.url), (given) => {
+  const [, flag, text = ''] = /^(?:\((\w+)\) )?(.*)$/.exec(given) ?? [];
+  const [workers = [], gone = []] = text
+    .split(' ; ')
+    .map((part) => part.split(', ').flatMap((each) => (each === '-' ? [] : [toWorker(each)])));
+  const first = flag === 'same' ? after : flag === 'first' ? undefined : before;
+  const facts = readOwnFacts(
     {
-      workers: { list: () => workers, vanished: () => vanished },
-      snapshots: {
-        current: () => snapshots?.after ?? before,
-        compare: () =>
-          isOnTrial && snapshots ? { before: snapshots.before, after: snapshots.after } : undefined,
+      workers: {
+        list: () => workers.map(({ worker }) => worker),
+        vanished: () => gone.map(({ worker }) => worker),
       },
-      readCounted: () => new Map(sums),
+      snapshots: {
+        current: () => (flag === 'off' ? before : after),
+        compare: () => (flag === 'off' ? undefined : { before: first, after }),
+      },
+      readCounted: () => new Map(workers.flatMap(({ reported }) => (reported ? [reported] : []))),
     },
-    { poolOf: () => 3 },
+    flag === 'off' ? undefined : { poolOf: () => 3 },
     10_000,
   );
-}
-
-const only = (sources: Sources) => {
-  const [first] = read(sources).workers;
-  if (first === undefined) throw new Error('there is no worker');
-  return first;
-};
-
-test('a worker is told with what it has and what it counts', (t) => {
-  const facts = read({ counted: [['i', counted]] });
-  t.deepEqual(facts, {
-    workers: [
-      {
-        key: 'i',
-        id: 'w',
-        instance: 'i',
-        name: "'w'",
-        pool: 3,
-        isAffected: true,
-        state: 'in_force',
-        refusal: null,
-        counted: {
-          ...{ series: 's', hasIt: true, decisions: 5, overLimit: 2, errors: 1, noMatch: 3 },
-          domains: domainsOf(['revision-1', 0, 0], ['revision-2', 4, 1]),
-        },
-      },
-    ],
-    gone: [],
-  });
-  t.true(Value.Check(factsJson, { record: 'r', serves: null, ...facts }));
-});
-
-test('what a worker counted without the revision is told: lately, or before it got it', (t) => {
-  const figures: Figures = { ...noFigures, decisions: 900, overLimit: 90 };
-  const recentOf = (given: Partial<Counted>) =>
-    only({ counted: [['i', { ...counted, ...given }]] }).counted?.recent;
-  const none = domainsOf(['revision-1', 0, 0], ['revision-2', 0, 0]);
-  const told = { decisions: 900, overLimit: 90, errors: 0, noMatch: 0, domains: none };
-  t.deepEqual(recentOf({ before: { version: before.version, figures } }), told);
-  t.is(recentOf({ before: { version: 'other', figures } }), undefined);
-  t.deepEqual(recentOf({ version: before.version, recent: figures }), told);
-});
-
-test('domains that the revision does not change are not told', (t) => {
-  const sums = { ...counted, domains: new Map([['else', { hits: 9, overLimit: 0 }]]) };
-  t.deepEqual(
-    only({ counted: [['i', sums]] }).counted?.domains?.map(({ name }) => name),
-    ['revision-1', 'revision-2'],
-  );
-});
-
-test('facts of workers that are told while nothing is on trial are read by peers', (t) => {
-  const sources = {
-    workers: { list: () => [connected('w', undefined)], vanished: () => [] },
-    snapshots: { current: () => before, compare: () => undefined },
-    readCounted: () => new Map(),
-  };
-  const facts = readOwnFacts(sources, undefined, 0);
-  t.is(facts.workers[0]?.pool, 0);
-  t.true(Value.Check(factsJson, { record: 'r', serves: 'r', ...facts }));
-});
-
-test('figures under the version in force are those of a worker without it', (t) => {
-  t.is(only({ counted: [['i', { ...counted, version: before.version }]] }).counted?.hasIt, false);
-});
-
-const unbelieved: readonly (readonly [string, Sources])[] = [
-  ['of another instance', { counted: [['j', counted]] }],
-  ['of another node id', { counted: [['i', { ...counted, nodeId: 'x' }]] }],
-  [
-    'under a version that is neither on trial nor in force',
-    { counted: [['i', { ...counted, version: 'other' }]] },
-  ],
-  [
-    'of a worker that it changes nothing for',
-    { counted: [['i', counted]], snapshots: { before: after, after } },
-  ],
-  [
-    'of a worker of another make',
-    {
-      workers: [connected('w', undefined)],
-      counted: [
-        ['w', counted],
-        ['', counted],
-      ],
-    },
-  ],
-  ['while nothing is on trial', { counted: [['i', counted]], isOnTrial: false }],
-];
-for (const [what, sources] of unbelieved) {
-  // Proof of SECURITY.md: cannot speak for another worker, or take its stream
-  test(`figures ${what} count nothing`, (t) => {
-    t.is(only(sources).counted, null);
-  });
-}
-
-test('a worker is affected where it gets something else with the revision', (t) => {
-  t.true(only({}).isAffected);
-  t.false(only({ snapshots: { before: after, after } }).isAffected);
-  t.false(only({ isOnTrial: false }).isAffected);
-  t.true(only({ snapshots: { before: undefined, after } }).isAffected);
-  t.false(
-    only({ workers: [connected('w', 'i', { wantedVersion: () => undefined })] }).isAffected,
-    'it wants other domains',
-  );
-  t.false(
-    only({ workers: [connected('w', 'i', { wantedVersion: () => 'the same part' })] }).isAffected,
-  );
-});
-
-test('a refusal is one of the version that the worker is given', (t) => {
-  const refusing = (version: string | undefined, text = 'no such unit') =>
-    only({
-      workers: [
-        connected('w', 'i', { acked: versionAt(before), nacked: { version, text, atMs: 0 } }),
-      ],
-    });
-  t.like(refusing(after.version), { state: 'refused', refusal: 'no such unit' });
-  t.like(refusing('older'), { state: 'refused', refusal: null });
-  t.like(refusing(undefined), { state: 'refused', refusal: null });
-  t.is(refusing(after.version, 'x'.repeat(9_000)).refusal?.length, 500);
-  t.like(only({ workers: [connected('w', 'i', { acked: versionAt(before) })] }), {
-    state: 'pending',
-    refusal: null,
-  });
-});
-
-test('workers of other makes are told apart by their addresses, and named where they share an id', (t) => {
-  const { workers } = read({
-    workers: [
-      connected('default', undefined),
-      connected('default', undefined, { address: '10.0.0.2:1' }),
-      connected('own', 'instance-of-own'),
-    ],
-  });
-  t.is(new Set(workers.map(({ key }) => key)).size, 3);
-  t.deepEqual(
-    workers.map(({ name }) => name),
-    ["'default (at 10.0.0.1:1)'", "'default (at 10.0.0.2:1)'", "'own'"],
-  );
-});
-
-const lost = (
-  acked: Snapshot | undefined,
-  given: Partial<VanishedWorker> = {},
-): VanishedWorker => ({
-  node: nodeOf('w', 'i'),
-  instance: 'i',
-  address: '10.0.0.1:1',
-  sent: undefined,
-  acked: acked && versionAt(acked),
-  nacked: undefined,
-  goneAtMs: 4_000,
-  ...given,
-});
-
-test('a worker that vanished is told with what it had', (t) => {
-  const goneOf = (sources: Sources) => read({ workers: [], ...sources }).gone;
-  t.deepEqual(goneOf({ vanished: [lost(after)] }), [{ key: 'i', hadIt: true, forMs: 6_000 }]);
-  t.deepEqual(goneOf({ vanished: [lost(before)] }), [{ key: 'i', hadIt: false, forMs: 6_000 }]);
-  t.deepEqual(goneOf({ vanished: [lost(snapshotOf(3))] }), []);
-  t.deepEqual(goneOf({ vanished: [lost(undefined)] }), []);
-  t.deepEqual(goneOf({ vanished: [lost(after)], isOnTrial: false }), []);
-  t.deepEqual(goneOf({ vanished: [lost(after)], snapshots: { before: after, after } }), []);
-  const offered = { sent: versionAt(after) };
-  const one = [{ key: 'i', hadIt: true, forMs: 6_000 }];
-  t.deepEqual(goneOf({ vanished: [lost(before, offered)] }), one, 'killed by what it loads');
-  t.deepEqual(goneOf({ vanished: [lost(undefined, offered)] }), one);
-  const refused = { ...offered, nacked: { version: after.version, text: '', atMs: 0 } };
-  t.is(goneOf({ vanished: [lost(before, refused)] })[0]?.hadIt, false);
-  const just = goneOf({ vanished: [{ ...lost(after), goneAtMs: 11_000 }] });
-  t.is(just[0]?.forMs, 0);
-  t.true(Value.Check(factsJson, { record: 'r', serves: null, workers: [], gone: just }));
+  const lines = [
+    ...facts.workers.map(({ key, id, instance, name, pool, isAffected, state, refusal, counted }) =>
+      [
+        `${key}: ${id} of ${instance}, ${name}, pool ${pool}, ${isAffected ? 'affected' : 'not affected'}, ${state}`,
+        ...(refusal === null ? [] : [`refuses: ${refusal.length > 99 ? refusal.length : refusal}`]),
+        ...(counted === null
+          ? []
+          : [`${counted.series} ${counted.hasIt ? 'with' : 'without'} it ${showFigures(counted)}`]),
+        ...(counted?.recent ? [`lately ${showFigures(counted.recent)}`] : []),
+      ].join('; '),
+    ),
+    ...facts.gone.map(
+      ({ key, hadIt, forMs }) =>
+        `${key} is gone for ${forMs} ms, ${hadIt ? 'had it' : 'did not have it'}`,
+    ),
+    ...(Value.Check(factsJson, { record: 'r', serves: null, ...facts })
+      ? []
+      : ['no peer reads it']),
+  ];
+  return lines.join(' ; ') || 'nothing';
 });
