@@ -1,4 +1,6 @@
 import test from 'ava';
+import { createRandom } from '../../test/support/random.ts';
+import { runAtOnce } from '../in-slices.ts';
 import { parseRuleDocument } from './document/document.ts';
 import { formatProblems } from './problem/problem-text.ts';
 import type { RuleDescriptor, RuleDocument } from './rule-document.ts';
@@ -109,4 +111,93 @@ test('however many rules there are, few are read between two yields', (t) => {
     }
   }
   t.true(most > 0 && most <= 5_000, `${most} looks`);
+});
+
+/** What it answers to every descriptor of these names, with two entries at most, and its pages. */
+function describeSet(built: ReturnType<typeof buildRuleSet>) {
+  if (!built.ok) return built.problems;
+  const rules = built.ruleSet.domains.get('d');
+  const entries = ['a', 'b', 'c'].flatMap((key) =>
+    ['', 'x', 'y', 'xz'].map((value) => ({ key, value })),
+  );
+  const asked = entries.flatMap((one) => [[one], ...entries.map((other) => [one, other])]);
+  const answers = asked.map((each) => [rules?.match(each), rules?.exempts(each)]);
+  const { limitCount } = built.ruleSet;
+  return [answers, limitCount, built.ruleSet.describe(), built.ruleSet.trail(), built.warnings];
+}
+
+test('a set that takes over what did not change is the set that is built of nothing', (t) => {
+  const random = createRandom(48);
+  const bits = [
+    '{key: a, value: x, rate_limit: {unit: day, requests_per_unit: 3}}',
+    '{key: a}',
+    "{key: a, value: 'x*', share_threshold: true, rate_limit: {unit: hour, requests_per_unit: 2}}",
+    "{key: a, value: 'x*', detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 2}}",
+    '{key: b, until: 2030-01-01T00:00:00Z, rate_limit: {unlimited: true}}',
+    '{key: b, value_to_metric: true, rate_limits: [{unit: day, requests_per_unit: 9}, {unit: hour, requests_per_unit: 4}]}',
+    '{key: c, value: y, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 3, name: n}}',
+  ].flatMap((text) => documentOf('f.yaml', `domain: d\ndescriptors: [${text}]`).descriptors);
+  const nameOf = ({ key, value }: RuleDescriptor) => `${key}_${value}`;
+
+  /** One of its rules is another, new or gone, here or further below. */
+  function edit(all: readonly RuleDescriptor[], depth: number): readonly RuleDescriptor[] {
+    const at = random.below(all.length + 1);
+    const found = all[at];
+    if (found !== undefined && depth < 2 && random.below(2) === 0) {
+      return all.with(at, { ...found, descriptors: edit(found.descriptors, depth + 1) });
+    }
+    if (found !== undefined && random.chance(0.2)) {
+      return all.with(at, {
+        ...found,
+        shareThreshold: found.value.includes('*') && random.chance(0.5),
+      });
+    }
+    const rest = random.below(3) === 0 ? all : all.toSpliced(at, 1);
+    const added = random.pick(bits);
+    const kept = rest.filter((each) => nameOf(each) !== nameOf(added));
+    const place = random.below(kept.length + 1);
+    return random.below(4) === 0
+      ? rest
+      : kept.toSpliced(place, 0, { ...added, descriptors: found?.descriptors ?? [] });
+  }
+
+  const builder = createRuleSetBuilder(merging);
+  const atMs = Date.parse('2029-12-01T00:00:00Z');
+  let all: readonly RuleDescriptor[] = [];
+  for (let step = 0; step < 400; step++) {
+    all = edit(all, 0);
+    const middle = random.below(all.length + 1);
+    const documents = [all.slice(0, middle), all.slice(middle)].map((descriptors, at) => ({
+      ...a1,
+      ...{ file: `${at}`, domain: 'd', descriptors },
+    }));
+    const built = runAtOnce(builder.build(documents, atMs));
+    t.true(built.ok);
+    t.deepEqual(describeSet(built), describeSet(buildRuleSet(documents, merging, atMs)), `${step}`);
+  }
+});
+
+test('a rule that did not change keeps its limit, also where another one of its level or above it did', (t) => {
+  const builder = createRuleSetBuilder(separate);
+  const rule = (key: string, amount: number, more = '') =>
+    `{key: ${key}, rate_limit: {unit: day, requests_per_unit: ${amount}}${more}}`;
+  const parsed = documentOf(
+    'f.yaml',
+    `domain: shop\ndescriptors: [${rule('a', 1, `, descriptors: [${rule('b', 2)}, ${rule('c', 3)}]`)}, ${rule('z', 4)}]`,
+  );
+  const [a, z] = parsed.descriptors as [RuleDescriptor, RuleDescriptor];
+  const [b, c] = a.descriptors as [RuleDescriptor, RuleDescriptor];
+  const matchesOf = (descriptors: readonly RuleDescriptor[]) => {
+    const built = runAtOnce(builder.build([{ ...parsed, descriptors }], 0));
+    if (!built.ok) throw new Error(formatProblems(built.problems));
+    const rules = built.ruleSet.domains.get('shop');
+    return (...keys: string[]) => rules?.match(keys.map((key) => ({ key, value: '' })));
+  };
+  const before = matchesOf([a, z]);
+  const another = { ...b, shadowMode: true };
+  const after = matchesOf([{ ...z, key: 'first' }, { ...a, descriptors: [another, c] }, z]);
+  t.is(after('z'), before('z'));
+  t.is(after('a', 'c'), before('a', 'c'));
+  t.true(after('a', 'b')?.limit.shadowMode);
+  t.is(matchesOf([a])('z'), undefined);
 });

@@ -51,7 +51,7 @@ interface Refused {
 }
 
 /** Builds rule sets one after the other. A domain whose documents are the same objects as in an earlier set is reused, as
- * long as there are these documents. */
+ * long as there are these documents; of one that was in the set before, rules whose descriptors are the same objects are. */
 export interface RuleSetBuilder {
   /** The order of `documents` does not matter: they are taken by file name. Rules that have ended at `nowMs`,
    * wall time, are checked like all others, but are not in the set. Yields where a caller may serve others. */
@@ -68,9 +68,9 @@ export function buildRuleSet(
 
 export function createRuleSetBuilder(options: RuleSetOptions): RuleSetBuilder {
   const { sanitizeMetricDots } = options;
-  const builder = new DomainsBuilder(options, (domain, current) => {
+  const builder = new DomainsBuilder(options, (domain, current, before?: DomainWithNodes) => {
     const lists = current.map(({ descriptors }) => descriptors);
-    return createDomainTree(domain, lists, sanitizeMetricDots);
+    return createDomainTree(domain, lists, sanitizeMetricDots, before?.nodes);
   });
   return {
     *build(documents, nowMs) {
@@ -94,18 +94,23 @@ interface CheckedDomain<Made> {
 
 type CheckedDomains<Made> = ReadonlyMap<string, CheckedDomain<Made>>;
 
+/** `current`: without rules that have ended. `before`: what was made last of the domain. */
+type MakeOfDomain<Made> = (
+  domain: string,
+  current: readonly RuleDocument[],
+  before: Made | undefined,
+) => Generator<void, Made>;
+
 /** Checks documents across files, and makes something of each domain whose rules are good. */
 export class DomainsBuilder<Made> {
   readonly #options: RuleSetOptions;
-  readonly #make: (domain: string, current: readonly RuleDocument[]) => Generator<void, Made>;
+  readonly #make: MakeOfDomain<Made>;
   /** By the first document of the domain. */
   readonly #known = new WeakMap<RuleDocument, CheckedDomain<Made>>();
+  /** What was made last of each domain that there is. */
+  readonly #last = new Map<string, Made>();
 
-  /** `current`: without rules that have ended. */
-  constructor(
-    options: RuleSetOptions,
-    make: (domain: string, current: readonly RuleDocument[]) => Generator<void, Made>,
-  ) {
+  constructor(options: RuleSetOptions, make: MakeOfDomain<Made>) {
     this.#options = options;
     this.#make = make;
   }
@@ -137,9 +142,11 @@ export class DomainsBuilder<Made> {
       if (isWhole(built)) {
         domains.set(domain, built);
         if (first !== undefined) this.#known.set(first, built);
+        this.#last.set(domain, built.made);
       }
       yield;
     }
+    for (const domain of this.#last.keys()) if (!groups.has(domain)) this.#last.delete(domain);
     if (reporter.hasErrors) return { ok: false, problems: reporter.toProblems() };
     yield* addAll(reporter, yield* findSharedCounters(groups));
     return { ok: true, domains, warnings: reporter.toProblems() };
@@ -159,7 +166,8 @@ export class DomainsBuilder<Made> {
     if (this.#options.fixedWindowsOnly) yield* refuseLimiters(group, problems);
     yield* refuseFarEnds(group, nowMs, problems);
     if (isLost || problems.some(isError)) return { problems };
-    const made = yield* this.#make(domain, yield* findDocumentsAt(group, nowMs));
+    const current = yield* findDocumentsAt(group, nowMs);
+    const made = yield* this.#make(domain, current, this.#last.get(domain));
     return { documents: group, made, endedCount: countEnded(group, nowMs), problems };
   }
 }

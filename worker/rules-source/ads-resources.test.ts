@@ -7,6 +7,7 @@ import type { AnyMessage } from '../../shared/wire/discovery-messages.ts';
 import { loadProtos } from '../../shared/wire/protos.ts';
 import type { RateLimitConfigMessage } from '../../shared/wire/rate-limit-config-message.ts';
 import {
+  findReplaced,
   type Intake,
   prepareResources,
   type ResourcesInForce,
@@ -54,6 +55,23 @@ function shown({ inForce }: Intake): string {
     .sort()
     .join(', ');
 }
+
+test('what a resource presumably replaces is found by the name with which its bytes begin', (t) => {
+  const long = 'n'.repeat(300);
+  const names = ['a', long, ''];
+  const { inForce } = take(names.map((name, at) => resource(name, `d${at}`, 1)));
+  for (const [at, name] of names.entries()) {
+    const { value } = resource(name, `d${at}`, 2);
+    t.is(value && findReplaced(value, inForce)?.domain, `d${at}`);
+  }
+  const others = [
+    resource('b', 'd0', 1).value,
+    Buffer.alloc(0),
+    Buffer.from([0x0a]),
+    Buffer.from([0x0a, 255, 255, 3]),
+  ];
+  for (const bytes of others) t.is(bytes && findReplaced(bytes, inForce), undefined);
+});
 
 function limitOf({ ruleSet }: Intake, domain: string): number | undefined {
   return ruleSet?.domains.get(domain)?.match([{ key: 'k', value: 'v' }])?.limit.requestsPerUnit;

@@ -11,6 +11,7 @@ import {
   type DecodeResource,
   type ParsedResource,
   parseResource,
+  peekName,
   type ResourceName,
   withFile,
 } from '../../shared/rules/wire/parsed-resource.ts';
@@ -277,8 +278,8 @@ function parseAny(
 function createNames(): (config: ResourceName) => string {
   const used = new Set<string>();
   const numbers = new Map<string, number>();
-  return ({ name = '', domain = '' }) => {
-    const wanted = name === '' ? `(no name, domain ${toExcerpt(domain)})` : toExcerpt(name, 200);
+  return (named) => {
+    const wanted = toShownName(named);
     let unique = wanted;
     for (let number = numbers.get(wanted) ?? 2; used.has(unique); number++) {
       unique = `${wanted} (${number})`;
@@ -287,6 +288,15 @@ function createNames(): (config: ResourceName) => string {
     used.add(unique);
     return unique;
   };
+}
+
+/** The resource in force that one with these bytes presumably replaces. */
+export function findReplaced(bytes: Buffer, inForce: ResourcesInForce): RuleDocument | undefined {
+  return inForce.get(toShownName(peekName(bytes)))?.document;
+}
+
+function toShownName({ name = '', domain = '' }: ResourceName): string {
+  return name === '' ? `(no name, domain ${toExcerpt(domain)})` : toExcerpt(name, 200);
 }
 
 function toProblem(file: string, message: string): Problem {

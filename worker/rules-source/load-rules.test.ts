@@ -1,5 +1,6 @@
 import test from 'ava';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
 import { createLoadRules } from './load-rules.ts';
 
@@ -117,18 +118,21 @@ test('after a load that failed, what did not change is still there', async (t) =
   t.is(after.ruleSet.domains.get('d1'), before.ruleSet.domains.get('d1'));
 });
 
-/** Tells which files it was given. */
-function createCountedThread(): ParsingThread & { readonly asked: string[] } {
+/** Tells which files it was given, and the documents that were theirs before. */
+function createCountedThread() {
   const asked: string[] = [];
+  const before: (RuleDocument | undefined)[] = [];
   return {
     asked,
-    async parse(text, path) {
+    before,
+    async parse(text, path, document) {
       asked.push(path);
+      before.push(document);
       return parseRuleDocument(text, path);
     },
     parseResource: () => Promise.reject(new Error('files have none')),
     async close() {},
-  };
+  } satisfies ParsingThread & { readonly asked: unknown; readonly before: unknown };
 }
 
 function largeFile(limit: number) {
@@ -156,4 +160,10 @@ test('once there are decisions, a large file that changed is parsed in the threa
   t.is(match?.limit.requestsPerUnit, 2);
   t.true((await reload([good, second])).ok);
   t.deepEqual(thread.asked, ['large.yaml']);
+  t.false((await reload([good, file('large.yaml', 'domain:', '  '.repeat(10_000))])).ok);
+  const third = await reload([good, largeFile(3)]);
+  t.true(third.ok);
+  const lastGood = result.ok && result.documents.at(-1);
+  t.is(thread.before.length, 3);
+  t.true(thread.before.slice(1).every((document) => document === lastGood));
 });

@@ -4,6 +4,7 @@ import { runInSlices } from '../../shared/in-slices.ts';
 import { type ParsedDocument, parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { applyAllowances } from '../../shared/rules/problem/allowance.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import type { RuleSetOptions } from '../../shared/rules/rule-set.ts';
 import { createRuleSetBuilder } from '../../shared/rules/rule-set.ts';
 import { isLargeText, type ParsingThread } from '../../shared/rules/thread/parsing-thread.ts';
@@ -20,12 +21,13 @@ export function createLoadRules(
 ): LoadRules {
   const builder = createRuleSetBuilder(options);
   const known = new WeakMap<RulesFile, ParsedDocument>();
-  let isFirst = true;
+  /** The last good document of each file, by its path; undefined before the first load. */
+  let latest: ReadonlyMap<string, RuleDocument> | undefined;
 
   async function parseLarge(files: readonly RulesFile[], thread: ParsingThread): Promise<void> {
     for (const file of files) {
       if (known.has(file) || !isLargeText(file.text)) continue;
-      known.set(file, await thread.parse(file.text, file.path));
+      known.set(file, await thread.parse(file.text, file.path, latest?.get(file.path)));
     }
   }
 
@@ -45,6 +47,8 @@ export function createLoadRules(
       yield;
     }
     const documents = parsed.flatMap(({ document }) => document ?? []);
+    const old = files.flatMap(({ path }) => latest?.get(path) ?? []);
+    latest = new Map([...old, ...documents].map((document) => [document.file, document]));
     const ofFiles = parsed.flatMap(({ problems }) => problems);
     const withoutAllowed = (others: readonly Problem[]) =>
       applyAllowances([...ofFiles, ...others], files).problems;
@@ -60,8 +64,9 @@ export function createLoadRules(
 
   return async (files) => {
     // Before the first load there are no decisions.
-    if (parsingThread !== undefined && !isFirst) await parseLarge(files, parsingThread);
-    isFirst = false;
+    if (parsingThread !== undefined && latest !== undefined) {
+      await parseLarge(files, parsingThread);
+    }
     return runInSlices(load(files));
   };
 }

@@ -34,6 +34,7 @@ import type { Metrics } from '../metrics.ts';
 import { type AdsAction, type AdsEvent, initialAdsState, stepAdsClient } from './ads-client.ts';
 import { createAdsReport, toShown } from './ads-report.ts';
 import {
+  findReplaced,
   type Intake,
   type PreparedResources,
   prepareResources,
@@ -262,7 +263,9 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       const { value } = any;
       if (value === undefined || known.has(digest) || !isLargeResource(value)) continue;
       const shown = `resource ${index + 1} of the response`;
-      parsed.set(any, await parsingThread.parseResource(value, shown, intakeDeps.decode));
+      const before = findReplaced(value, inForce);
+      const { decode } = intakeDeps;
+      parsed.set(any, await parsingThread.parseResource(value, shown, decode, before));
     }
     return { ...prepared, parsed };
   }

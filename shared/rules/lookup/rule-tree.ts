@@ -20,7 +20,9 @@ export interface RuleNode {
   readonly children: readonly RuleNode[];
 }
 
-interface Node extends RuleNode, LevelRule {
+/** What a tree is made of; another tree of the same domain may have the same. */
+export interface TreeNode extends RuleNode, LevelRule {
+  readonly descriptor: RuleDescriptor;
   readonly key: string;
   readonly value: string;
   readonly isShared: boolean;
@@ -28,8 +30,8 @@ interface Node extends RuleNode, LevelRule {
   readonly detailedMetric: boolean;
   /** The answer wherever the metric key needs nothing of the request; set when there is a limit. */
   readonly staticMatch: Match | undefined;
-  readonly children: readonly Node[];
-  readonly level: Level<Node> | undefined;
+  readonly children: readonly TreeNode[];
+  readonly level: Level<TreeNode> | undefined;
 }
 
 /** How many rules are built between two yields: well below a millisecond. */
@@ -38,56 +40,62 @@ const rulesAtOnce = 100;
 export interface DomainWithNodes {
   readonly rules: DomainRules;
   /** The top level, in configuration order. */
-  readonly nodes: readonly RuleNode[];
+  readonly nodes: readonly TreeNode[];
   /** How many of all rules have a limit. */
   readonly limitCount: number;
 }
 
-/** The totals of all rules of a domain once they are built. */
+/** The totals of all rules of a domain. */
 interface Totals {
-  rules: number;
   limits: number;
   depth: number;
   hasExemptions: boolean;
 }
 
-/** `lists`: the top levels of the domain's documents, which add up. Yields where a caller may serve others. */
+/**
+ * `lists`: the top levels of the domain's documents, which add up. Rules of `before`, which is the top level of an earlier
+ * tree of the domain, are taken over where their descriptors are the same objects. Yields where a caller may serve others.
+ */
 export function* createDomainTree(
   domain: string,
   lists: readonly (readonly RuleDescriptor[])[],
   sanitizeMetricDots: boolean,
+  before: readonly TreeNode[] = [],
 ): Generator<void, DomainWithNodes> {
-  const totals: Totals = { rules: 0, limits: 0, depth: 0, hasExemptions: false };
-  function* addNodes(
-    nodes: Node[],
-    descriptors: readonly RuleDescriptor[],
+  let seen = 0;
+  function* createNodes(
+    descriptors: Iterable<RuleDescriptor>,
     ancestors: readonly RuleDescriptor[],
     parentKey: string,
-  ): Generator<void, void> {
+    earlier: EarlierNodes,
+  ): Generator<void, TreeNode[]> {
+    const nodes: TreeNode[] = [];
     for (const descriptor of descriptors) {
-      nodes.push(yield* createNode(descriptor, ancestors, parentKey));
-      if (++totals.rules % rulesAtOnce === 0) yield;
+      if (++seen % rulesAtOnce === 0) yield;
+      nodes.push(
+        earlier.take(descriptor) ??
+          (yield* createNode(descriptor, ancestors, parentKey, earlier.below(descriptor))),
+      );
     }
+    return nodes;
   }
 
   function* createNode(
     descriptor: RuleDescriptor,
     ancestors: readonly RuleDescriptor[],
     parentKey: string,
-  ): Generator<void, Node> {
-    const { key, value } = descriptor;
+    earlier: EarlierNodes,
+  ): Generator<void, TreeNode> {
+    const { key, value, descriptors: below } = descriptor;
     const composite = toCompositeKey(key, value);
     const fullKey = `${parentKey}.${composite}`;
     const lineage = [...ancestors, descriptor];
-    const children: Node[] = [];
-    const below = descriptor.descriptors;
-    if (below.length > 0) yield* addNodes(children, below, lineage, fullKey);
+    const children =
+      below.length === 0 ? noNodes : yield* createNodes(below, lineage, fullKey, earlier);
     const limit = createLimit(descriptor);
     const list = limit && createList(descriptor, limit);
-    if (limit !== undefined) totals.limits++;
-    else if (below.length === 0) totals.hasExemptions = true;
-    totals.depth = Math.max(totals.depth, lineage.length);
     return {
+      descriptor,
       fullKey,
       key,
       value,
@@ -126,28 +134,92 @@ export function* createDomainTree(
     return Object.freeze({ ...match, parts: list && toParts(match, list) });
   }
 
-  const nodes: Node[] = [];
-  for (const list of lists) yield* addNodes(nodes, list, [], domain);
+  const nodes = yield* createNodes(eachOf(lists), [], domain, new EarlierNodes(before));
+  const totals = yield* sumUp(nodes);
   const root = yield* Level.create(nodes);
   const rules = new DomainTree(domain, totals, root, sanitizeMetricDots);
   return { rules, nodes, limitCount: totals.limits };
 }
 
+const noNodes: readonly TreeNode[] = Object.freeze([]);
+
+function* eachOf(lists: readonly (readonly RuleDescriptor[])[]): Generator<RuleDescriptor, void> {
+  for (const list of lists) yield* list;
+}
+
+/** The nodes of one level in an earlier tree, which are searched in their order. */
+class EarlierNodes {
+  readonly #nodes: readonly TreeNode[];
+  #at = 0;
+
+  constructor(nodes: readonly TreeNode[]) {
+    this.#nodes = nodes;
+  }
+
+  /** The node of the same descriptor. */
+  take(descriptor: RuleDescriptor): TreeNode | undefined {
+    return this.#find((node) => node.descriptor === descriptor);
+  }
+
+  /** What was below a descriptor with the same name, whose counters and statistics have the same names. */
+  below({ key, value, shareThreshold, descriptors }: RuleDescriptor): EarlierNodes {
+    if (descriptors.length === 0) return noEarlierNodes;
+    const same = this.#find(
+      (node) => node.key === key && node.value === value && node.isShared === shareThreshold,
+    );
+    return same === undefined ? noEarlierNodes : new EarlierNodes(same.children);
+  }
+
+  #find(isSought: (node: TreeNode) => boolean): TreeNode | undefined {
+    const end = Math.min(this.#nodes.length, this.#at + mostSearched);
+    for (let at = this.#at; at < end; at++) {
+      const node = this.#nodes[at] as TreeNode;
+      if (!isSought(node)) continue;
+      this.#at = at + 1;
+      return node;
+    }
+    return undefined;
+  }
+}
+
+/** How far ahead a node is searched: more than the rules that are read again where one of them changes. */
+const mostSearched = 250;
+const noEarlierNodes = new EarlierNodes([]);
+
+function* sumUp(nodes: readonly TreeNode[]): Generator<void, Totals> {
+  const totals = { limits: 0, depth: 0, hasExemptions: false };
+  let seen = 0;
+  function* visit(level: readonly TreeNode[], depth: number): Generator<void, void> {
+    totals.depth = Math.max(totals.depth, depth);
+    for (const node of level) {
+      if (++seen % nodesAtOnce === 0) yield;
+      if (node.limit !== undefined) totals.limits++;
+      else if (node.children.length === 0) totals.hasExemptions = true;
+      if (node.children.length > 0) yield* visit(node.children, depth + 1);
+    }
+  }
+  if (nodes.length > 0) yield* visit(nodes, 1);
+  return totals;
+}
+
+/** Of nodes that are only counted. */
+const nodesAtOnce = 2_000;
+
 /** A class, because its methods are compiled once for all domains, which closures are not. */
 class DomainTree implements DomainRules {
   readonly domain: string;
-  readonly #root: Level<Node>;
+  readonly #root: Level<TreeNode>;
   readonly #maxDepth: number;
   readonly #hasExemptions: boolean;
   readonly #sanitizeMetricDots: boolean;
   /** How each entry of the current request found its rule; reused, as `match` runs to its end. */
   readonly #finds: Found[];
-  readonly #path: Node[] = [];
+  readonly #path: TreeNode[] = [];
 
   constructor(
     domain: string,
     { depth, hasExemptions }: Totals,
-    root: Level<Node>,
+    root: Level<TreeNode>,
     sanitizeMetricDots: boolean,
   ) {
     this.domain = domain;
@@ -161,8 +233,8 @@ class DomainTree implements DomainRules {
   match(entries: readonly Entry[]): Match | undefined {
     const depth = entries.length;
     if (depth === 0 || depth > this.#maxDepth) return undefined;
-    let level: Level<Node> | undefined = this.#root;
-    let node: Node | undefined;
+    let level: Level<TreeNode> | undefined = this.#root;
+    let node: TreeNode | undefined;
     let plainIsStatic = true;
     let detailedIsStatic = true;
     for (let index = 0; index < depth; index++) {
@@ -195,8 +267,8 @@ class DomainTree implements DomainRules {
 
   exempts(entries: readonly Entry[]): boolean {
     if (!this.#hasExemptions) return false;
-    let level: Level<Node> | undefined = this.#root;
-    let node: Node | undefined;
+    let level: Level<TreeNode> | undefined = this.#root;
+    let node: TreeNode | undefined;
     for (const { key, value } of entries) {
       node = level?.find(key, value);
       if (node === undefined) return false;
@@ -207,10 +279,10 @@ class DomainTree implements DomainRules {
 
   traceLookup(entries: readonly Entry[]): LookupStep[] {
     const steps: LookupStep[] = [];
-    let level: Level<Node> | undefined = this.#root;
+    let level: Level<TreeNode> | undefined = this.#root;
     for (const { key, value } of entries) {
       if (level === undefined) break;
-      const node: Node | undefined = level.find(key, value);
+      const node: TreeNode | undefined = level.find(key, value);
       const composite = `${key}_${value}`;
       const tried = Level.lastFound === found.keyOnly ? [composite, key] : [composite];
       steps.push({ tried, hasLimit: node?.limit !== undefined });
@@ -220,11 +292,11 @@ class DomainTree implements DomainRules {
   }
 
   /** Reads `#path` and `#finds`, which `match` has just filled. */
-  #createRuntimeMatch(entries: readonly Entry[], node: Node): Match | undefined {
+  #createRuntimeMatch(entries: readonly Entry[], node: TreeNode): Match | undefined {
     const { limit } = node;
     if (limit === undefined) return undefined;
     const sharedValues = entries.map(({ key }, index) => {
-      const rule = this.#path[index] as Node;
+      const rule = this.#path[index] as TreeNode;
       return rule.isShared && this.#finds[index] === found.wildcard
         ? toPattern(rule, key)
         : undefined;
@@ -234,7 +306,10 @@ class DomainTree implements DomainRules {
       const pattern = sharedValues[index];
       if (pattern !== undefined) return toSegment(key, toSharedPart(pattern));
       if (node.detailedMetric) return isShared ? toSegment(key, value) : `${key}_${value}`;
-      return toSegment(key, toValuePart(this.#path[index] as Node, this.#finds[index], key, value));
+      return toSegment(
+        key,
+        toValuePart(this.#path[index] as TreeNode, this.#finds[index], key, value),
+      );
     });
     const match = {
       limit,
@@ -248,18 +323,18 @@ class DomainTree implements DomainRules {
   }
 }
 
-function isExempting({ limit, level }: Node): boolean {
+function isExempting({ limit, level }: TreeNode): boolean {
   return limit === undefined && level === undefined;
 }
 
 /** The value part of a level that is not shared, in a metric key that is not detailed. */
-function toValuePart(node: Node, find: Found | undefined, key: string, value: string): string {
+function toValuePart(node: TreeNode, find: Found | undefined, key: string, value: string): string {
   if (find === found.exact || node.valueToMetric) return value;
   return find === found.wildcard ? toPattern(node, key) : '';
 }
 
 /** The pattern for the entry's value. A star within the key leaves the value whole. */
-function toPattern(node: Node, key: string): string {
+function toPattern(node: TreeNode, key: string): string {
   const { composite } = node;
   const isValuePattern = composite.startsWith(key) && composite.charAt(key.length) === '_';
   return isValuePattern ? composite.slice(key.length + 1) : composite;

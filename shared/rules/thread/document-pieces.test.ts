@@ -1,6 +1,8 @@
 import test from 'ava';
+import { runAtOnce } from '../../in-slices.ts';
 import { parseRuleDocument } from '../document/document.ts';
-import type { RuleDescriptor } from '../rule-document.ts';
+import type { RuleDescriptor, RuleDocument } from '../rule-document.ts';
+import { findParts } from './document-parts.ts';
 import { createDocumentJoiner, toDocumentPieces } from './document-pieces.ts';
 
 function piecesOf(yaml: string) {
@@ -97,7 +99,7 @@ test('a line that many rules are on travels once', (t) => {
     document.descriptors[249]?.position?.sourceLine?.length,
     inner.join(', ').length + 'descriptors: []'.length,
   );
-  t.is(pieces.flatMap(({ lines }) => lines).length, 2);
+  t.is(pieces.flatMap(({ lines }) => lines).length, 1);
 });
 
 test('a document with a piece that is missing is not taken', (t) => {
@@ -106,4 +108,53 @@ test('a document with a piece that is missing is not taken', (t) => {
   t.throws(() => join([...pieces, ...pieces.slice(1)]), {
     message: 'a piece of a document has a descriptor too many',
   });
+});
+
+/** The document as a receiver has it that has `before`, and how many rules were sent. */
+function sendAfter(before: RuleDocument, yaml: string) {
+  const { document } = parseRuleDocument(yaml, 'large.yaml');
+  if (document === undefined) throw new Error('a good document was refused');
+  const known = runAtOnce(findParts(before));
+  const pieces = [...toDocumentPieces(document, known)].map((each) => structuredClone(each));
+  const joiner = createDocumentJoiner(known);
+  pieces.forEach(joiner.take);
+  const sent = pieces.reduce((sum, { descriptors }) => sum + descriptors.length, 0);
+  return { document, joined: joiner.toDocument(), sent };
+}
+
+const blocks = (names: readonly string[]) =>
+  ['domain: d', 'descriptors:', ...names.map((name) => `  - key: ${name}`)].join('\n');
+const names = Array.from({ length: 3_000 }, (_, at) => `k${at}`);
+
+for (const [what, before, after, most] of [
+  ['one is another', blocks(names), blocks(names.with(1_000, 'new')), 100],
+  ['the last one is gone', blocks(names), blocks(names.slice(0, -1)), 100],
+  ['nothing is the same', blocks(names), blocks(names.map((name) => `new-${name}`)), 3_000],
+  [
+    'one below another is another',
+    nestedRules(3, 400),
+    nestedRules(3, 400).replace('b399', 'new'),
+    105,
+  ],
+  [
+    'the line of all is another',
+    nestedRules(1, 400),
+    `${nestedRules(1, 400).trimEnd()} # new`,
+    401,
+  ],
+  ['one line more is above all', nestedRules(9, 40), `# new\n${nestedRules(9, 40)}`, 369],
+] as const) {
+  test(`a receiver that knows a document is sent what is not in it: ${what}`, (t) => {
+    const known = piecesOf(before).document;
+    const { document, joined, sent } = sendAfter(known, after);
+    t.deepEqual(joined, document);
+    t.true(sent > 0 || document.descriptors.length < 3_000);
+    t.true(sent <= most, `${sent}`);
+  });
+}
+
+test('a part of which the receiver knows nothing is not taken', (t) => {
+  const before = piecesOf(blocks(names)).document;
+  const pieces = [...toDocumentPieces(before, runAtOnce(findParts(before)))];
+  t.throws(() => join(pieces), { message: 'a part of a document that was known is not known' });
 });

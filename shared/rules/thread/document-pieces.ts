@@ -1,5 +1,6 @@
-// Splits a rules document for the way between threads or processes: into pieces that each take a
-// millisecond or two to read, so that the receiver can serve others between them.
+// A rules document on its way between threads or processes: in pieces that each take a millisecond or two to read, so
+// that the receiver can serve others between them. Parts that the receiver knows travel as their digests, and stay the
+// objects that they are.
 import type { Position } from '../problem/reporter.ts';
 import type { JsonValue } from '../rule.ts';
 import type {
@@ -8,98 +9,75 @@ import type {
   RuleDescriptor,
   RuleDocument,
 } from '../rule-document.ts';
+import {
+  type FlatDescriptor,
+  type FlatLimit,
+  flatten,
+  type KnownParts,
+  PartDigests,
+  type Place,
+  rememberParts,
+  splitDocument,
+} from './document-parts.ts';
 
 /** Plain data, as structured cloning takes it. */
 export interface DocumentPiece {
   /** Fields of the document itself; in the first piece only. */
   readonly head: Head | undefined;
-  /** Parents before their children. */
+  /** The digests of parts that the receiver has, before `descriptors`. */
+  readonly known: readonly string[];
+  /** A part, parents before their children. */
   readonly descriptors: readonly FlatDescriptor[];
-  /** Source lines of `descriptors` that no earlier piece had, by number. */
+  /** Of a whole part, where digests are used. */
+  readonly digest: string | undefined;
+  /** Source lines of `descriptors` that no earlier piece had, by number: the text of a line is sent once, however many
+   * rules are on it. */
   readonly lines: readonly (readonly [line: number, text: string])[];
 }
 
-/** The text of a line is sent once, however many rules are on it. */
-type Place = Pick<Position, 'line' | 'column'> | undefined;
-
-type Head = Pick<RuleDocument, 'file' | 'domain'> & Counted;
-
-interface Counted {
+type Head = Pick<RuleDocument, 'file' | 'domain'> & {
   readonly place: Place;
+  /** Whether `place` has the text of its line. */
+  readonly line: string | undefined;
   /** How many descriptors are directly below. */
   readonly children: number;
-}
-
-type FlatDescriptor = Counted & {
-  readonly fields: Omit<RuleDescriptor, 'rateLimit' | 'furtherLimits' | 'descriptors' | 'position'>;
-  readonly limit: FlatLimit | undefined;
-  readonly furtherLimits: readonly FlatLimit[];
 };
 
-type FlatLimit = Omit<RateLimitBlock, 'replaces'> & {
-  readonly replaces: readonly { readonly name: string; readonly place: Place }[];
-};
+const knownAtOnce = 100;
 
-/** Size limit of a piece. A rule with more text than this is a piece of its own. */
-const maxDescriptors = 100;
-const maxCharacters = 64 * 1024;
-
-export function* toDocumentPieces(document: RuleDocument): Generator<DocumentPiece, void> {
+/** `known`: the digests of parts that the receiver has; undefined where digests are not used. */
+export function* toDocumentPieces(
+  document: RuleDocument,
+  known?: Pick<ReadonlySet<string>, 'has'>,
+): Generator<DocumentPiece, void> {
+  const { file, domain, position, descriptors } = document;
+  const place = position && { line: position.line, column: position.column };
   const sentLines = new Set<number>();
-  let head: Head | undefined;
-  let descriptors: FlatDescriptor[] = [];
-  let lines: (readonly [number, string])[] = [];
-  let characters = 0;
+  const digests = known && new PartDigests();
+  let head: Head | undefined = {
+    ...{ file, domain, place },
+    line: position?.sourceLine,
+    children: descriptors.length,
+  };
+  let same: string[] = [];
+  const noPart = { descriptors: [], digest: undefined, lines: [] };
 
-  function toPlace(position: Position | undefined): Place {
-    if (position === undefined) return undefined;
-    const { line, column, sourceLine } = position;
-    if (sourceLine !== undefined && !sentLines.has(line)) {
-      sentLines.add(line);
-      lines.push([line, sourceLine]);
-      characters += sourceLine.length;
+  for (const part of splitDocument(document)) {
+    const { descriptors: flat, lines } = flatten(part);
+    const digest = part.isWhole ? digests?.digest({ descriptors: flat, lines }) : undefined;
+    if (digest !== undefined && known?.has(digest)) {
+      same.push(digest);
+      if (same.length < knownAtOnce) continue;
+      yield { head, known: same, ...noPart };
+    } else {
+      const added = [...lines].filter(([line]) => !sentLines.has(line));
+      for (const [line] of added) sentLines.add(line);
+      yield { head, known: same, descriptors: flat, digest, lines: added };
     }
-    return { line, column };
-  }
-
-  function toFlatLimit({ replaces, ...limit }: RateLimitBlock): FlatLimit {
-    const flat = replaces.map(({ name, position }) => {
-      characters += name.length;
-      return { name, place: toPlace(position) };
-    });
-    return { ...limit, replaces: flat };
-  }
-
-  function take(): DocumentPiece {
-    const piece = { head, descriptors, lines };
     head = undefined;
-    descriptors = [];
-    lines = [];
-    characters = 0;
-    return piece;
+    same = [];
   }
-
-  function* addAll(all: readonly RuleDescriptor[]): Generator<DocumentPiece, void> {
-    for (const { rateLimit, furtherLimits, descriptors: below, position, ...fields } of all) {
-      const { key, value, metadata } = fields;
-      characters += key.length + value.length;
-      if (metadata !== undefined) characters += JSON.stringify(metadata).length;
-      descriptors.push({
-        fields,
-        limit: rateLimit && toFlatLimit(rateLimit),
-        furtherLimits: furtherLimits.map(toFlatLimit),
-        place: toPlace(position),
-        children: below.length,
-      });
-      if (descriptors.length >= maxDescriptors || characters >= maxCharacters) yield take();
-      if (below.length > 0) yield* addAll(below);
-    }
-  }
-
-  const { file, domain, position } = document;
-  head = { file, domain, place: toPlace(position), children: document.descriptors.length };
-  yield* addAll(document.descriptors);
-  if (head !== undefined || descriptors.length > 0) yield take();
+  if (head !== undefined || same.length > 0) yield { head, known: same, ...noPart };
 }
 
 /** Takes the pieces of one document in order. */
@@ -119,16 +97,18 @@ const none: readonly never[] = Object.freeze([]);
 /** Texts that are the same object wherever they stand. */
 const maxShared = 1_000;
 
-export function createDocumentJoiner(): DocumentJoiner {
+/** `known`: the parts whose digests the sender has. */
+export function createDocumentJoiner(known: KnownParts = new Map()): DocumentJoiner {
   const lines = new Map<number, string>();
   const open: OpenList[] = [];
   const texts = new Map<string, string>();
+  const parts = new Map<string, readonly RuleDescriptor[]>();
   let document: RuleDocument | undefined;
 
   /** Each copy from another thread is a text of its own, and a large document has few of these. */
   function share<Text extends string>(text: Text): Text {
-    const known = texts.get(text);
-    if (known !== undefined) return known as Text;
+    const found = texts.get(text);
+    if (found !== undefined) return found as Text;
     if (texts.size < maxShared) texts.set(text, text);
     return text;
   }
@@ -155,8 +135,7 @@ export function createDocumentJoiner(): DocumentJoiner {
   }
 
   function add({ fields, limit, furtherLimits, place, children }: FlatDescriptor): void {
-    const list = open.at(-1);
-    if (list === undefined) throw new Error('a piece of a document has a descriptor too many');
+    const list = currentList();
     if (--list.left === 0) open.pop();
     if (fields.metadata !== undefined) freezeDeeply(fields.metadata);
     const descriptor = Object.freeze({
@@ -171,20 +150,46 @@ export function createDocumentJoiner(): DocumentJoiner {
     if (list.left === 0) Object.freeze(list.items);
   }
 
+  function currentList(): OpenList {
+    const list = open.at(-1);
+    if (list === undefined) throw new Error('a piece of a document has a descriptor too many');
+    return list;
+  }
+
+  function addKnown(digest: string): void {
+    const part = known.get(digest);
+    if (part === undefined) throw new Error('a part of a document that was known is not known');
+    const list = currentList();
+    list.left -= part.length;
+    if (list.left < 0) throw new Error('a piece of a document has a descriptor too many');
+    for (const descriptor of part) list.items.push(descriptor);
+    if (list.left === 0) {
+      open.pop();
+      Object.freeze(list.items);
+    }
+    parts.set(digest, part);
+  }
+
   return {
-    take({ head, descriptors, lines: added }) {
-      for (const [line, text] of added) lines.set(line, text);
+    take({ head, known: same, descriptors, digest, lines: added }) {
       if (head !== undefined) {
-        const { file, domain, place, children } = head;
-        const position = toPosition(place);
+        const { file, domain, place, line, children } = head;
+        const position = place && Object.freeze({ ...place, sourceLine: line });
         document = Object.freeze({ file, domain, position, descriptors: openList(children) });
       }
+      same.forEach(addKnown);
+      if (descriptors.length === 0) return;
+      for (const [line, text] of added) lines.set(line, text);
+      const { items } = currentList();
+      const first = items.length;
       descriptors.forEach(add);
+      if (digest !== undefined) parts.set(digest, items.slice(first));
     },
     toDocument() {
       if (document === undefined || open.length > 0) {
         throw new Error('a piece of a document is missing');
       }
+      if (parts.size > 0) rememberParts(document, parts);
       return document;
     },
   };

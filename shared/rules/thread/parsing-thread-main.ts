@@ -4,20 +4,26 @@ import { serveJobs } from '../../thread/thread-side.ts';
 import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
 import { parseResource } from '../wire/parsed-resource.ts';
 import { toDocumentPieces } from './document-pieces.ts';
-import type { ParsedHead, ParsingJob } from './parsing-thread.ts';
+import type { JobPart, ParsedHead, ParsingJob } from './parsing-thread.ts';
 
 serveJobs(async (next, send) => {
-  const job = next() as ParsingJob;
-  if ('text' in job) {
-    sendDocument(parseRuleDocument(job.text, job.file));
+  const { file } = next() as ParsingJob;
+  const known = new Set<string>();
+  const bytes: Uint8Array[] = [];
+  let text = '';
+  for (let part = next() as JobPart | undefined; part; part = next() as JobPart | undefined) {
+    if ('text' in part) text += part.text;
+    else if ('bytes' in part) bytes.push(part.bytes);
+    else for (const digest of part.known) known.add(digest);
+  }
+  if (file !== undefined) {
+    sendDocument(parseRuleDocument(text, file));
     return;
   }
-  const parts: Uint8Array[] = [];
-  for (let part = next(); part !== undefined; part = next()) parts.push(part as Uint8Array);
   // Only a worker with a management server needs it.
   const { loadProtos } = await import('../../wire/protos.ts');
   const { deserialize } = loadProtos().rateLimitConfig;
-  const parsed = parseResource(Buffer.concat(parts), deserialize);
+  const parsed = parseResource(Buffer.concat(bytes), deserialize);
   if (parsed.ok) sendDocument(parsed, { named: parsed.named });
   else send({ problems: [], hasDocument: false, undecodable: parsed.message } satisfies ParsedHead);
 
@@ -26,6 +32,6 @@ serveJobs(async (next, send) => {
     more: Pick<ParsedHead, 'named'> = {},
   ): void {
     send({ problems, hasDocument: document !== undefined, ...more } satisfies ParsedHead);
-    if (document !== undefined) for (const piece of toDocumentPieces(document)) send(piece);
+    if (document !== undefined) for (const piece of toDocumentPieces(document, known)) send(piece);
   }
 });

@@ -8,6 +8,7 @@ import { createRecordedLog } from '../../../test/support/recorded-log.ts';
 import { readThreads } from '../../../test/support/threads.ts';
 import { loadProtos } from '../../wire/protos.ts';
 import { parseRuleDocument } from '../document/document.ts';
+import type { RuleDocument } from '../rule-document.ts';
 import { parseResource } from '../wire/parsed-resource.ts';
 import { createParsingThread } from './parsing-thread.ts';
 
@@ -73,7 +74,8 @@ test('of a large resource each message to the thread has a part, and nothing of 
     parentPort.on("message", ({ pieces }) => {
       let most = 0;
       for (let got = receiveMessageOnPort(pieces); got; got = receiveMessageOnPort(pieces)) {
-        if (got.message.buffer) most = Math.max(most, got.message.buffer.byteLength);
+        const { bytes } = got.message;
+        if (bytes) most = Math.max(most, bytes.buffer.byteLength);
       }
       pieces.postMessage({ problems: [], hasDocument: false, undecodable: String(most) });
       parentPort.postMessage("done");
@@ -84,6 +86,57 @@ test('of a large resource each message to the thread has a part, and nothing of 
   const bytes = Buffer.alloc(3_000_000).subarray(5, 2_900_000);
   const answer = await parse(bytes, 'resource 1', deserialize);
   t.deepEqual(answer, { ok: false, message: String(256 * 1024) });
+});
+
+test('what a change leaves as it was stays the same objects, whichever way the document came before', async (t) => {
+  const { parse, parseResource: parseBytes } = createThread(t);
+  const { deserialize, serialize } = loadProtos().rateLimitConfig;
+  const limits = (changed: number) =>
+    Array.from({ length: 1_000 }, (_, at) => (at === 500 ? changed : 1));
+  const textOf = (changed: number) =>
+    ['domain: d', 'descriptors:']
+      .concat(
+        limits(changed).map(
+          (limit, at) =>
+            `  - {key: k, value: v${at}, rate_limit: {unit: second, requests_per_unit: ${limit}}}`,
+        ),
+      )
+      .join('\n');
+  const bytesOf = (changed: number) =>
+    serialize({
+      ...{ name: 'n', domain: 'd' },
+      descriptors: limits(changed).map((requestsPerUnit, at) => ({
+        key: 'k',
+        value: `v${at}`,
+        rateLimit: { unit: 1, requestsPerUnit },
+      })),
+    });
+  type Ask = (changed: number, before?: RuleDocument) => Promise<RuleDocument | undefined>;
+  const asked: readonly [Ask, RuleDocument | undefined][] = [
+    [
+      async (changed, before) => (await parse(textOf(changed), 'f.yaml', before)).document,
+      parseRuleDocument(textOf(1), 'f.yaml').document,
+    ],
+    [
+      async (changed, before) => {
+        const parsed = await parseBytes(bytesOf(changed), 'r', deserialize, before);
+        return parsed.ok ? parsed.document : undefined;
+      },
+      undefined,
+    ],
+  ];
+  for (const [ask, given] of asked) {
+    const first = given ?? (await ask(1));
+    let last = first;
+    for (const changed of [2, 3]) {
+      const next = await ask(changed, last);
+      t.deepEqual(next, await ask(changed));
+      const anew = next?.descriptors.filter((each, at) => each !== last?.descriptors[at]) ?? [];
+      t.true(anew.length <= 100, `${anew.length}`);
+      t.true(anew.some(({ rateLimit }) => rateLimit?.requestsPerUnit === changed));
+      last = next;
+    }
+  }
 });
 
 test('where the thread for a resource fails, it is parsed here', async (t) => {

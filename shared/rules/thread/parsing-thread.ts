@@ -3,11 +3,13 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../../clock.ts';
 import { errorText } from '../../errors.ts';
+import { runInSlices } from '../../in-slices.ts';
 import type { Log } from '../../log.ts';
 import { ownPath } from '../../own-files.ts';
 import { type Next, type Steps, ThreadOfJobs, TooMuch } from '../../thread/job-thread.ts';
 import { type ParsedDocument, parseRuleDocument } from '../document/document.ts';
 import { type Problem, problemOf } from '../problem/problem.ts';
+import type { RuleDocument } from '../rule-document.ts';
 import {
   type DecodeResource,
   type ParsedResource,
@@ -15,13 +17,21 @@ import {
   type ResourceName,
 } from '../wire/parsed-resource.ts';
 import { mayHaveAnchor } from '../yaml/anchor.ts';
+import { findParts, type KnownParts } from './document-parts.ts';
 import { createDocumentJoiner, type DocumentPiece } from './document-pieces.ts';
 
-/** The thread answers with a ParsedHead, then the pieces of the document. */
-export type ParsingJob =
-  | { readonly text: string; readonly file: string }
-  /** Of a resource: its bytes follow in messages of their own, since copying them at once would take as long as a slice may. */
-  | { readonly isResource: true };
+/** The first message of a job; JobParts follow. The thread answers with a ParsedHead, then the pieces of the document. */
+export interface ParsingJob {
+  /** The name of a file; undefined for a resource. */
+  readonly file: string | undefined;
+}
+
+/** In messages of their own, since copying all at once would take as long as a slice may. */
+export type JobPart =
+  | { readonly text: string }
+  | { readonly bytes: Uint8Array }
+  /** Digests of parts that need not be sent back. */
+  | { readonly known: readonly string[] };
 
 export interface ParsedHead {
   readonly problems: readonly Problem[];
@@ -34,12 +44,18 @@ export interface ParsedHead {
 
 export interface ParsingThread {
   /**
-   * Parses as parseRuleDocument does, one document at a time. Where the thread fails, which is logged, the
-   * document is parsed in this one. Rejects when closed meanwhile.
+   * Parses as parseRuleDocument does, one document at a time. Descriptors that are as in `before`, in the same places,
+   * are the same objects, so that a change of a few costs the caller little. Where the thread fails, which is logged,
+   * the document is parsed in this one. Rejects when closed meanwhile.
    */
-  parse(text: string, file: string): Promise<ParsedDocument>;
+  parse(text: string, file: string, before?: RuleDocument): Promise<ParsedDocument>;
   /** The same for the bytes of a resource; `shown` names it, and `decode` is for this thread. */
-  parseResource(bytes: Buffer, shown: string, decode: DecodeResource): Promise<ParsedResource>;
+  parseResource(
+    bytes: Buffer,
+    shown: string,
+    decode: DecodeResource,
+    before?: RuleDocument,
+  ): Promise<ParsedResource>;
   /** Idempotent. */
   close(): Promise<void>;
 }
@@ -91,19 +107,32 @@ export function createParsingThread({
     return undefined;
   }
 
+  async function run(
+    file: string | undefined,
+    content: Iterable<JobPart>,
+    before: RuleDocument | undefined,
+  ): Promise<Received> {
+    const known = before && (await runInSlices(findParts(before)));
+    const send = toMessages({ file }, [...(known?.keys() ?? [])], content);
+    return thread.run({ subject, send, receive: (next) => receive(next, known) });
+  }
+
   return {
-    async parse(text, file) {
+    async parse(text, file, before) {
       try {
-        return await thread.run({ subject, send: [{ text, file } satisfies ParsingJob], receive });
+        return await run(file, toTextParts(text), before);
       } catch (error) {
         const excess = toOutcome(error, file);
         return excess ? tooMuch(file, excess.message) : parseRuleDocument(text, file);
       }
     },
-    async parseResource(given, shown, decode) {
+    async parseResource(given, shown, decode, before) {
       try {
-        const received = await thread.run({ subject, send: toMessages(given), receive });
-        const { undecodable, named = {}, ...parsed } = received;
+        const {
+          undecodable,
+          named = {},
+          ...parsed
+        } = await run(undefined, toByteParts(given), before);
         if (undecodable !== undefined) return { ok: false, message: undecodable };
         return { ok: true, named, ...parsed };
       } catch (error) {
@@ -118,24 +147,43 @@ export function createParsingThread({
   };
 }
 
+const digestsAtOnce = 1_000;
+const charactersAtOnce = 256 * 1024;
 const bytesAtOnce = 256 * 1024;
 
-function* toMessages(bytes: Buffer): Generator<ParsingJob | Uint8Array> {
-  yield { isResource: true };
+function* toMessages(
+  job: ParsingJob,
+  known: readonly string[],
+  content: Iterable<JobPart>,
+): Generator<ParsingJob | JobPart, void> {
+  yield job;
+  for (let at = 0; at < known.length; at += digestsAtOnce) {
+    yield { known: known.slice(at, at + digestsAtOnce) };
+  }
+  yield* content;
+}
+
+function* toTextParts(text: string): Generator<JobPart, void> {
+  for (let at = 0; at < text.length; at += charactersAtOnce) {
+    yield { text: text.slice(at, at + charactersAtOnce) };
+  }
+}
+
+function* toByteParts(bytes: Buffer): Generator<JobPart, void> {
   for (let at = 0; at < bytes.length; at += bytesAtOnce) {
     // A copy: of a part of a buffer the whole buffer would be sent.
-    yield new Uint8Array(bytes.subarray(at, at + bytesAtOnce));
+    yield { bytes: new Uint8Array(bytes.subarray(at, at + bytesAtOnce)) };
   }
 }
 
 type Received = ParsedDocument & Pick<ParsedHead, 'named' | 'undecodable'>;
 
-function* receive(next: Next): Steps<Received> {
+function* receive(next: Next, known: KnownParts | undefined): Steps<Received> {
   const head = next() as ParsedHead | undefined;
   if (head === undefined) throw new Error('it sent nothing');
   const { hasDocument, ...rest } = head;
   if (!hasDocument) return { document: undefined, ...rest };
-  const joiner = createDocumentJoiner();
+  const joiner = createDocumentJoiner(known);
   for (;;) {
     yield;
     const piece = next() as DocumentPiece | undefined;

@@ -31,6 +31,20 @@ export function parseResource(bytes: Buffer, decode: DecodeResource): ParsedReso
   return { ok: true, named: { name, domain }, ...fromResource(config, '') };
 }
 
+const firstField = { name: 0x0a, domain: 0x12 };
+
+/** What the bytes begin with, without decoding all of them: senders write fields in their order. */
+export function peekName(bytes: Buffer): ResourceName {
+  const hasEmptyName = bytes[0] === firstField.name && bytes[1] === 0;
+  const [tag, low = 0, high = 0] = hasEmptyName ? bytes.subarray(2) : bytes;
+  const isShort = low < 0x80;
+  if (!isShort && high >= 0x80) return {};
+  const start = (hasEmptyName ? 2 : 0) + (isShort ? 2 : 3);
+  const text = bytes.toString('utf8', start, start + (isShort ? low : low - 0x80 + high * 0x80));
+  if (tag === firstField.name) return { name: text };
+  return tag === firstField.domain ? { domain: text } : {};
+}
+
 /** The document and its problems under their name in messages. */
 export function withFile({ document, problems }: ParsedDocument, file: string): ParsedDocument {
   return {

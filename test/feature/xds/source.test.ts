@@ -59,8 +59,8 @@ test('once there are decisions, a large resource that changed is parsed in the t
   const asked: string[] = [];
   const { stream, becomes } = await setUp(t, {
     parsingThread: {
-      async parseResource(bytes, shown, decode) {
-        asked.push(shown);
+      async parseResource(bytes, shown, decode, before) {
+        asked.push(`${shown}, in place of ${before?.file}`);
         return parseResource(bytes, decode);
       },
       parse: () => Promise.reject(new Error('there are no files')),
@@ -78,7 +78,7 @@ test('once there are decisions, a large resource that changed is parsed in the t
   t.deepEqual(asked, []);
   stream.send('2', 'b', [limitResource('small', 'small', 2), large('a', 1), large('b', 2)]);
   await becomes('a=1 b=2 small=2', 'a', 'b', 'small');
-  t.deepEqual(asked, ['resource 3 of the response']);
+  t.deepEqual(asked, ['resource 3 of the response, in place of b']);
 });
 
 test('good rules are in force when they are acknowledged', async (t) => {

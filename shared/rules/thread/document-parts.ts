@@ -1,0 +1,175 @@
+// Splits a rules document into parts that each take a millisecond or two to copy, and names each by its digest: what is
+// the same in another document has the same digest there, so that it need not be copied again. Where a part ends
+// depends on its rules alone: a rule that is added or removed changes its own part.
+import { hash } from 'node:crypto';
+import type { Position } from '../problem/reporter.ts';
+import type { RateLimitBlock, RuleDescriptor, RuleDocument } from '../rule-document.ts';
+
+/** Neighbours of one level, with all that is below them. */
+export interface DocumentPart {
+  readonly descriptors: readonly RuleDescriptor[];
+  /** False for a single rule that is too large for one part: what is below it follows in further ones. */
+  readonly isWhole: boolean;
+}
+
+/** In rules of little text; a rule with more text than this is a part of its own. */
+const mostWeight = 100;
+const charactersOfWeight = 640;
+
+export function* splitDocument({ descriptors }: RuleDocument): Generator<DocumentPart, void> {
+  yield* splitList(descriptors);
+}
+
+function* splitList(all: readonly RuleDescriptor[]): Generator<DocumentPart, void> {
+  let part: RuleDescriptor[] = [];
+  let weight = 0;
+  for (const descriptor of all) {
+    const own = weigh(descriptor);
+    if (part.length > 0 && weight + own > mostWeight) {
+      yield { descriptors: part, isWhole: true };
+      part = [];
+      weight = 0;
+    }
+    const { descriptors: below } = descriptor;
+    if (own > mostWeight && below.length > 0) {
+      yield { descriptors: [descriptor], isWhole: false };
+      yield* splitList(below);
+      continue;
+    }
+    part.push(descriptor);
+    weight += own;
+    if (!endsPart(descriptor)) continue;
+    yield { descriptors: part, isWhole: true };
+    part = [];
+    weight = 0;
+  }
+  if (part.length > 0) yield { descriptors: part, isWhole: true };
+}
+
+/** With what is below it; of much only that it is too much. */
+function weigh({ key, value, metadata, rateLimit, descriptors }: RuleDescriptor): number {
+  let characters = key.length + value.length;
+  if (metadata !== undefined) characters += JSON.stringify(metadata).length;
+  for (const { name } of rateLimit?.replaces ?? []) characters += name.length;
+  let weight = 1 + Math.floor(characters / charactersOfWeight);
+  for (const below of descriptors) {
+    if (weight > mostWeight) break;
+    weight += weigh(below);
+  }
+  return weight;
+}
+
+const hashedCharacters = 32;
+
+/** About one in 64, by its name alone (FNV-1a). */
+function endsPart({ key, value }: RuleDescriptor): boolean {
+  const name = value === '' ? key : value;
+  let sum = 0x811c9dc5;
+  for (let at = Math.max(0, name.length - hashedCharacters); at < name.length; at++) {
+    sum = Math.imul(sum ^ name.charCodeAt(at), 0x01000193);
+  }
+  return sum >>> 26 === 0;
+}
+
+/** The text of a line is not in it. */
+export type Place = Pick<Position, 'line' | 'column'> | undefined;
+
+/** Plain data, as structured cloning takes it. */
+export type FlatDescriptor = {
+  readonly fields: Omit<RuleDescriptor, 'rateLimit' | 'furtherLimits' | 'descriptors' | 'position'>;
+  readonly limit: FlatLimit | undefined;
+  readonly furtherLimits: readonly FlatLimit[];
+  readonly place: Place;
+  /** How many descriptors are directly below. */
+  readonly children: number;
+};
+
+export type FlatLimit = Omit<RateLimitBlock, 'replaces'> & {
+  readonly replaces: readonly { readonly name: string; readonly place: Place }[];
+};
+
+export interface FlatPart {
+  /** Parents before their children. */
+  readonly descriptors: readonly FlatDescriptor[];
+  /** The texts of the lines of their places, by number. */
+  readonly lines: ReadonlyMap<number, string>;
+}
+
+export function flatten({ descriptors, isWhole }: DocumentPart): FlatPart {
+  const flat: FlatDescriptor[] = [];
+  const lines = new Map<number, string>();
+
+  function toPlace(position: Position | undefined): Place {
+    if (position === undefined) return undefined;
+    const { line, column, sourceLine } = position;
+    if (sourceLine !== undefined) lines.set(line, sourceLine);
+    return { line, column };
+  }
+
+  function toFlatLimit({ replaces, ...limit }: RateLimitBlock): FlatLimit {
+    return {
+      ...limit,
+      replaces: replaces.map(({ name, position }) => ({ name, place: toPlace(position) })),
+    };
+  }
+
+  function add(descriptor: RuleDescriptor): void {
+    const { rateLimit, furtherLimits, descriptors: below, position, ...fields } = descriptor;
+    flat.push({
+      fields,
+      limit: rateLimit && toFlatLimit(rateLimit),
+      furtherLimits: furtherLimits.map(toFlatLimit),
+      place: toPlace(position),
+      children: below.length,
+    });
+    if (isWhole) below.forEach(add);
+  }
+
+  descriptors.forEach(add);
+  return { descriptors: flat, lines };
+}
+
+/** Equal for parts that are the same, also in their places and the texts of their lines. */
+export class PartDigests {
+  /** A long line may have many parts. */
+  readonly #longLines = new Map<number, string>();
+
+  digest({ descriptors, lines }: FlatPart): string {
+    const texts = Array.from(lines, ([line, text]) => this.#digestLine(line, text));
+    return hash('sha256', JSON.stringify([descriptors, texts]), 'base64');
+  }
+
+  #digestLine(line: number, text: string): string {
+    if (text.length <= longestPlain) return text;
+    const known = this.#longLines.get(line) ?? hash('sha256', text, 'base64');
+    this.#longLines.set(line, known);
+    return known;
+  }
+}
+
+const longestPlain = 200;
+
+/** The descriptors of whole parts by the digests of these. */
+export type KnownParts = ReadonlyMap<string, readonly RuleDescriptor[]>;
+
+/** By the top level of the document, which stays the same object when the document gets another name. */
+const knownParts = new WeakMap<readonly RuleDescriptor[], KnownParts>();
+
+/** Yields where a caller may serve others. */
+export function* findParts(document: RuleDocument): Generator<void, KnownParts> {
+  const known = knownParts.get(document.descriptors);
+  if (known !== undefined) return known;
+  const parts = new Map<string, readonly RuleDescriptor[]>();
+  const digests = new PartDigests();
+  for (const part of splitDocument(document)) {
+    if (part.isWhole) parts.set(digests.digest(flatten(part)), part.descriptors);
+    yield;
+  }
+  rememberParts(document, parts);
+  return parts;
+}
+
+/** Of a document that was joined from them. */
+export function rememberParts({ descriptors }: RuleDocument, parts: KnownParts): void {
+  knownParts.set(descriptors, parts);
+}
