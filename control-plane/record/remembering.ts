@@ -108,7 +108,8 @@ function findInForce(
 ): { readonly noted: Memory['noted']; readonly write: ToRemember | undefined } {
   const { snapshots, record } = happened;
   const { inForce, newest } = snapshots;
-  const isNoted = inForce !== undefined && inForce.content === before;
+  const isNoted =
+    inForce !== undefined && inForce.content === before && !isAfter(inForce, newest, record);
   const isMeant = inForce !== undefined && isShared(happened) && isWanted(snapshots);
   if (isNoted || !isMeant) return { noted: isNoted ? before : undefined, write: undefined };
   const { content, isAtOnce, mayRemove } = inForce;
@@ -125,6 +126,20 @@ function findInForce(
     isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);
   const write = change(record) && ({ kind: 'write', change, isInForce: true } as const);
   return { noted: content, write };
+}
+
+/** Its author wants these rules again, and the record, which does not know that, has got others in force since they were
+ * noted. */
+function isAfter(
+  { revision, content, isAtOnce }: NonNullable<SnapshotState['inForce']>,
+  newest: SnapshotState['newest'],
+  { inForce: [last, ...earlier], outcomes }: RolloutRecord,
+): boolean {
+  const isKnown =
+    earlier.some((each) => each.revision === revision.id) ||
+    outcomes.some(({ revisions }) => revisions.includes(revision.id));
+  const isNewest = newest?.revision.id === revision.id;
+  return isAtOnce && isNewest && last !== undefined && last.content !== content && !isKnown;
 }
 
 function findHeldBack({ snapshots, record, wallMs }: Happened): ToRemember | undefined {

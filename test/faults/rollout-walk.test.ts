@@ -6,8 +6,8 @@ import { runWalk } from './rollout-walk/run-walk.ts';
 import { runWalks } from './rollout-walk/run-walks.ts';
 
 const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
-/** About 10 s of one core. */
-const walks = 80;
+/** About 5 s of one core. */
+const walks = 40;
 
 test.serial('whatever happens to a fleet, no rollout does what it may never do', async (t) => {
   // Twenty other programs may want the processor.

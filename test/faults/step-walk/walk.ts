@@ -1,0 +1,532 @@
+// One random walk of a fleet's states: what happens, in which order the effects are done, and what did not hold.
+import {
+  openRolloutOf,
+  type RolloutRecord,
+  whyTakenBack,
+} from '../../../control-plane/record/record.ts';
+import { parseRolloutPlan } from '../../../control-plane/rollout/plan.ts';
+import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
+import { createRandom, type Random } from '../../support/random.ts';
+import { revisionOf } from '../../support/revision-store.ts';
+import {
+  type Effect,
+  numberOf,
+  SteppedFleet,
+  type SteppedPlane,
+  type SteppedWorker,
+} from './stepped-fleet.ts';
+
+export interface WalkResult {
+  /** What happened, as the lines of a scenario. */
+  readonly lines: readonly string[];
+  readonly finding: string | undefined;
+  readonly events: number;
+  /** How often each sentence was held against the fleet. */
+  readonly checks: ReadonlyMap<string, number>;
+}
+
+const plans = [
+  'canary=20%,hold=3s',
+  'canary=20%,hold=5s,on-silence=stop',
+  '20%:2s,50%:3s',
+  '10%:2s,50%:2s,on-indivisible=proceed',
+];
+/** A take-back is at every worker that can be reached, with a look and a question to the peers. */
+const undoneSeconds = 12;
+/** Until it is repaired. */
+const brokenSeconds = 45;
+
+/** With its seed it is the same each time. */
+export function walk(seed: number, isTraced = false): WalkResult {
+  const walking = new Walk(createRandom(seed), isTraced);
+  try {
+    walking.run();
+  } catch (error) {
+    walking.find(`an exception: ${error instanceof Error ? error.stack : error}`);
+  }
+  const { lines, finding, events, checks } = walking;
+  return { lines, finding, events, checks };
+}
+
+class Walk {
+  readonly lines: string[] = [];
+  readonly checks = new Map<string, number>();
+  finding: string | undefined;
+  events = 0;
+  readonly #random: Random;
+  readonly #isTraced: boolean;
+  readonly #fleet: SteppedFleet;
+  readonly #steps: readonly { readonly percent: number }[];
+  #second = 0;
+  #passed = 0;
+  #contents = 1;
+  /** What is done later, by the second. */
+  #due: { readonly at: number; readonly task: () => void }[] = [];
+  /** Contents that a person, or the word of their author, lets through. */
+  readonly #letThrough = new Set<number>();
+  /** Contents that were acknowledged by a worker. */
+  readonly #acknowledged = new Set<number>();
+  readonly #takenBack = new Set<string>();
+  readonly #wellSince = new Map<string, number>();
+  readonly #unwantedSince = new Map<number, number>();
+  /** By content of a build: when it was on record as in force. */
+  readonly #inForceAt = new Map<string, number>();
+  #connected: number[] = [];
+
+  constructor(random: Random, isTraced: boolean) {
+    this.#random = random;
+    this.#isTraced = isTraced;
+    const plan = random.pick(plans);
+    const planes = ['a', 'b', 'c'].slice(0, random.pick([1, 2, 2, 3]));
+    const parsed = parseRolloutPlan(plan);
+    this.#steps = parsed.ok ? parsed.plan.steps : [];
+    let drawn = 0;
+    const first = revisionOf(1);
+    const drawId = () => `id-${random.below(1_000)}-${++drawn}`;
+    const workers = random.pick([5, 6, 10]);
+    this.#fleet = new SteppedFleet({ plan, planes, workers, drawId }, first);
+    this.#fleet.onRecord = (before, now) => this.#checkRecord(before, now);
+    this.lines.push(`fleet ${plan} ${workers} ${planes.join(' ')}`);
+  }
+
+  run(): void {
+    const fleet = this.#fleet;
+    for (const plane of fleet.planes) fleet.start(plane, false);
+    for (let at = 0; at < 8; at++) this.#doAll();
+    for (let at = 0; at < fleet.options.workers; at++) {
+      fleet.addWorker(`w-${at}`, fleet.planes[at % fleet.planes.length]);
+    }
+    for (let at = 0; at < 8; at++) this.#pass(1);
+    while (this.#second < brokenSeconds && this.finding === undefined) {
+      if (this.#random.chance(0.35)) this.#happen();
+      this.#pass(0.7);
+    }
+    if (this.finding === undefined) this.#end();
+  }
+
+  find(text: string): void {
+    this.finding ??= text;
+  }
+
+  #say(line: string): void {
+    if (this.#passed > 0) this.lines.push(`pass ${this.#passed}`);
+    this.#passed = 0;
+    this.lines.push(line);
+  }
+
+  /** What is on record, what each control plane serves, and what the workers are offered. */
+  #trace(): void {
+    const { record, planes, workers, tasks } = this.#fleet;
+    const short = (id: string | undefined) => id?.replace(/f+$/, '').replace(/^0+/, '');
+    const { rollout, inForce = [], leader } = record ?? {};
+    const open = rollout && `${short(rollout.revision)} ${rollout.outcome} ${rollout.step}`;
+    const states = planes.map(({ name, serving, record: own, fleet, isStanding }) => {
+      const { trial, newest } = serving;
+      const waits = newest?.isWaiting ? ' waits' : newest?.isHeldBack ? ' held' : '';
+      const known = short(own.known.record.rollout?.revision);
+      const on = trial && ` on trial ${short(trial.whole.id)}`;
+      return `${name}${fleet ? '' : ' down'}${isStanding ? ' stands' : ''} in force ${short(serving.inForce?.revision.id)}${on ?? ''} newest ${short(newest?.whole.id)}${waits} knows ${known} ${own.known.record.rollout?.outcome} ${own.trouble ?? ''} ${fleet?.decision.text}`;
+    });
+    const told = workers.map(
+      (each) => `${each.plane?.name}${contentOf(each.told)}/${contentOf(each.has)}`,
+    );
+    this.#say(
+      `    # record ${open} by ${leader?.name}, in force ${inForce.map(({ revision }) => short(revision))}; ${states.join('; ')}; ${told.join(' ')}; ${tasks.map(({ plane, what }) => `${plane.name} ${what}`).join(', ')}`,
+    );
+  }
+
+  #note(check: string): void {
+    this.checks.set(check, (this.checks.get(check) ?? 0) + 1);
+  }
+
+  /** One second, in which a share of what is under way is done, in some order. */
+  #pass(share: number): void {
+    const fleet = this.#fleet;
+    const random = this.#random;
+    this.#doSome(share);
+    for (const worker of [...fleet.workers]) {
+      if (share === 1 || random.chance(0.8)) this.#answer(worker);
+    }
+    this.#doSome(share);
+    this.#second++;
+    this.#passed++;
+    fleet.pass();
+    this.#doSome(share);
+    const due = this.#due.filter(({ at }) => at <= this.#second);
+    this.#due = this.#due.filter((each) => !due.includes(each));
+    for (const { task } of due) task();
+    const running = this.#running();
+    for (const worker of fleet.workers) {
+      const isAway = worker.plane === undefined && !this.#left.has(worker);
+      if (isAway && running.length > 0 && random.chance(0.5)) {
+        fleet.connect(worker, random.pick(running));
+      }
+    }
+    if (this.#isTraced) this.#trace();
+    this.#check();
+  }
+
+  readonly #left = new Set<SteppedWorker>();
+
+  #answer(worker: SteppedWorker): void {
+    this.#fleet.answer(worker);
+    if (worker.has !== undefined) this.#acknowledged.add(numberOf(worker.has));
+  }
+
+  /** Each task that can be done, with this chance. */
+  #doSome(share: number): void {
+    const fleet = this.#fleet;
+    for (let left = 100; left > 0; left--) {
+      const able = fleet.tasks.filter(({ plane }) => !plane.isStanding);
+      if (able.length === 0 || !this.#random.chance(share)) return;
+      const task = this.#random.pick(able);
+      fleet.tasks.splice(fleet.tasks.indexOf(task), 1);
+      this.events++;
+      task.perform();
+    }
+  }
+
+  #doAll(): void {
+    this.#doSome(1);
+  }
+
+  #running(): SteppedPlane[] {
+    return this.#fleet.planes.filter((each) => each.fleet !== undefined && !each.isStanding);
+  }
+
+  #later(task: () => void): string {
+    const seconds = 1 + this.#random.below(14);
+    this.#due.push({ at: this.#second + seconds, task });
+    return `${seconds} s`;
+  }
+
+  #publish(what: string, content: number, message?: string, effect: Effect = {}): void {
+    const fleet = this.#fleet;
+    const id = String(fleet.revisions.length + 1).padEnd(40, 'f');
+    if (content > this.#contents) this.#contents = content;
+    if (Object.keys(effect).length > 0) fleet.effects.set(content, effect);
+    const revision = { ...revisionOf(content, message && `better\n\n${message}`), id };
+    this.#say(`publish ${fleet.revisions.length + 1} like ${content} (${what})`);
+    fleet.publish(content === 0 ? { ...revision, files: [] } : revision);
+  }
+
+  #happen(): void {
+    const random = this.#random;
+    const fleet = this.#fleet;
+    this.events++;
+    const plane = random.pick(fleet.planes);
+    const worker = random.pick(fleet.workers);
+    const next = this.#contents + 1;
+    const record = fleet.record;
+    const past = record?.inForce.map(({ revision }) => this.#contentOf(revision)) ?? [];
+    const bad = random.pick([
+      { isRefused: true },
+      { isDeadly: true },
+      { errors: 0.5 },
+      { overLimit: 1 },
+    ]);
+    const badName = Object.keys(bad)[0] ?? '';
+    const drawn = random.below(40);
+    if (drawn < 6) this.#publish('good', next);
+    else if (drawn < 11) this.#publish(badName, next, undefined, bad);
+    else if (drawn === 11) this.#publish('now', next, 'Rollout: now');
+    else if (drawn === 12) this.#publish('supersede', next, 'Rollout: supersede');
+    else if (drawn === 13) this.#publish(`supersede, ${badName}`, next, 'Rollout: supersede', bad);
+    else if (drawn < 16 && past.length > 0) this.#publish('undo', random.pick(past));
+    else if (drawn < 18) this.#publish('any before', 1 + random.below(this.#contents));
+    else if (drawn === 18) {
+      this.#publish('again', 1 + random.below(this.#contents), 'Rollout: again');
+    } else if (drawn === 19) this.#publish('nothing', 0);
+    else if (drawn === 20) {
+      fleet.dropped.add(fleet.newest.id);
+      this.#say(`drop ${fleet.revisions.length}`);
+      this.#publish('in its place', next);
+    } else if (drawn < 26) this.#act(plane);
+    else if (drawn < 29) this.#end1(plane);
+    else if (drawn === 29) {
+      plane.isStanding = true;
+      const back = this.#later(() => {
+        plane.isStanding = false;
+      });
+      this.#say(`stall ${plane.name} (for ${back})`);
+    } else if (drawn < 32) {
+      plane.isCutOff = true;
+      const back = this.#later(() => {
+        plane.isCutOff = false;
+      });
+      this.#say(`cut ${plane.name} (for ${back})`);
+    } else if (drawn < 35) {
+      plane.reach = random.pick(['away', 'denied']);
+      const back = this.#later(() => {
+        plane.reach = 'fine';
+      });
+      this.#say(`reach ${plane.name} ${plane.reach} (for ${back})`);
+    } else if (drawn < 37) {
+      const how = random.pick(['goodbye', 'broken'] as const);
+      fleet.disconnect(worker, how);
+      this.#left.add(worker);
+      const back = this.#later(() => this.#left.delete(worker));
+      this.#say(`${worker.node.id} leaves, ${how} (for ${back})`);
+    } else if (drawn === 37) {
+      worker.answers = false;
+      const back = this.#later(() => {
+        worker.answers = true;
+      });
+      this.#say(`${worker.node.id} does not answer (for ${back})`);
+    } else if (drawn === 38) {
+      this.#say(`come ${worker.node.id}`);
+      fleet.addWorker(worker.node.id, undefined);
+    } else {
+      fleet.wallMs += (random.below(2_000) - 1_000) * 60_000;
+      this.#say('the wall clock jumps');
+    }
+  }
+
+  /** A kill takes what is under way with it; also between two effects. */
+  #end1(plane: SteppedPlane): void {
+    const fleet = this.#fleet;
+    if (!plane.isUp) return;
+    const isFresh = this.#random.chance(0.3);
+    const isStopped = this.#random.chance(0.3) && !plane.isStanding;
+    for (let left = this.#random.below(4); left > 0; left--) this.#doSome(0.7);
+    if (isStopped) fleet.stop(plane);
+    else fleet.kill(plane);
+    const back = this.#later(() => {
+      if (plane.isUp) fleet.kill(plane);
+      fleet.start(plane, isFresh);
+    });
+    this.#say(
+      `${isStopped ? 'stop' : 'kill'} ${plane.name}${isFresh ? ' fresh' : ''} (for ${back})`,
+    );
+  }
+
+  #act(plane: SteppedPlane): void {
+    const fleet = this.#fleet;
+    if (plane.fleet === undefined || plane.isStanding) return;
+    const action = this.#random.pick([
+      ...(['pause', 'resume', 'retry', 'promote', 'abort', 'abort', 'undo', 'approve'] as const),
+    ]);
+    const open = openRolloutOf(plane.record.known.record);
+    const content = this.#contentOf(open?.revision ?? plane.serving.newest?.whole.id ?? '');
+    if (!['pause', 'abort', 'undo'].includes(action)) {
+      this.#letThrough.add(content);
+      this.#letThrough.add(this.#contentOf(plane.serving.newest?.whole.id ?? ''));
+    }
+    this.#say(`act ${action} ${plane.name}`);
+    fleet.act(plane, action, (problem) => {
+      this.#say(`# ${action} at ${plane.name}: ${problem ?? 'done'}`);
+      if (action !== 'abort' || problem !== undefined || open === undefined) return;
+      this.#note('what somebody was told to be over is over');
+      const now = fleet.record?.rollout;
+      if (now?.id === open.id && now.outcome !== 'taken_back') {
+        this.find(`abort of ${open.id} was done, and it is ${now.outcome}`);
+      }
+    });
+  }
+
+  #contentOf(revision: string): number {
+    const found = this.#fleet.revisions.find(({ id }) => id === revision);
+    const [, number = '0'] = /revision-(\d+)/.exec(found?.files[0]?.text ?? '') ?? [];
+    return Number(number);
+  }
+
+  #shareAt(step: number): number {
+    const most = Math.max(...this.#connected.slice(-60));
+    return Math.max(1, Math.floor((most * (this.#steps[step]?.percent ?? 100)) / 100));
+  }
+
+  /** What is put on record follows from what was there. */
+  #checkRecord(before: RolloutRecord | undefined, now: RolloutRecord): void {
+    const [was, is] = [before?.inForce[0], now.inForce[0]];
+    const { rollout } = now;
+    this.#note('a take-back is never lost');
+    if (rollout !== null && rollout.outcome !== 'taken_back' && this.#takenBack.has(rollout.id)) {
+      this.find(`rollout ${rollout.id} was taken back, and is ${rollout.outcome}`);
+    }
+    for (const { outcome, rollout: id } of now.verdicts) {
+      if (outcome === 'taken_back' && id !== undefined) this.#takenBack.add(id);
+    }
+    const open = openRolloutOf(now);
+    const begun = open !== undefined && open.id !== before?.rollout?.id ? open : undefined;
+    if (begun !== undefined) {
+      this.#note('what was taken back is not tried again by itself');
+      const word = before?.verdicts.find(({ revision }) => revision === begun.revision);
+      if (word?.outcome === 'taken_back' && !/has taken its place/.test(word.reason)) {
+        this.find(`revision ${begun.revision.slice(0, 4)} begins again after: ${word.reason}`);
+      }
+    }
+    if (is === undefined || was === undefined || is.content === was.content) return;
+    const content = this.#contentOf(is.revision);
+    const [last] = now.outcomes;
+    const isOfRollout = rollout?.outcome === 'in_force' && rollout.content === is.content;
+    const wasTried = isOfRollout && before?.rollout?.id === rollout.id;
+    if (wasTried && openRolloutOf(before ?? now)?.id === rollout.id && last?.by === '') {
+      this.#note('nothing is in force for all without an acknowledgement');
+      const isNobodys = /leave nobody out|changes nothing|no share/.test(rollout.reason);
+      if (!this.#acknowledged.has(content) && !isNobodys) {
+        this.find(`content ${content} is in force, and nobody has had it: ${rollout.reason}`);
+      }
+      this.#note('what is bad is not in force for all');
+      // Somebody has let through one that is no better.
+      const isWorse = !this.#fleet.effects.has(this.#contentOf(was.revision));
+      const isBad = isWorse && this.#fleet.effects.has(content) && !isNobodys;
+      if (isBad && !this.#letThrough.has(content) && !this.#isUndo(is.content, before)) {
+        this.find(`content ${content} is bad, and in force: ${rollout.reason}`);
+      }
+    }
+    if (!isOfRollout && !this.#letThrough.has(content)) {
+      this.#note('what is in force at once was so before, or its author says so');
+      // Another revision with these rules may have come while that of `now` could not be put on record.
+      const isNow = this.#fleet.revisions.some(
+        ({ id, message }) => this.#contentOf(id) === content && message?.includes('Rollout: now'),
+      );
+      const bad = before && whyTakenBack(before, is.content);
+      if (!isNow && !this.#isUndo(is.content, before)) {
+        this.find(`content ${content} is in force at once`);
+      }
+      if (bad !== undefined) this.find(`content ${content} is in force at once, after: ${bad}`);
+    }
+  }
+
+  #isUndo(content: string, before: RolloutRecord | undefined): boolean {
+    const was = before?.inForce.some((each) => each.content === content) === true;
+    // A control plane that undoes an undo may not know of the first one yet.
+    return was || this.#second - (this.#inForceAt.get(content) ?? -10) <= 5;
+  }
+
+  #check(): void {
+    const fleet = this.#fleet;
+    const { record } = fleet;
+    const connected = fleet.workers.filter(({ plane }) => plane !== undefined);
+    this.#connected.push(connected.length);
+    for (const plane of fleet.planes) {
+      const isWell =
+        plane.fleet !== undefined && !plane.isStanding && plane.reach === 'fine' && !plane.isCutOff;
+      if (!isWell) this.#wellSince.delete(plane.name);
+      else if (!this.#wellSince.has(plane.name)) this.#wellSince.set(plane.name, this.#second);
+    }
+    if (record === undefined) return;
+    for (const { content } of record.inForce) this.#inForceAt.set(content, this.#second);
+    const open = openRolloutOf(record);
+    const isInForce = open?.content === record.inForce[0]?.content;
+    if (open !== undefined && !isInForce) {
+      this.#note('no more than the share of the step are offered it');
+      const content = this.#contentOf(open.revision);
+      // Who has not read it yet may offer the same content by an earlier one.
+      const isKnown = ({ plane }: SteppedWorker) =>
+        plane?.record.known.record.rollout?.id === open.id;
+      const offered = connected.filter(
+        (each) => isKnown(each) && contentOf(each.told) === content,
+      ).length;
+      const share = open.chosen.length + open.whole.length === 0 ? 0 : this.#shareAt(open.step);
+      // What comes with `now`, or was in force, is at all.
+      const isAtOnce = this.#wanted(record).has(content) && this.#isAtOnce(content, record);
+      if (offered > share && !isAtOnce && !this.#letThrough.has(content)) {
+        this.find(`${offered} are offered content ${content}, and the step has ${share}`);
+      }
+    }
+    const wanted = this.#wanted(record);
+    for (let content = 0; content <= this.#contents; content++) {
+      if (wanted.has(content)) this.#unwantedSince.delete(content);
+      else if (!this.#unwantedSince.has(content)) this.#unwantedSince.set(content, this.#second);
+    }
+    for (const { plane, told, node } of connected) {
+      const wellSince = this.#wellSince.get(plane?.name ?? '');
+      const content = contentOf(told);
+      const since = content === undefined ? undefined : this.#unwantedSince.get(content);
+      if (wellSince === undefined || since === undefined) continue;
+      this.#note('nobody is offered what was taken back or undone');
+      if (this.#second - Math.max(wellSince, since) > undoneSeconds) {
+        this.find(
+          `${node.id} at ${plane?.name} is offered content ${content}, unwanted since ${since} s; wanted: ${[...wanted]}`,
+        );
+      }
+    }
+  }
+
+  #isAtOnce(content: number, record: RolloutRecord): boolean {
+    const { newest } = this.#fleet;
+    const isNewest = this.#contentOf(newest.id) === content;
+    const isNow = newest.message?.includes('Rollout: now') === true;
+    return (
+      isNewest &&
+      (isNow || record.inForce.some((each) => this.#contentOf(each.revision) === content))
+    );
+  }
+
+  #wanted(record: RolloutRecord): Set<number> {
+    const contents = new Set(
+      record.inForce.slice(0, 1).map((each) => this.#contentOf(each.revision)),
+    );
+    const open = openRolloutOf(record);
+    if (open !== undefined) contents.add(this.#contentOf(open.revision));
+    if (record.inForce.length === 0) contents.add(1);
+    const newest = this.#contentOf(this.#fleet.newest.id);
+    if (this.#isAtOnce(newest, record)) contents.add(newest);
+    return contents;
+  }
+
+  /** All is repaired, and somebody ends what waits for a person: then all have the same. */
+  #end(): void {
+    const fleet = this.#fleet;
+    this.#say('# all is repaired');
+    this.#due = [];
+    for (const plane of fleet.planes) {
+      plane.isStanding = false;
+      plane.isCutOff = false;
+      plane.reach = 'fine';
+      if (plane.fleet === undefined || plane.fleet.isStopped) {
+        fleet.kill(plane);
+        fleet.start(plane, false);
+      }
+    }
+    this.#left.clear();
+    for (const worker of fleet.workers) worker.answers = true;
+    const isOver = () => this.finding !== undefined || this.#whyUnsettled() === undefined;
+    for (let left = 120; left > 0 && !isOver(); left--) {
+      const [plane] = fleet.planes;
+      const isOpen = fleet.record && openRolloutOf(fleet.record) !== undefined;
+      if (left % 30 === 0 && left < 90 && isOpen && plane !== undefined) {
+        this.#say('act abort a');
+        fleet.act(plane, 'abort', () => {});
+      }
+      this.#pass(1);
+    }
+    const why = this.#whyUnsettled();
+    this.#note('in the end all have the same, and nobody waits for an answer');
+    if (why !== undefined) this.find(why);
+  }
+
+  #whyUnsettled(): string | undefined {
+    const { record, planes, workers } = this.#fleet;
+    if (record === undefined) return 'nothing is on record';
+    const open = openRolloutOf(record);
+    if (open !== undefined) return `revision ${open.revision.slice(0, 4)} is ${open.outcome} still`;
+    const inForce = record.inForce[0];
+    const content = this.#contentOf(inForce?.revision ?? '');
+    for (const { name, fleet, serving, asked, record: own } of planes) {
+      if (fleet === undefined) return `${name} has not started`;
+      if (asked.size > 0) return `somebody waits for an answer of ${name}`;
+      if (fleet.writing > 0 && own.job === undefined) return `${name} waits for a write`;
+      if (serving.trial !== undefined) return `${name} has a revision on trial`;
+      const { inForce: here, newest } = serving;
+      if (here?.built.content !== inForce?.content) return `${name} has another one in force`;
+      const isElse = newest !== undefined && newest.content !== here?.built.content;
+      const isRefused = newest?.invalidSinceMs !== undefined || newest?.isHeldBack;
+      if (isElse && !isRefused) return `${name} has forgotten the newest revision`;
+    }
+    const isRefused = this.#fleet.effects.get(content)?.isRefused === true;
+    const other = workers.find(({ told, has }) => {
+      const isHere = contentOf(told) === content && (isRefused || contentOf(has) === content);
+      return !isHere;
+    });
+    const isDeadly = this.#fleet.effects.get(content)?.isDeadly === true;
+    return other === undefined || isDeadly
+      ? undefined
+      : `${other.node.id} has content ${contentOf(other.has)} and is offered ${contentOf(other.told)}, in force is ${content}`;
+  }
+}
+
+function contentOf(snapshot: Snapshot | undefined): number | undefined {
+  return snapshot && numberOf(snapshot);
+}
