@@ -1,7 +1,7 @@
 // Descriptors that found no rule, as the admin API shows them. Pure.
 import Type from 'typebox';
 import { orNull } from '../../shared/or-null.ts';
-import { explainNoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
+import { explainingNoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
 import { type PlacedRule, toPlaceText } from '../../shared/rules/lookup/placed-rule.ts';
 import type { UnmatchedSample } from '../fleet/unmatched-samples.ts';
 import { toTime } from './revision-json.ts';
@@ -41,7 +41,7 @@ export function* explainSamples(
   const shown: SampleJson[] = [];
   for (const { lastMs, ...sample } of samples.slice(0, maxShown)) {
     const text = JSON.stringify([sample.domain, sample.entries]);
-    const explanation = before?.get(text) ?? explain(sample, placed);
+    const explanation = before?.get(text) ?? (yield* explain(sample, placed));
     now.set(text, explanation);
     const entries = sample.entries.map((entry) => ({ ...entry }));
     shown.push({ ...sample, entries, lastAt: toTime(lastMs), ...explanation });
@@ -72,15 +72,15 @@ export function mergeUnmatched(all: readonly UnmatchedJson[]): UnmatchedJson {
   return { samples: samples.sort((a, b) => b.lastAt.localeCompare(a.lastAt)) };
 }
 
-function explain(
+function* explain(
   { domain, entries }: Pick<UnmatchedSample, 'domain' | 'entries'>,
   placed: Placed,
-): Explanation {
+): Generator<void, Explanation> {
   const rules = placed.get(domain);
   if (rules === undefined) {
     return { reason: `no rule is for the domain ${domain}`, hint: null, nearest: null };
   }
-  const found = explainNoMatch(domain, rules, entries);
+  const found = yield* explainingNoMatch(domain, rules, entries);
   if (found === undefined) {
     return { reason: 'the rules in force now have one for it', hint: null, nearest: null };
   }

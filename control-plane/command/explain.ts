@@ -75,15 +75,13 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         return;
       }
       const placed = placeRules(documentsAt(documents, nowMs));
-      const [rules, checked] = [placed.get(domain), ruleSet.domains.get(domain)];
-      if (rules === undefined || checked === undefined) {
+      const rules = placed.get(domain);
+      if (rules === undefined) {
         tellUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }
-      const explained = runAtOnce(
-        explainRequest(rules, runAtOnce(checked.lookup()), options.descriptor, nowMs),
-      );
+      const explained = runAtOnce(explainRequest(domain, rules, options.descriptor, nowMs));
       io.write(
         json
           ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`

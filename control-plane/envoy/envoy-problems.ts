@@ -1,6 +1,7 @@
 // Compares an Envoy configuration with rules: descriptors that no rule matches, and rules that no
 // descriptor reaches. At run time both are silent: the request passes.
 
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
 import { toLimiter } from '../../shared/rules/limit-shape.ts';
 import { explainNoMatch, toText } from '../../shared/rules/lookup/nearest-rule.ts';
@@ -10,7 +11,10 @@ import {
   placeRules,
   toPlaceText,
 } from '../../shared/rules/lookup/placed-rule.ts';
-import { findPossibleRules, type SoughtEntry } from '../../shared/rules/lookup/possible-rules.ts';
+import {
+  findingPossibleRules,
+  type SoughtEntry,
+} from '../../shared/rules/lookup/possible-rules.ts';
 import { type Problem, problemOf } from '../../shared/rules/problem/problem.ts';
 import { Reporter } from '../../shared/rules/problem/reporter.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
@@ -94,7 +98,9 @@ function reachRules(
   const { domain, entries, hasOwnLimit } = descriptor;
   const matched = new Set<PlacedRule>();
   for (const variant of toVariants(entries)) {
-    for (const { rule } of findPossibleRules(domain, rules, variant).matched) matched.add(rule);
+    for (const { rule } of runAtOnce(findingPossibleRules({ name: domain, rules }, variant))
+      .matched)
+      matched.add(rule);
   }
   for (const rule of matched) {
     reached.add(rule);

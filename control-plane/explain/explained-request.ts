@@ -6,11 +6,13 @@ import {
   toKeyEnding,
   type Window,
 } from '../../shared/counting/counter-key.ts';
-import { explainNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
+import { explainingNoMatch, type NoMatch } from '../../shared/rules/lookup/nearest-rule.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
+import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
 import { findingSharers } from '../../shared/rules/meeting-counters.ts';
-import type { DomainRules, Entry, Limit, Match } from '../../shared/rules/rule.ts';
-import { explainLookup, type LookupExplanation } from './lookup-explanation.ts';
+import type { Entry, Limit, Match } from '../../shared/rules/rule.ts';
+import type { RuleDescriptor } from '../../shared/rules/rule-document.ts';
+import { explainingLookup, type LookupExplanation } from './lookup-explanation.ts';
 
 export interface ExplainedDescriptor {
   readonly entries: readonly Entry[];
@@ -45,48 +47,70 @@ export interface CountedHits {
  * (behaviour: windows). */
 const windowAt = createWindows({ weekResetDay: 4, calendarMonths: false });
 
+interface Lookup {
+  readonly entries: readonly Entry[];
+  readonly lookup: LookupExplanation;
+  readonly match: Match | undefined;
+}
+
 /** `rules` is the top level of the domain, without what has ended at `nowMs`, wall time. In steps. */
 export function* explainRequest(
+  domain: string,
   rules: readonly PlacedRule[],
-  domainRules: DomainRules,
   descriptors: readonly (readonly Entry[])[],
   nowMs: number,
 ): Generator<void, ExplainedDescriptor[]> {
-  const matches = descriptors.map((entries) => domainRules.match(entries));
-  const explained: ExplainedDescriptor[] = [];
-  for (const [index, entries] of descriptors.entries()) {
-    explained.push(yield* explainDescriptor(entries, index));
+  const lookups: Lookup[] = [];
+  for (const entries of descriptors) {
+    const lookup = yield* explainingLookup(rules, entries);
+    lookups.push({ entries, lookup, match: yield* findMatch(domain, lookup, entries) });
     yield;
   }
+  const explained: ExplainedDescriptor[] = [];
+  for (const each of lookups) explained.push(yield* explainDescriptor(each));
   return explained;
 
-  function* explainDescriptor(
-    entries: readonly Entry[],
-    index: number,
-  ): Generator<void, ExplainedDescriptor> {
-    const lookup = explainLookup(rules, entries);
-    yield;
+  function* explainDescriptor({
+    entries,
+    lookup,
+    match,
+  }: Lookup): Generator<void, ExplainedDescriptor> {
     const untilMs = findEnd(lookup);
-    const match = matches[index];
     if (lookup.rule === undefined || match === undefined) {
-      const noMatch = explainNoMatch(domainRules.domain, rules, entries);
+      const noMatch = yield* explainingNoMatch(domain, rules, entries);
       return { entries, lookup, matched: undefined, untilMs, noMatch };
     }
     const { limit } = match;
     const replacedBy = limit.unlimited
       ? []
-      : matches.flatMap((other, number) =>
-          other?.limit.replaces.includes(limit.name) ? [number] : [],
+      : lookups.flatMap((other, number) =>
+          other.match?.limit.replaces.includes(limit.name) ? [number] : [],
         );
     const isCounted = limit.unit !== undefined && replacedBy.length === 0;
     const counted = isCounted
-      ? (match.parts ?? [match]).map((part) => toCounted(domainRules.domain, entries, part, nowMs))
+      ? (match.parts ?? [match]).map((part) => toCounted(domain, entries, part, nowMs))
       : [];
-    const all = { domain: domainRules.domain, rules };
+    const all = { domain, rules };
     const sharers = isCounted ? yield* findingSharers(all, entries, lookup.rule) : [];
     const matched = { rule: lookup.rule, limit, replacedBy, sharers, counted };
     return { entries, lookup, matched, untilMs, noMatch: undefined };
   }
+}
+
+/** As a worker matches it: in a tree of the rules on its way alone, since that of all rules takes long to make. */
+function* findMatch(
+  domain: string,
+  { levels, rule }: LookupExplanation,
+  entries: readonly Entry[],
+): Generator<void, Match | undefined> {
+  if (rule === undefined) return undefined;
+  const way = levels.flatMap(({ chosen }) => chosen?.rule.descriptor ?? []);
+  const list = way.reduceRight<readonly RuleDescriptor[]>(
+    (descriptors, descriptor) => [{ ...descriptor, descriptors }],
+    [],
+  );
+  const { rules } = yield* createDomainTree(domain, [list], false);
+  return rules.match(entries);
 }
 
 function findEnd({ levels }: LookupExplanation): number | undefined {

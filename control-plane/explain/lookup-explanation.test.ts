@@ -1,9 +1,11 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { buildRuleSet } from '../../shared/rules/rule-set.ts';
+import { explainRequest } from './explained-request.ts';
 import { explainLookup } from './lookup-explanation.ts';
 
 function rulesOf(yaml: string) {
@@ -37,6 +39,8 @@ test('the explanation and the decision find the same rule', (t) => {
         key: name,
         value,
         rate_limit: fc.nat(3).map((number) => number > 0),
+        value_to_metric: fc.boolean(),
+        detailed_metric: fc.boolean(),
         descriptors: fc.oneof({ maxDepth: 3 }, fc.constant([]), tie('tree')),
       }),
       {
@@ -67,8 +71,10 @@ test('the explanation and the decision find the same rule', (t) => {
       if (!built.ok) throw new Error('rules were refused');
       const match = built.ruleSet.domains.get('d')?.match(entries);
       const explained = explainLookup(rules, entries).rule?.descriptor.rateLimit;
+      t.is(match?.limit.requestsPerUnit, explained?.requestsPerUnit, yaml);
+      const [request] = runAtOnce(explainRequest('d', rules, [entries], 0));
+      t.is(match?.metricKey, request?.matched?.counted[0]?.metricKey, yaml);
       if (match) found++;
-      return match?.limit.requestsPerUnit === explained?.requestsPerUnit;
     }),
     { numRuns: 400 },
   );

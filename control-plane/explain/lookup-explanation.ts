@@ -1,8 +1,9 @@
 // Why a descriptor of a request matches one rule and not another, level by level, in the order of the
 // lookup (behaviour: lookup-order). rule-tree.ts has the lookup of decisions.
 import { toCountText } from '../../shared/count-text.ts';
+import { runAtOnce } from '../../shared/in-slices.ts';
 import { nearestWord } from '../../shared/nearest-word.ts';
-import { type FoundAs, inOrder } from '../../shared/rules/lookup/level.ts';
+import { type FoundAs, findingInOrder } from '../../shared/rules/lookup/level.ts';
 import type { PlacedRule } from '../../shared/rules/lookup/placed-rule.ts';
 import type { Entry } from '../../shared/rules/rule.ts';
 
@@ -35,6 +36,10 @@ export interface LookupExplanation {
   readonly verdict: string;
 }
 
+/** Between two steps: well below a millisecond. */
+const rulesAtOnce = 500;
+/** Keys that a misspelled one is compared with. */
+const maxKeys = 5_000;
 /** Limit of listed rules for other values; the rest is only counted. */
 const maxOtherValues = 10;
 
@@ -43,6 +48,14 @@ export function explainLookup(
   rules: readonly PlacedRule[],
   entries: readonly Entry[],
 ): LookupExplanation {
+  return runAtOnce(explainingLookup(rules, entries));
+}
+
+/** The same, in steps. */
+export function* explainingLookup(
+  rules: readonly PlacedRule[],
+  entries: readonly Entry[],
+): Generator<void, LookupExplanation> {
   const levels: ExplainedLevel[] = [];
   let level = rules;
   let rule: PlacedRule | undefined;
@@ -51,7 +64,7 @@ export function explainLookup(
       const verdict = `no limit applies: ${toName(rule)} has no descriptors below it, and the request has ${toCountText(entries.length - index, 'more entry', 'more entries')}`;
       return { levels, rule: undefined, verdict: verdict + ignoredLimit(rule, index) };
     }
-    const explained = explainLevel(level, entry);
+    const explained = yield* explainLevel(level, entry);
     levels.push(explained);
     rule = explained.chosen?.rule;
     if (rule === undefined) {
@@ -77,9 +90,12 @@ export function explainLookup(
   return { levels, rule, verdict: `the limit of ${toName(rule)} applies` };
 }
 
-function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLevel {
+function* explainLevel(
+  level: readonly PlacedRule[],
+  entry: Entry,
+): Generator<void, ExplainedLevel> {
   const tried: Candidate[] = [];
-  const fitting = inOrder(level, entry.key, entry.value);
+  const fitting = yield* findingInOrder(level, entry.key, entry.value);
   const [chosen] = fitting;
   for (const { rule, as } of fitting) {
     const isChosen = rule === chosen?.rule;
@@ -88,7 +104,8 @@ function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLeve
   }
   const isListed = new Set(tried.map(({ rule }) => rule));
   const sought = toSought(entry);
-  for (const rule of level) {
+  for (const [index, rule] of level.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
     if (isListed.has(rule) || tried.length >= isListed.size + maxOtherValues) continue;
     const reason = otherReason(rule, sought);
     if (reason !== undefined) tried.push({ rule, kind: undefined, isChosen: false, reason });
@@ -99,7 +116,9 @@ function explainLevel(level: readonly PlacedRule[], entry: Entry): ExplainedLeve
     othersCount: level.length - tried.length,
     nearestKey:
       tried.length === 0
-        ? nearestWord(entry.key, [...new Set(level.map((rule) => rule.descriptor.key))])
+        ? nearestWord(entry.key, [
+            ...new Set(level.slice(0, maxKeys).map((rule) => rule.descriptor.key)),
+          ])
         : undefined,
     chosen: tried.find(({ isChosen }) => isChosen),
   };

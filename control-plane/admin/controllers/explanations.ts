@@ -46,17 +46,15 @@ export class Default extends AdminController {
   });
 
   async POST({ domain, descriptors, revision: wanted, now }: Fields<typeof Default.POST>) {
-    const { id, ...rules } =
+    const { id, documents } =
       wanted === undefined ? this.findInForce() : await this.examineRevision(wanted);
     const nowMs = this.api.clock.wallMs();
-    const found = await runInSlices(findRulesNow(rules, domain, nowMs));
-    if (found === undefined) {
-      const known = rules.documents.map((document) => document.domain);
+    const rules = await runInSlices(findRulesNow(documents, domain, nowMs));
+    if (rules === undefined) {
+      const known = documents.map((document) => document.domain);
       throw new HttpError(404, { detail: toUnknownDomainText(domain, known) });
     }
-    const explained = await runInSlices(
-      explainRequest(found.placed, found.rules, descriptors, nowMs),
-    );
+    const explained = await runInSlices(explainRequest(domain, rules, descriptors, nowMs));
     const explanation = { revision: id, ...toExplanationJson(domain, explained) };
     if (!now) return { ...explanation, outcome: null, counters: null };
     const counters = await this.readCounters(domain, descriptors);
@@ -92,7 +90,7 @@ export class Default extends AdminController {
     if (ruleSet === undefined || inForce === undefined) {
       throw this.refuse(503, 'nothing is in force yet');
     }
-    return { id: inForce.revision.id, documents, ruleSet };
+    return { id: inForce.revision.id, documents };
   }
 
   private async examineRevision(wanted: string) {
@@ -101,6 +99,6 @@ export class Default extends AdminController {
     if (ruleSet === undefined) {
       throw new HttpError(409, { detail: `revision ${revision.id} has errors: nothing follows` });
     }
-    return { id: revision.id, documents, ruleSet };
+    return { id: revision.id, documents };
   }
 }

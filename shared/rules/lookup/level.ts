@@ -1,5 +1,6 @@
 // The rules of one level, and the order in which an entry of a request finds one of them (behaviour:
 // lookup-order). The only place that knows the order: `find` for decisions, `inOrder` for explanations.
+import { runAtOnce } from '../../in-slices.ts';
 import { type TextMap, withRoom } from './text-map.ts';
 import {
   createWildcardList,
@@ -131,20 +132,28 @@ export function inOrder<Rule extends Pick<LevelRule, 'composite'>>(
   key: string,
   value: string,
 ): Fitting<Rule>[] {
+  return runAtOnce(findingInOrder(rules, key, value));
+}
+
+/** The same, in steps. */
+export function* findingInOrder<Rule extends Pick<LevelRule, 'composite'>>(
+  rules: readonly Rule[],
+  key: string,
+  value: string,
+): Generator<void, Fitting<Rule>[]> {
   const text = `${key}_${value}`;
-  const exact = rules.filter(({ composite }) => composite === text);
-  const wildcards = rules.filter(
-    ({ composite }) =>
-      composite !== text &&
-      composite.includes('*') &&
-      matchesWildcard(parseWildcard(composite), text),
-  );
-  const keyOnly = rules.filter((rule) => rule.composite === key && !wildcards.includes(rule));
-  return [
-    ...exact.map((rule) => ({ rule, as: 'exact' as const })),
-    ...wildcards.map((rule) => ({ rule, as: 'wildcard' as const })),
-    ...keyOnly.map((rule) => ({ rule, as: 'key_only' as const })),
-  ];
+  const found: Record<FoundAs, Fitting<Rule>[]> = { exact: [], wildcard: [], key_only: [] };
+  for (const [index, rule] of rules.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    const { composite } = rule;
+    const isWildcard = composite.includes('*');
+    let as: FoundAs | undefined;
+    if (composite === text) as = 'exact';
+    else if (isWildcard && matchesWildcard(parseWildcard(composite), text)) as = 'wildcard';
+    else if (composite === key) as = 'key_only';
+    if (as !== undefined) found[as].push({ rule, as });
+  }
+  return [...found.exact, ...found.wildcard, ...found.key_only];
 }
 
 /** The offsets of underscores; undefined when there are too many to enter each. */

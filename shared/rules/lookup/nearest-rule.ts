@@ -1,15 +1,19 @@
 // Why no rule matches a descriptor, and which rule was most likely meant: for pages and commands that
 // report unmatched traffic. Never used by a decision.
+
+import { runAtOnce } from '../../in-slices.ts';
 import { didYouMean, nearestWord } from '../../nearest-word.ts';
 import { toExcerpt } from '../../text-excerpt.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import {
-  childrenOf,
-  findCandidates,
-  findPossibleRules,
+  findingCandidates,
+  findingPossibleRules,
+  levelBelow,
   type NamedRule,
   type PossibleRules,
+  type RuleLevel,
   type SoughtEntry,
+  toNamed,
 } from './possible-rules.ts';
 
 export interface NoMatch {
@@ -30,6 +34,8 @@ const maxLooks = 20_000;
 /** Limit of words that a misspelled one is compared with. */
 const maxWords = 5_000;
 const maxWordsShown = 5;
+/** Between two steps: well below a millisecond. */
+const looksAtOnce = 500;
 
 /** `rules` is the top level of the domain. Undefined when a rule matches the descriptor, or may. */
 export function explainNoMatch(
@@ -37,24 +43,33 @@ export function explainNoMatch(
   rules: readonly PlacedRule[],
   entries: readonly SoughtEntry[],
 ): NoMatch | undefined {
-  const possible = findPossibleRules(domain, rules, entries);
+  return runAtOnce(explainingNoMatch(domain, rules, entries));
+}
+
+/** The same, in steps. */
+export function* explainingNoMatch(
+  domain: string,
+  rules: readonly PlacedRule[],
+  entries: readonly SoughtEntry[],
+): Generator<void, NoMatch | undefined> {
+  const top = { name: domain, rules };
+  const possible = yield* findingPossibleRules(top, entries);
   if (possible.matched.length > 0) return undefined;
   const { depth } = possible;
-  return { ...findReason(domain, rules, entries, possible), depth };
+  return { ...(yield* findReason(top, entries, possible)), depth };
 }
 
 type Reason = Omit<NoMatch, 'depth'>;
 
-function findReason(
-  domain: string,
-  rules: readonly PlacedRule[],
+function* findReason(
+  top: RuleLevel,
   entries: readonly SoughtEntry[],
   { depth, reached }: PossibleRules,
-): Reason {
+): Generator<void, Reason> {
   if (entries.length === 0) {
     return { nearest: undefined, reason: 'the descriptor has no entries', hint: undefined };
   }
-  const reordered = depth < entries.length ? findReordered(domain, rules, entries) : undefined;
+  const reordered = depth < entries.length ? yield* findReordered(top, entries) : undefined;
   if (reordered !== undefined) {
     const order = reordered.entries.map(({ key }) => `(${toExcerpt(key)})`).join('');
     return {
@@ -66,19 +81,16 @@ function findReason(
   const holder = reached.find(({ rule }) => rule.children.length > 0);
   if (depth === entries.length) return explainTooFew(holder ?? reached[0]);
   if (depth > 0 && holder === undefined) return explainTooMany(reached[0], entries, depth);
-  const level =
-    depth === 0
-      ? childrenOf(domain, rules)
-      : reached.flatMap(({ rule, name }) => childrenOf(name, rule.children));
+  const levels = depth === 0 ? [top] : reached.map(levelBelow);
   const entry = entries[depth] as SoughtEntry;
   const before =
     holder === undefined ? '' : `rule ${nameOf(holder)} matches ${toFirst(depth)}, but `;
   return (
-    explainValue(level, entry, before) ??
-    explainKey(level, entry, before, holder) ??
-    explainSurplus(domain, rules, entries, depth) ??
-    explainElsewhere(domain, rules, entry) ??
-    explainUnlike(level, entry, before, holder)
+    (yield* explainValue(levels, entry, before)) ??
+    (yield* explainKey(levels, entry, before, holder)) ??
+    (yield* explainSurplus(top, entries, depth)) ??
+    (yield* explainElsewhere(top, entry)) ??
+    explainUnlike(levels, entry, before, holder)
   );
 }
 
@@ -105,12 +117,12 @@ function explainTooMany(
 }
 
 /** Rules with the same key are for other values. */
-function explainValue(
-  level: readonly NamedRule[],
+function* explainValue(
+  levels: readonly RuleLevel[],
   { key, value }: SoughtEntry,
   before: string,
-): Reason | undefined {
-  const others = level.filter(({ rule }) => rule.descriptor.key === key).slice(0, maxWords);
+): Generator<void, Reason | undefined> {
+  const others = yield* filterRules(levels, ({ descriptor }) => descriptor.key === key);
   const [first] = others;
   if (first === undefined || value === undefined) return undefined;
   const values = others.map(({ rule }) => rule.descriptor.value);
@@ -124,29 +136,29 @@ function explainValue(
 }
 
 /** A rule has a key that this one may be a typo of. */
-function explainKey(
-  level: readonly NamedRule[],
+function* explainKey(
+  levels: readonly RuleLevel[],
   { key }: SoughtEntry,
   before: string,
   holder: NamedRule | undefined,
-): Reason | undefined {
-  const guess = nearestWord(key, keysOf(level));
+): Generator<void, Reason | undefined> {
+  yield;
+  const guess = nearestWord(key, keysOf(levels));
   if (guess === undefined) return undefined;
-  const nearest = level.find(({ rule }) => rule.descriptor.key === guess);
+  const [nearest] = yield* filterRules(levels, ({ descriptor }) => descriptor.key === guess);
   return { nearest, reason: withoutKey(key, before, holder), hint: didYouMean(guess) };
 }
 
 /** One entry too many, somewhere in the middle. */
-function explainSurplus(
-  domain: string,
-  rules: readonly PlacedRule[],
+function* explainSurplus(
+  top: RuleLevel,
   entries: readonly SoughtEntry[],
   depth: number,
-): Reason | undefined {
+): Generator<void, Reason | undefined> {
   if (entries.length === 1) return undefined;
   for (let dropped = depth; dropped >= 0; dropped--) {
     const rest = entries.filter((_, index) => index !== dropped);
-    const [rule] = findPossibleRules(domain, rules, rest).matched;
+    const [rule] = (yield* findingPossibleRules(top, rest)).matched;
     if (rule === undefined) continue;
     return {
       nearest: rule,
@@ -158,15 +170,17 @@ function explainSurplus(
 }
 
 /** The key exists, below another one. */
-function explainElsewhere(
-  domain: string,
-  rules: readonly PlacedRule[],
+function* explainElsewhere(
+  top: RuleLevel,
   { key }: SoughtEntry,
-): Reason | undefined {
-  const open = childrenOf(domain, rules).map((named) => ({ named, parents: [] as string[] }));
+): Generator<void, Reason | undefined> {
+  const toOpen = (level: RuleLevel, parents: readonly string[]) =>
+    level.rules.slice(0, maxLooks + 1).map((rule) => ({ named: toNamed(level, rule), parents }));
+  const open = toOpen(top, []);
   for (let index = 0; index < open.length && index < maxLooks; index++) {
+    if (index % looksAtOnce === 0) yield;
     const { named, parents } = open[index] as (typeof open)[number];
-    const { rule, name } = named;
+    const { rule } = named;
     if (rule.descriptor.key === key) {
       const place =
         parents.length === 0
@@ -176,19 +190,18 @@ function explainElsewhere(
     }
     if (open.length > maxLooks) continue;
     const below = [...parents, `(${toExcerpt(rule.descriptor.key)})`];
-    for (const child of childrenOf(name, rule.children))
-      open.push({ named: child, parents: below });
+    for (const child of toOpen(levelBelow(named), below)) open.push(child);
   }
   return undefined;
 }
 
 function explainUnlike(
-  level: readonly NamedRule[],
+  levels: readonly RuleLevel[],
   { key }: SoughtEntry,
   before: string,
   holder: NamedRule | undefined,
 ): Reason {
-  const keys = keysOf(level);
+  const keys = keysOf(levels);
   const hint = keys.length === 0 ? undefined : `the keys there are ${listWords(keys)}`;
   return { nearest: holder, reason: withoutKey(key, before, holder), hint };
 }
@@ -198,39 +211,66 @@ function withoutKey(key: string, before: string, holder: NamedRule | undefined):
   return `${before}no rule ${below}has the key '${toExcerpt(key)}'`;
 }
 
+interface Reordered {
+  readonly rule: NamedRule;
+  readonly entries: readonly SoughtEntry[];
+}
+
 /** The first order of the entries that leads to a rule. */
-function findReordered(
-  domain: string,
-  rules: readonly PlacedRule[],
+function* findReordered(
+  top: RuleLevel,
   entries: readonly SoughtEntry[],
-): { readonly rule: NamedRule; readonly entries: readonly SoughtEntry[] } | undefined {
+): Generator<void, Reordered | undefined> {
   let looks = 0;
-  const visit = (
-    level: readonly NamedRule[],
+  function* visit(
+    level: RuleLevel,
     left: readonly SoughtEntry[],
     taken: readonly SoughtEntry[],
-  ): { rule: NamedRule; entries: readonly SoughtEntry[] } | undefined => {
+  ): Generator<void, Reordered | undefined> {
     for (const [index, entry] of left.entries()) {
-      looks += level.length + left.length;
+      looks += level.rules.length + left.length;
       if (looks > maxOrderLooks) return undefined;
       const rest = left.filter((_, at) => at !== index);
-      for (const found of findCandidates(level, entry)) {
+      for (const found of yield* findingCandidates(level, entry)) {
         const order = [...taken, entry];
         if (rest.length === 0) {
           if (found.rule.descriptor.rateLimit !== undefined) return { rule: found, entries: order };
           continue;
         }
-        const deeper = visit(childrenOf(found.name, found.rule.children), rest, order);
+        const deeper = yield* visit(levelBelow(found), rest, order);
         if (deeper !== undefined) return deeper;
       }
     }
     return undefined;
-  };
-  return visit(childrenOf(domain, rules), entries, []);
+  }
+  return yield* visit(top, entries, []);
 }
 
-function keysOf(level: readonly NamedRule[]): string[] {
-  return [...new Set(level.slice(0, maxWords).map(({ rule }) => rule.descriptor.key))];
+/** The first ones, in steps. */
+function* filterRules(
+  levels: readonly RuleLevel[],
+  isWanted: (rule: PlacedRule) => boolean,
+): Generator<void, NamedRule[]> {
+  const found: NamedRule[] = [];
+  for (const level of levels) {
+    for (const [index, rule] of level.rules.entries()) {
+      if (index % looksAtOnce === looksAtOnce - 1) yield;
+      if (!isWanted(rule)) continue;
+      found.push(toNamed(level, rule));
+      if (found.length === maxWords) return found;
+    }
+  }
+  return found;
+}
+
+function keysOf(levels: readonly RuleLevel[]): string[] {
+  const keys = new Set<string>();
+  let left = maxWords;
+  for (const { rules } of levels) {
+    for (const { descriptor } of rules.slice(0, left)) keys.add(descriptor.key);
+    left -= Math.min(left, rules.length);
+  }
+  return [...keys];
 }
 
 function nameOf({ name }: NamedRule): string {

@@ -1,6 +1,6 @@
 // Finds the rules that a descriptor can match when some of its values are unknown, as where a proxy takes them
 // from requests. With all values known it equals the lookup of rule-tree.ts, but scans whole levels.
-import { inOrder } from './level.ts';
+import { findingInOrder } from './level.ts';
 import type { PlacedRule } from './placed-rule.ts';
 import { parseWildcard } from './wildcard.ts';
 
@@ -27,42 +27,64 @@ export interface PossibleRules {
   readonly matched: readonly NamedRule[];
 }
 
-export function findPossibleRules(
-  domain: string,
-  rules: readonly PlacedRule[],
+/** The rules below another one, or of a domain. */
+export interface RuleLevel {
+  /** Of what they are below, as NamedRule has it. */
+  readonly name: string;
+  readonly rules: readonly PlacedRule[];
+}
+
+/** In steps. */
+export function* findingPossibleRules(
+  top: RuleLevel,
   entries: readonly SoughtEntry[],
-): PossibleRules {
+): Generator<void, PossibleRules> {
   let reached: readonly NamedRule[] = [];
   let depth = 0;
-  let levels = [childrenOf(domain, rules)];
+  let levels: readonly RuleLevel[] = [top];
   for (const entry of entries) {
     // At most the rules of the level: each has one parent.
-    const next = levels.flatMap((level) => findCandidates(level, entry));
+    const next: NamedRule[] = [];
+    for (const level of levels) {
+      for (const found of yield* findingCandidates(level, entry)) next.push(found);
+    }
     if (next.length === 0) return { depth, reached, matched: [] };
     reached = next;
     depth++;
-    levels = reached.map(({ rule, name }) => childrenOf(name, rule.children));
+    levels = reached.map(levelBelow);
   }
   const isEnd = ({ rule: { descriptor, children } }: NamedRule) =>
     descriptor.rateLimit !== undefined || children.length === 0;
   return { depth, reached, matched: reached.filter(isEnd) };
 }
 
-export function childrenOf(name: string, children: readonly PlacedRule[]): NamedRule[] {
-  return children.map((rule) => ({ rule, name: `${name}.${rule.composite}` }));
+export function levelBelow({ rule, name }: NamedRule): RuleLevel {
+  return { name, rules: rule.children };
 }
 
-/** The rules of a level that an entry can match. */
-export function findCandidates(level: readonly NamedRule[], entry: SoughtEntry): NamedRule[] {
-  const { key, value } = entry;
-  if (value === undefined) return level.filter(({ rule }) => mayTake(rule, key));
-  const [found] = inOrder(
-    level.map(({ rule }) => rule),
-    key,
-    value,
-  );
-  return level.filter(({ rule }) => rule === found?.rule);
+export function toNamed({ name }: RuleLevel, rule: PlacedRule): NamedRule {
+  return { rule, name: `${name}.${rule.composite}` };
 }
+
+/** The rules of a level that an entry can match, in steps. */
+export function* findingCandidates(
+  level: RuleLevel,
+  { key, value }: SoughtEntry,
+): Generator<void, NamedRule[]> {
+  if (value !== undefined) {
+    const [found] = yield* findingInOrder(level.rules, key, value);
+    return found === undefined ? [] : [toNamed(level, found.rule)];
+  }
+  const found: NamedRule[] = [];
+  for (const [index, rule] of level.rules.entries()) {
+    if (index % rulesAtOnce === rulesAtOnce - 1) yield;
+    if (mayTake(rule, key)) found.push(toNamed(level, rule));
+  }
+  return found;
+}
+
+/** Between two steps: well below a millisecond. */
+const rulesAtOnce = 500;
 
 /** Whether the rule matches some value of the key. */
 function mayTake({ composite, isWildcard }: PlacedRule, key: string): boolean {
