@@ -5,6 +5,7 @@ import { watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Clock } from './clock.ts';
 import { errorText } from './errors.ts';
+import { runInSlices } from './in-slices.ts';
 import type { Log } from './log.ts';
 import type { Problem } from './rules/problem/problem.ts';
 import {
@@ -170,7 +171,9 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
       const last = known.get(path);
       const now = changedPaths.has(path) ? texts.get(path) : last?.file;
       if (now === undefined) continue;
-      const file = last?.file.text === now.text ? last.file : now;
+      const isSame =
+        last !== undefined && (await runInSlices(isSameText(last.file.text, now.text)));
+      const file = isSame ? last.file : now;
       next.set(path, { file, identity, isSettled: readMs - changedMs > settledMs });
     }
     known = next;
@@ -198,4 +201,18 @@ export function createFileFollower(deps: FileFollowerDeps): FileFollower {
       pause();
     },
   };
+}
+
+/** Compared at once, texts of some megabytes take ten milliseconds. */
+const charactersAtOnce = 128 * 1024;
+
+/** Yields where a caller may serve others. */
+function* isSameText(one: string, other: string): Generator<void, boolean> {
+  if (one.length !== other.length) return false;
+  for (let at = 0; at < one.length; at += charactersAtOnce) {
+    const end = at + charactersAtOnce;
+    if (one.slice(at, end) !== other.slice(at, end)) return false;
+    yield;
+  }
+  return true;
 }

@@ -19,7 +19,6 @@ import {
   type RuleDescriptor,
   type RuleDocument,
   toCompositeKey,
-  toUniqueName,
 } from './rule-document.ts';
 import {
   countEnded,
@@ -298,16 +297,22 @@ function* checkMergedKeys(
   documents: readonly RuleDocument[],
   problems: Problem[],
 ): Generator<void, void> {
-  let places: TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }> = new Map();
+  const last = documents.at(-1);
+  if (last === documents[0]) return;
+  type Places = TextMap<{ document: RuleDocument; descriptor: RuleDescriptor }>;
+  /** A rule that ends has another name than a lasting one of the same key and value. */
+  const places: { ending: Places; lasting: Places } = { ending: new Map(), lasting: new Map() };
   for (const document of documents) {
     for (const [index, descriptor] of document.descriptors.entries()) {
-      if (index % descriptorsAtOnce === descriptorsAtOnce - 1) yield;
+      if (index % keysAtOnce === keysAtOnce - 1) yield;
       const composite = toCompositeKey(descriptor.key, descriptor.value);
-      const name = toUniqueName(composite, descriptor.untilMs !== undefined);
-      const first = places.get(name);
+      const kind = descriptor.untilMs === undefined ? 'lasting' : 'ending';
+      const first = places[kind].get(composite);
       if (first === undefined) {
-        places = withRoom(places);
-        places.set(name, { document, descriptor });
+        // No document follows that could have them too.
+        if (document === last) continue;
+        places[kind] = withRoom(places[kind]);
+        places[kind].set(composite, { document, descriptor });
       } else if (first.document !== document) {
         const fullKey = toExcerpt(`${document.domain}.${composite}`, 200);
         const message = `duplicate descriptor composite key '${fullKey}'`;
@@ -351,6 +356,8 @@ function toJoinedLimit(limit: RateLimitBlock): JoinedLimit {
 
 /** How many descriptors are checked between two yields: well below a millisecond. */
 const descriptorsAtOnce = 1_000;
+/** Each is put together. */
+const keysAtOnce = 200;
 const domainsAtOnce = 500;
 
 /** Finding the nearest of many names takes time: in all, and for one. */

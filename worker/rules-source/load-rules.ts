@@ -50,8 +50,13 @@ export function createLoadRules(
     const old = files.flatMap(({ path }) => latest?.get(path) ?? []);
     latest = new Map([...old, ...documents].map((document) => [document.file, document]));
     const ofFiles = parsed.flatMap(({ problems }) => problems);
-    const withoutAllowed = (others: readonly Problem[]) =>
-      applyAllowances([...ofFiles, ...others], files).problems;
+    const withoutAllowed = (others: readonly Problem[]) => {
+      const all = [...ofFiles, ...others];
+      const paths = new Set(all.map(({ file }) => file));
+      // To read through a large text takes milliseconds.
+      const concerned = files.filter(({ path }) => paths.has(path));
+      return applyAllowances(all, concerned).problems;
+    };
     const atMs = clock.wallMs();
     const built = yield* builder.build(documents, atMs);
     if (!built.ok) return { ok: false, problems: withoutAllowed(built.problems) };

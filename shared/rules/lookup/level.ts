@@ -26,17 +26,13 @@ export type Found = (typeof found)[keyof typeof found];
 
 /** A rule as a level sees it. */
 export interface LevelRule {
+  readonly key: string;
+  /** '' when the rule is for every value. */
+  readonly value: string;
   /** The key, with `_` and the value if there is one. */
   readonly composite: string;
   /** The whole composite key as a pattern, if it holds a `*`. */
   readonly wildcard: Wildcard | undefined;
-}
-
-interface KeyRules<Rule> {
-  /** The rule whose composite key is the entry's key. */
-  keyOnly: Rule | undefined;
-  /** By the entry's value: the rule whose composite key is key, `_` and value. */
-  byValue: TextMap<Rule> | undefined;
 }
 
 /** How many rules are entered between two yields: well below a millisecond. */
@@ -52,63 +48,66 @@ const maxSplits = 32;
 export class Level<Rule extends LevelRule> {
   /** How the last `find` found its rule. */
   static lastFound: Found = found.exact;
-  readonly #byKey: TextMap<KeyRules<Rule>>;
-  /** Exact rules that are not under `byKey` for each split; undefined when there are none. */
-  readonly #byComposite: TextMap<Rule> | undefined;
+  /** By key and value, for each split of the composite key. */
+  readonly #byValue: TextMap<TextMap<Rule>>;
+  /** By the composite key as a whole, which may be an entry's key. */
+  readonly #byComposite: TextMap<Rule>;
+  /** Whether there are rules that are not in `#byValue`. */
+  readonly #hasUnsplit: boolean;
   /** Undefined when there are no wildcards. */
   readonly #findWildcard: FindWildcard<Rule> | undefined;
 
   private constructor(
-    byKey: TextMap<KeyRules<Rule>>,
-    byComposite: TextMap<Rule> | undefined,
+    byValue: TextMap<TextMap<Rule>>,
+    byComposite: TextMap<Rule>,
+    hasUnsplit: boolean,
     findWildcard: FindWildcard<Rule> | undefined,
   ) {
-    this.#byKey = byKey;
+    this.#byValue = byValue;
     this.#byComposite = byComposite;
+    this.#hasUnsplit = hasUnsplit;
     this.#findWildcard = findWildcard;
   }
 
   /** The last of rules with the same name wins. Yields where a caller may serve others. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
-    let byKey: TextMap<KeyRules<Rule>> = new Map();
-    let byComposite: TextMap<Rule> | undefined;
+    let byValue: TextMap<TextMap<Rule>> = new Map();
+    let byComposite: TextMap<Rule> = new Map();
+    let hasUnsplit = false;
     const wildcards: WildcardRule<Rule>[] = [];
 
-    function at(key: string): KeyRules<Rule> {
-      let named = byKey.get(key);
-      if (named === undefined) {
-        named = { keyOnly: undefined, byValue: undefined };
-        byKey = withRoom(byKey);
-        byKey.set(key, named);
-      }
-      return named;
+    function enter(key: string, value: string, rule: Rule): void {
+      const before = byValue.get(key);
+      const values = withRoom(before ?? new Map<string, Rule>());
+      values.set(value, rule);
+      if (values === before) return;
+      byValue = withRoom(byValue);
+      byValue.set(key, values);
     }
 
     for (const [index, rule] of rules.entries()) {
       if (index % rulesAtOnce === rulesAtOnce - 1) yield;
-      const { composite, wildcard } = rule;
+      const { key, value, composite, wildcard } = rule;
       if (wildcard !== undefined) wildcards.push({ rule, wildcard });
-      at(composite).keyOnly = rule;
+      byComposite = withRoom(byComposite);
+      byComposite.set(composite, rule);
       const splits = splitsOf(composite);
-      if (splits === undefined) {
-        byComposite = withRoom(byComposite ?? new Map<string, Rule>());
-        byComposite.set(composite, rule);
-        continue;
-      }
-      for (const split of splits) {
-        const named = at(composite.slice(0, split));
-        named.byValue = withRoom(named.byValue ?? new Map<string, Rule>());
-        named.byValue.set(composite.slice(split + 1), rule);
+      hasUnsplit ||= splits === undefined;
+      for (const split of splits ?? []) {
+        // Of many rules each text that is not made again is one less to collect.
+        if (split === key.length) enter(key, value, rule);
+        else enter(composite.slice(0, split), composite.slice(split + 1), rule);
       }
     }
-    return new Level(byKey, byComposite, yield* createWildcardList(wildcards));
+    return new Level(byValue, byComposite, hasUnsplit, yield* createWildcardList(wildcards));
   }
 
   /** The rule for the entry: the first of `inOrder`. `lastFound` is how it was found. */
   find(key: string, value: string): Rule | undefined {
-    const named = this.#byKey.get(key);
     Level.lastFound = found.exact;
-    const exact = named?.byValue?.get(value) ?? this.#byComposite?.get(`${key}_${value}`);
+    const exact =
+      this.#byValue.get(key)?.get(value) ??
+      (this.#hasUnsplit ? this.#byComposite.get(`${key}_${value}`) : undefined);
     if (exact !== undefined) {
       // The value may be the pattern's own text: it shares the pattern's counter.
       if (exact.wildcard !== undefined) Level.lastFound = found.wildcard;
@@ -122,7 +121,7 @@ export class Level<Rule extends LevelRule> {
       }
     }
     Level.lastFound = found.keyOnly;
-    return named?.keyOnly;
+    return this.#byComposite.get(key);
   }
 }
 

@@ -23,8 +23,6 @@ export interface RuleNode {
 /** What a tree is made of; another tree of the same domain may have the same. */
 export interface TreeNode extends RuleNode, LevelRule {
   readonly descriptor: RuleDescriptor;
-  readonly key: string;
-  readonly value: string;
   readonly isShared: boolean;
   readonly valueToMetric: boolean;
   readonly detailedMetric: boolean;
