@@ -29,6 +29,7 @@ import { createHttpServer } from './listen/http.ts';
 import { letCallersLeave } from './listen/leaving.ts';
 import { readServerTls } from './listen/server-tls.ts';
 import type { Metrics } from './metrics.ts';
+import { createQuota } from './quota/quota-method.ts';
 import type { GoodLoad } from './rules-source/source.ts';
 import type { WorkerSettings } from './settings.ts';
 import { createRpcSpanDescription, toRpcConventions } from './tracing-rpc.ts';
@@ -107,6 +108,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
   const leases = kind.countsBeforeAnswer ? createLeases({ store, clock, metrics }) : undefined;
   const overLimitCache = createOverLimitCache(settings.limits.localCacheSizeBytes, metrics, clock);
   const options = toDecisionOptions(settings);
+  const unmatched = createUnmatchedSampler(metrics, deps.takeUnmatched);
   const shouldRateLimit = createShouldRateLimit({
     rules,
     store,
@@ -114,7 +116,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     failurePolicy,
     overLimitCache,
     metrics,
-    unmatched: createUnmatchedSampler(metrics, deps.takeUnmatched),
+    unmatched,
     observer: deps.observer,
     recorder: deps.recorder,
     clock,
@@ -122,6 +124,10 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     describeStoreCall: (hits) => kind.describeCall(hits, settings),
     trail: createDecisionTrail(log),
     options,
+  });
+  const quota = createQuota({
+    ...{ rules, store, unmatched, metrics, log, clock, options },
+    isShared: kind.isShared,
   });
   const largeRequests = new LargeRequests(() => clock.monotonicMs());
   const http = createHttpServer(
@@ -172,6 +178,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
           metrics,
           log,
           clock,
+          furtherMethods: quota.methods,
           tracing: tracer && {
             tracer,
             description: createRpcSpanDescription(
@@ -207,6 +214,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
     describe: () => [
       `counters: ${store.state().detail}`,
       ...outages.flatMap((each) => each.describe()).map((text) => `  not asked: ${text}`),
+      ...quota.describe(),
       ...(failurePolicy === undefined ? [] : [`when the store fails: ${failurePolicy.describe()}`]),
     ],
     async stop(graceMs) {
@@ -215,6 +223,7 @@ export async function createServing(deps: ServingDeps): Promise<Serving> {
       if (graceMs > 0 && grpc) await letCallersLeave([grpc, http], leaveLimitMs, clock);
       await Promise.all([grpc?.stop(graceMs), http.stop(graceMs)]);
       leases?.close();
+      quota.close();
       await store.close(graceMs);
       failurePolicy?.close();
     },

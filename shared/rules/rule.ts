@@ -53,6 +53,13 @@ export interface LookupStep {
   readonly hasLimit: boolean;
 }
 
+/** The entries of a bucket, which have no order, in an order that rules nest in. */
+export interface Nesting {
+  readonly entries: readonly Entry[];
+  /** Whether rules with a limit nest in several of its orders. */
+  readonly isAmbiguous: boolean;
+}
+
 /** One domain's rules. */
 export interface DomainRules {
   readonly domain: string;
@@ -61,6 +68,8 @@ export interface DomainRules {
   /** Whether a rule without a limit and without rules below it takes this descriptor: it was meant
    * to have no limit. For descriptors that `match` finds nothing for. */
   exempts(entries: readonly Entry[]): boolean;
+  /** The order in which a rule takes these entries; undefined where none takes all of them. */
+  nest(entries: readonly Entry[]): Nesting | undefined;
   /** How `match` gets there, up to the entry at which it ends: for explanations, at some cost. */
   traceLookup(entries: readonly Entry[]): LookupStep[];
 }

@@ -43,6 +43,7 @@ export interface Protos {
 }
 
 const files = [
+  'envoy/service/rate_limit_quota/v3/rlqs.proto',
   'envoy/service/ratelimit/v3/rls.proto',
   'grpc/health/v1/health.proto',
   'grpc/reflection/v1/reflection.proto',

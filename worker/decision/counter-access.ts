@@ -67,8 +67,8 @@ export interface CounterAccessDeps {
 /** Above every counter, and exact as a double. */
 const allHits = 2 ** 52;
 const nothing = { add() {}, value: 0 };
-/** Questions of people are no traffic. */
-const noStats: RuleStats = {
+/** For hits that are no traffic, or are counted elsewhere. */
+export const noStats: RuleStats = {
   totalHits: nothing,
   overLimit: nothing,
   nearLimit: nothing,

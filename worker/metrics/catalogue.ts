@@ -78,6 +78,13 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownGauge('ratelimit.lease.open', 'Counters that this worker has a lease of'),
   ownGauge('ratelimit.lease.unused_hits', 'Hits of leases that are counted and not used yet'),
   ownCounter('ratelimit.lease.decisions', 'Decisions that were answered from a lease'),
+  ownGauge('ratelimit.quota.streams', 'Open streams of the quota service'),
+  ownGauge('ratelimit.quota.buckets', 'Buckets that these report'),
+  ownCounter('ratelimit.quota.reports', 'Buckets in usage reports'),
+  ownCounter('ratelimit.quota.assignments', 'Assignments sent'),
+  ownCounter('ratelimit.quota.abandoned', 'Buckets given up, idle for ten reports'),
+  ownCounter('ratelimit.quota.refused', 'Streams ended because of what they sent'),
+  ownCounter('ratelimit.quota.store_error', 'Counts that the store failed'),
   ownGauge(
     'ratelimit.agreement',
     'A number of what all workers that count together must have in common: it must be one',

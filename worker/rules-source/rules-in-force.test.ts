@@ -18,7 +18,13 @@ function ruleSet(domainCount: number, limitCount: number): RuleSet {
 }
 
 function toDomain(domain: string): DomainRules {
-  return { domain, match: () => undefined, exempts: () => false, traceLookup: () => [] };
+  return {
+    domain,
+    match: () => undefined,
+    exempts: () => false,
+    nest: () => undefined,
+    traceLookup: () => [],
+  };
 }
 
 function problem(severity: Problem['severity'], message: string): Problem {

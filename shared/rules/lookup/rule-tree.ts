@@ -2,10 +2,11 @@
 // (behaviour: lookup-order, shared-counters, metric-keys). This is on the path of every decision: a
 // match allocates nothing unless the metric key needs values of the request.
 
-import type { DomainRules, Entry, Limit, LookupStep, Match } from '../rule.ts';
+import type { DomainRules, Entry, Limit, LookupStep, Match, Nesting } from '../rule.ts';
 import { type RuleDescriptor, toCompositeKey } from '../rule-document.ts';
 import { type Found, found, Level, type LevelRule } from './level.ts';
 import { toMetricKey, toSegment, toSharedPart } from './metric-key.ts';
+import { findNesting } from './nesting.ts';
 import { createLimit, createList, type ListedLimit } from './rule-limit.ts';
 import { parseWildcard } from './wildcard.ts';
 
@@ -135,7 +136,7 @@ export function* createDomainTree(
   const nodes = yield* createNodes(eachOf(lists), [], domain, new EarlierNodes(before));
   const totals = yield* sumUp(nodes);
   const root = yield* Level.create(nodes);
-  const rules = new DomainTree(domain, totals, root, sanitizeMetricDots);
+  const rules = new DomainTree(domain, totals, root, nodes, sanitizeMetricDots);
   return { rules, nodes, limitCount: totals.limits };
 }
 
@@ -207,6 +208,7 @@ const nodesAtOnce = 2_000;
 class DomainTree implements DomainRules {
   readonly domain: string;
   readonly #root: Level<TreeNode>;
+  readonly #nodes: readonly TreeNode[];
   readonly #maxDepth: number;
   readonly #hasExemptions: boolean;
   readonly #sanitizeMetricDots: boolean;
@@ -218,10 +220,12 @@ class DomainTree implements DomainRules {
     domain: string,
     { depth, hasExemptions }: Totals,
     root: Level<TreeNode>,
+    nodes: readonly TreeNode[],
     sanitizeMetricDots: boolean,
   ) {
     this.domain = domain;
     this.#root = root;
+    this.#nodes = nodes;
     this.#maxDepth = depth;
     this.#hasExemptions = hasExemptions;
     this.#sanitizeMetricDots = sanitizeMetricDots;
@@ -273,6 +277,11 @@ class DomainTree implements DomainRules {
       level = node.level;
     }
     return node !== undefined && isExempting(node);
+  }
+
+  nest(entries: readonly Entry[]): Nesting | undefined {
+    if (entries.length === 0 || entries.length > this.#maxDepth) return undefined;
+    return findNesting(this.#root, this.#nodes, entries);
   }
 
   traceLookup(entries: readonly Entry[]): LookupStep[] {

@@ -40,6 +40,8 @@ export interface GrpcServerDeps {
   readonly clock: Clock;
   /** Undefined: no spans are made. */
   readonly tracing?: RpcTracing | undefined;
+  /** Of other services on the same port. */
+  readonly furtherMethods?: readonly [path: string, method: GrpcMethod][];
 }
 
 export type GrpcServer = GrpcTransport & LeavingPort;
@@ -53,6 +55,7 @@ export function createGrpcServer(deps: GrpcServerDeps, options: GrpcServerOption
     ...createHealthMethods(deps),
     ...createReflectionMethods(),
     ...createFormerMethods(deps),
+    ...(deps.furtherMethods ?? []),
   ]);
   const refused = metrics.counter('ratelimit.grpc.cx_refused');
   const onRefused = () => refused.add(1);

@@ -1,0 +1,261 @@
+// Envoys with the quota filter, against a quota service in this process, as released versions behave: reports each
+// five seconds with whole seconds, buckets that are kept where their numbers are the same (but for the seconds of the fill interval),
+// and get the tokens of the bucket before where they are not.
+import { setImmediate } from 'node:timers/promises';
+import type { MessageTypeDefinition } from '@grpc/proto-loader';
+import { loadSync } from '@grpc/proto-loader';
+import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
+import { ownPath } from '../../shared/own-files.ts';
+import { createMemoryStore } from '../../worker/counters/memory-store.ts';
+import type { CounterStore } from '../../worker/counters/store.ts';
+import { createUnmatchedSampler } from '../../worker/decision/unmatched-sampler.ts';
+import { createRegistry } from '../../worker/metrics/registry.ts';
+import { QuotaService } from '../../worker/quota/quota-service.ts';
+import { buildRules, defaults, start } from './decision-worker.ts';
+import { createManualClock, type ManualClock } from './manual-clock.ts';
+import { createRecordedLog } from './recorded-log.ts';
+
+const packageName = 'envoy.service.rate_limit_quota.v3';
+const definition = loadSync('envoy/service/rate_limit_quota/v3/rlqs.proto', {
+  includeDirs: [ownPath('proto')],
+  longs: Number,
+  defaults: false,
+  oneofs: true,
+});
+const reports = definition[
+  `${packageName}.RateLimitQuotaUsageReports`
+] as unknown as MessageTypeDefinition<object, object>;
+const responses = definition[
+  `${packageName}.RateLimitQuotaResponse`
+] as unknown as MessageTypeDefinition<object, QuotaResponse>;
+
+export interface QuotaResponse {
+  readonly bucketAction?: readonly QuotaAction[];
+}
+
+export interface QuotaAction {
+  readonly bucketId: { readonly bucket: Readonly<Record<string, string>> };
+  readonly quotaAssignmentAction?: {
+    readonly assignmentTimeToLive: { readonly seconds: number };
+    readonly rateLimitStrategy: {
+      readonly blanketRule?: 'ALLOW_ALL' | 'DENY_ALL' | number;
+      readonly tokenBucket?: {
+        readonly maxTokens: number;
+        readonly tokensPerFill: { readonly value: number };
+        readonly fillInterval: { readonly seconds: number };
+      };
+    };
+  };
+  readonly abandonAction?: object;
+}
+
+export function encodeReports(message: object): Buffer {
+  return reports.serialize(message);
+}
+
+export interface QuotaWorld {
+  readonly clock: ManualClock;
+  readonly service: QuotaService;
+  readonly log: ReturnType<typeof createRecordedLog>;
+  readonly store: CounterStore;
+  stat(name: string): number;
+  useRules(yaml: string): void;
+  /** What was sent on a stream, and how it ended. */
+  open(): OpenStream;
+  /** Lets what was begun come to its end. */
+  turn(): Promise<void>;
+}
+
+export interface OpenStream {
+  readonly handler: StreamHandler;
+  readonly actions: QuotaAction[];
+  ending: { readonly status: number; readonly text: string } | 'ok' | undefined;
+}
+
+/** Servers on one store have one clock. */
+export function createQuotaWorld(
+  yaml: string,
+  beside?: Pick<QuotaWorld, 'clock' | 'store'>,
+  store?: (inner: CounterStore) => CounterStore,
+): QuotaWorld {
+  const clock = beside?.clock ?? createManualClock(start);
+  const log = createRecordedLog();
+  const metrics = createRegistry({ runtimeNamesMax: 100, log });
+  const memory = beside?.store ?? createMemoryStore({ clock, log });
+  const rules = { current: buildRules(yaml) };
+  const counters = store?.(memory) ?? memory;
+  const service = new QuotaService({
+    ...{ rules, metrics, log, clock, options: defaults, store: counters },
+    unmatched: createUnmatchedSampler(metrics, () => {}),
+    isShared: beside !== undefined,
+  });
+  return {
+    clock,
+    service,
+    log,
+    store: counters,
+    stat: (name) => metrics.snapshot().get(`ratelimit.${name}`) ?? 0,
+    useRules(next) {
+      rules.current = buildRules(next);
+    },
+    open() {
+      const stream: OpenStream = {
+        actions: [],
+        ending: undefined,
+        handler: service.open({
+          send: (bytes) =>
+            stream.actions.push(...(responses.deserialize(bytes).bucketAction ?? [])),
+          finish: (error) => {
+            stream.ending = error ?? 'ok';
+          },
+        } satisfies StreamCaller),
+      };
+      return stream;
+    },
+    async turn() {
+      for (let round = 0; round < 4; round++) await setImmediate();
+    },
+  };
+}
+
+const reportMs = 5_000;
+
+/** One bucket of one Envoy. */
+export class QuotaEnvoy {
+  readonly #world: QuotaWorld;
+  readonly #bucket: Readonly<Record<string, string>>;
+  perSecond: number;
+  #stream: OpenStream | undefined;
+  #action: QuotaAction['quotaAssignmentAction'];
+  #tokens = 0;
+  #filledMs = 0;
+  #endsMs = Number.POSITIVE_INFINITY;
+  #read = 0;
+  #due = 0;
+  #reportedMs = 0;
+  #allowed = 0;
+  #denied = 0;
+  #hasBucket = false;
+  /** Since they were last read. */
+  passed = 0;
+  refused = 0;
+
+  constructor(world: QuotaWorld, bucket: Readonly<Record<string, string>>, perSecond: number) {
+    this.#world = world;
+    this.#bucket = bucket;
+    this.perSecond = perSecond;
+  }
+
+  /** The stream is cut; the assignment is kept. */
+  cut(): void {
+    this.#stream?.handler.closed();
+    this.#stream = undefined;
+  }
+
+  /** `ms` have passed. */
+  step(ms: number): void {
+    const nowMs = this.#world.clock.monotonicMs();
+    this.#receive(nowMs);
+    this.#due += (this.perSecond * ms) / 1_000;
+    for (; this.#due >= 1; this.#due--) this.#request(nowMs);
+    if (this.#hasBucket && nowMs - this.#reportedMs >= reportMs) this.#report(nowMs);
+  }
+
+  #request(nowMs: number): void {
+    const isAllowed = this.#isAllowed(nowMs);
+    if (isAllowed) {
+      this.#allowed++;
+      this.passed++;
+    } else {
+      this.#denied++;
+      this.refused++;
+    }
+    if (!this.#hasBucket) this.#report(nowMs);
+  }
+
+  #isAllowed(nowMs: number): boolean {
+    if (this.#action === undefined || nowMs >= this.#endsMs) return true;
+    const { blanketRule, tokenBucket } = this.#action.rateLimitStrategy;
+    if (tokenBucket === undefined) return blanketRule !== 'DENY_ALL' && blanketRule !== 1;
+    if (this.#fill(nowMs) < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+
+  /** Returns how many tokens there are now. */
+  #fill(nowMs: number): number {
+    const bucket = this.#action?.rateLimitStrategy.tokenBucket;
+    if (bucket === undefined) return 0;
+    const perSecond = bucket.tokensPerFill.value / bucket.fillInterval.seconds;
+    const filled = ((nowMs - this.#filledMs) * perSecond) / 1_000;
+    this.#tokens = Math.min(bucket.maxTokens, this.#tokens + filled);
+    this.#filledMs = nowMs;
+    return this.#tokens;
+  }
+
+  #report(nowMs: number): void {
+    this.#stream ??= this.#open();
+    const usage = {
+      bucketId: { bucket: this.#bucket },
+      timeElapsed: { seconds: Math.floor((nowMs - this.#reportedMs) / 1_000) },
+      numRequestsAllowed: this.#allowed,
+      numRequestsDenied: this.#denied,
+    };
+    this.#hasBucket = true;
+    this.#reportedMs = nowMs;
+    this.#allowed = 0;
+    this.#denied = 0;
+    this.#stream.handler.message(encodeReports({ domain: 'd', bucketQuotaUsages: [usage] }));
+  }
+
+  #open(): OpenStream {
+    this.#read = 0;
+    return this.#world.open();
+  }
+
+  #receive(nowMs: number): void {
+    const actions = this.#stream?.actions ?? [];
+    for (; this.#read < actions.length; this.#read++) {
+      const next = actions[this.#read]?.quotaAssignmentAction;
+      const before = this.#action?.rateLimitStrategy.tokenBucket;
+      const bucket = next?.rateLimitStrategy.tokenBucket;
+      const isKept =
+        before?.maxTokens === bucket?.maxTokens &&
+        before?.tokensPerFill.value === bucket?.tokensPerFill.value;
+      if (!isKept) {
+        // A bucket that follows another one has the tokens that are left.
+        const left = before === undefined ? Number.POSITIVE_INFINITY : this.#fill(nowMs);
+        this.#tokens = Math.min(bucket?.maxTokens ?? 0, left);
+        this.#filledMs = nowMs;
+      }
+      this.#action = next;
+      if (next === undefined) this.#hasBucket = false;
+      else this.#endsMs = nowMs + next.assignmentTimeToLive.seconds * 1_000;
+    }
+  }
+}
+
+const stepMs = 20;
+
+/** Runs the Envoys for so many seconds; what each let through, and refused, by second. */
+export async function runEnvoys(
+  worlds: readonly QuotaWorld[],
+  envoys: readonly QuotaEnvoy[],
+  seconds: number,
+): Promise<readonly (readonly { readonly passed: number; readonly refused: number }[])[]> {
+  const rows = [];
+  for (let second = 0; second < seconds; second++) {
+    for (let at = 0; at < 1_000; at += stepMs) {
+      worlds[0]?.clock.advance(stepMs);
+      for (const world of worlds) await world.turn();
+      for (const envoy of envoys) envoy.step(stepMs);
+      for (const world of worlds) await world.turn();
+    }
+    rows.push(envoys.map(({ passed, refused }) => ({ passed, refused })));
+    for (const envoy of envoys) {
+      envoy.passed = 0;
+      envoy.refused = 0;
+    }
+  }
+  return rows;
+}

@@ -1,0 +1,50 @@
+// Methods of streams whose code is loaded with the first stream.
+import { errorText } from '../../../shared/errors.ts';
+import type { StreamCaller, StreamHandler, StreamMethod } from '../../../shared/grpc/method.ts';
+import { grpcStatus } from '../../../shared/grpc/status.ts';
+
+/** Limit of messages of one caller that wait meanwhile. */
+const maxWaiting = 100;
+
+/** A stream whose method is being loaded: the caller's events meanwhile are passed to its handler afterwards, in order.
+ * `name`: for the error of a load that fails. */
+export function openWhenLoaded(
+  caller: StreamCaller,
+  loading: Promise<StreamMethod['open']>,
+  name: string,
+): StreamHandler {
+  let handler: StreamHandler | undefined;
+  let isClosed = false;
+  let waiting: ((handler: StreamHandler) => void)[] = [];
+
+  function give(event: (handler: StreamHandler) => void): void {
+    if (handler !== undefined) event(handler);
+    else if (waiting.length < maxWaiting) waiting.push(event);
+    else caller.finish({ status: grpcStatus.resourceExhausted, text: 'too many messages at once' });
+  }
+
+  loading.then(
+    (open) => {
+      if (isClosed) return;
+      handler = open(caller);
+      for (const event of waiting) event(handler);
+      waiting = [];
+    },
+    (error: unknown) => {
+      const text = `${name} could not be loaded: ${errorText(error)}`;
+      caller.finish({ status: grpcStatus.internal, text });
+    },
+  );
+  return {
+    message(bytes) {
+      // The bytes belong to the transport again when this returns.
+      const message = Buffer.from(bytes);
+      give((opened) => opened.message(message));
+    },
+    halfClose: () => give((opened) => opened.halfClose()),
+    closed() {
+      isClosed = true;
+      handler?.closed();
+    },
+  };
+}

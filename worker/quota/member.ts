@@ -1,0 +1,90 @@
+// A bucket as one caller reports it: which limits it is under, and what the caller was told last.
+
+import type { Entry, Match, RuleSet } from '../../shared/rules/rule.ts';
+import { toMapKey } from '../counters/store.ts';
+import type { RuleStats } from '../metrics.ts';
+import type { Pool, Share } from './pool.ts';
+import { type Strategy, tighter, toSteps } from './strategy.ts';
+
+/** A limit that the bucket is under. */
+export interface Stake {
+  readonly match: Match;
+  readonly pool: Pool;
+  readonly share: Share;
+  readonly stats: RuleStats;
+}
+
+/** The stream of the caller that reports it. */
+export interface MemberStream {
+  readonly domain: string;
+  /** How long an assignment lives. */
+  readonly ttlSeconds: number;
+  /** The caller is told about the bucket at the end of this turn. */
+  put(member: Member): void;
+}
+
+export class Member {
+  readonly stream: MemberStream;
+  /** The bucket's id, as the caller wrote it. */
+  readonly entries: readonly Entry[];
+  /** In the order of the rules; the same texts. */
+  ordered: readonly Entry[] = [];
+  /** The rules that its limits were found in. */
+  ruleSet: RuleSet | undefined;
+  stakes: readonly Stake[] = [];
+  /** What it is told where no limit applies, or none that refuses. */
+  fixed: Strategy | undefined;
+  told: Strategy | undefined;
+  /** Reports in a row without a request. */
+  idleReports = 0;
+  /** When it reported last, monotonic. */
+  reportedMs: number;
+
+  constructor(stream: MemberStream, entries: readonly Entry[], nowMs: number) {
+    this.stream = stream;
+    this.entries = entries;
+    this.reportedMs = nowMs;
+  }
+
+  /** Whether all that it is told depends on is known. */
+  get isPlanned(): boolean {
+    return this.stakes.every(({ share }) => share.isPlanned);
+  }
+
+  /** What it is to be told now, in this order. */
+  tell(): readonly Strategy[] {
+    const mustRefill = this.stakes.some(({ share }) => share.mustRefill);
+    for (const { share } of this.stakes) {
+      share.isNews = false;
+      share.mustRefill = false;
+    }
+    const steps = toSteps(this.fixed ?? this.#combine(), this.told, mustRefill);
+    this.told = steps.at(-1);
+    return steps;
+  }
+
+  /** Of several limits the tightest. One that is granted and far from used up leaves the rate to the others. */
+  #combine(): Strategy {
+    const paced = this.stakes.filter(({ pool }) => pool.isPaced);
+    let combined: Strategy = 'allow_all';
+    for (const { pool, share } of paced) combined = tighter(combined, pool.toStrategy(share));
+    for (const { pool, share } of this.stakes) {
+      if (!pool.isPaced && !this.#isAmple(share, combined)) {
+        combined = tighter(combined, pool.toStrategy(share));
+      }
+    }
+    return combined;
+  }
+
+  #isAmple({ amount }: Share, paced: Strategy): boolean {
+    if (typeof paced === 'string') return false;
+    const perSecond = paced.tokensPerFill / paced.fillSeconds;
+    return amount > paced.maxTokens + perSecond * this.stream.ttlSeconds;
+  }
+}
+
+/** Identifies a bucket on its stream. */
+export function toBucketKey(entries: readonly Entry[]): string {
+  const parts = entries.map(({ key, value }) => `${key.length}:${key}${value.length}:${value}`);
+  return toMapKey(parts.sort().join(''));
+}

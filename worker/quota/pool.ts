@@ -1,0 +1,292 @@
+// One counter of a limit, and the shares of it that callers have: how much each may let through by itself until it
+// hears more (behaviour: quota-service). Pure: it counts nothing and sends nothing.
+
+import { windowSecondsOf } from '../../shared/rules/limit-shape.ts';
+import type { Match } from '../../shared/rules/rule.ts';
+import { toShares, toWholeShares } from './shares.ts';
+import { type Strategy, toGrantedBucket, toPacedBucket } from './strategy.ts';
+
+/** Up to this length of its window a limit is shared as a rate, since several windows pass between two reports. */
+export const longestPacedSeconds = 10;
+/** A share that is planned anew stays as it is where it differs by less: each new bucket is full at first. */
+const tolerance = 0.1;
+/** A caller's bucket is full whenever it is told another rate, so it holds half a window's requests. */
+const windowDepth = 0.5;
+/** A rate is of no less time than this. */
+const shortestRateMs = 200;
+/** So that planning costs a pool with many callers no more than one with few. */
+const planMsPerShare = 2;
+const longestPlanMs = 500;
+
+/** What one caller has of a pool. */
+export class Share {
+  /** A paced limit's: requests in each window. Else: requests it may still let through, as of its last report. */
+  amount = 0;
+  /** Requests a second, let through or not; undefined until it has reported twice. */
+  askedPerSecond: number | undefined;
+  /** When it reported last, monotonic. */
+  reportedMs: number;
+  /** Requests since `askedSinceMs` that are not in the rate yet. */
+  #asked = 0;
+  #askedSinceMs: number;
+  /** Requests of a paced limit that were counted ahead since its last report. */
+  ahead = 0;
+  /** What it may have let through, unreported, when it was last told another amount. */
+  spentBefore = 0;
+  /** Since the last plan. */
+  hasReported = false;
+  /** Whether the amount is known. */
+  isPlanned = false;
+  /** Whether the caller is to be told the amount. */
+  isNews = true;
+  /** Whether the caller's bucket has to be filled anew. */
+  mustRefill = false;
+
+  constructor(nowMs: number) {
+    this.reportedMs = nowMs;
+    this.#askedSinceMs = nowMs;
+  }
+
+  /** The caller may now let so many through, and may have let `spent` through that it has not reported. */
+  grant(amount: number, spent: number): void {
+    this.spentBefore += spent;
+    this.amount = amount;
+    this.isNews = true;
+    this.mustRefill = true;
+  }
+
+  observe(asked: number, nowMs: number): void {
+    this.hasReported = true;
+    this.reportedMs = nowMs;
+    this.#asked += asked;
+    const passedMs = nowMs - this.#askedSinceMs;
+    if (passedMs < shortestRateMs) return;
+    this.askedPerSecond = (this.#asked * 1_000) / passedMs;
+    this.#asked = 0;
+    this.#askedSinceMs = nowMs;
+  }
+}
+
+export class Pool {
+  /** The counter's key without its window. */
+  readonly key: string;
+  readonly match: Match;
+  readonly domain: string;
+  readonly windowSeconds: number;
+  readonly isPaced: boolean;
+  /** Requests in a window. */
+  readonly limit: number;
+  /** Of a paced bucket, as a part of what passes in a window. */
+  readonly #depth: number;
+  readonly #shares = new Set<Share>();
+  /** Of this server, of what all servers divide. */
+  part = 1;
+  /** In the window, by all who count on it. */
+  used = 0;
+  /** Let through and not yet counted. */
+  uncounted = 0;
+  /** Those of a window that is over. */
+  uncountedBefore = 0;
+  /** When the window began that `used` is of, Unix seconds. */
+  windowStart = -1;
+  /** Of the window before it; -1 for none. */
+  previousStart = -1;
+  #beganMs = Number.NEGATIVE_INFINITY;
+  /** What this server has registered that it asks for, in thousandths of a request a second: in its slot of time, and in
+   * the one before. */
+  slot = -1;
+  registered = 0;
+  registeredBefore = 0;
+  /** Monotonic. */
+  answeredMs = Number.NEGATIVE_INFINITY;
+  activeMs = Number.NEGATIVE_INFINITY;
+  isCounting = false;
+  #plannedMs = Number.NEGATIVE_INFINITY;
+  #plannedCapacity = 0;
+  #hasNewCallers = true;
+
+  constructor(key: string, domain: string, match: Match) {
+    const { limiter, requestsPerUnit } = match.limit;
+    this.key = key;
+    this.domain = domain;
+    this.match = match;
+    this.windowSeconds = windowSecondsOf(match.limit);
+    this.isPaced =
+      limiter?.algorithm === 'token_bucket' || this.windowSeconds <= longestPacedSeconds;
+    this.limit = requestsPerUnit;
+    const isBucket = limiter?.algorithm === 'token_bucket';
+    this.#depth = isBucket ? limiter.capacity / Math.max(1, limiter.limit) : windowDepth;
+  }
+
+  get shares(): Iterable<Share> {
+    return this.#shares;
+  }
+
+  get size(): number {
+    return this.#shares.size;
+  }
+
+  /** Of the callers, in requests a second, each at most the whole limit. */
+  get askedPerSecond(): number {
+    const all = this.limit / this.windowSeconds;
+    let sum = 0;
+    for (const { askedPerSecond } of this.#shares) sum += Math.min(all, askedPerSecond ?? all);
+    return sum;
+  }
+
+  add(share: Share): void {
+    this.#shares.add(share);
+    this.#hasNewCallers = true;
+  }
+
+  remove(share: Share): void {
+    this.#shares.delete(share);
+    this.#hasNewCallers = true;
+  }
+
+  /** The caller let `allowed` requests through since its last report, `asked` were made. */
+  report(share: Share, allowed: number, asked: number, nowMs: number): void {
+    const beforeMs = this.#beganMs - share.reportedMs;
+    const passedMs = nowMs - share.reportedMs;
+    share.observe(asked, nowMs);
+    if (asked > 0) this.activeMs = nowMs;
+    if (this.isPaced) {
+      this.uncounted += allowed - share.ahead;
+      share.ahead = 0;
+      return;
+    }
+    // Some of it may be from the window before.
+    const late = beforeMs > 0 && passedMs > 0 ? (allowed * beforeMs) / passedMs : 0;
+    this.uncountedBefore += late;
+    this.uncounted += allowed - late;
+    share.amount = Math.max(0, share.amount - Math.max(0, allowed - late - share.spentBefore));
+    share.spentBefore = 0;
+    share.isNews = true;
+  }
+
+  /** What a paced limit's callers are expected to let through in the next second is counted ahead, so that others who
+   * count on the limit find it used. */
+  countAhead(): void {
+    if (!this.isPaced) return;
+    for (const share of this.#shares) {
+      const rate = share.amount / this.windowSeconds;
+      const expected = Math.min(rate, share.askedPerSecond ?? 0);
+      share.ahead += expected;
+      this.uncounted += expected;
+    }
+  }
+
+  /** A window began: in Unix seconds, and on the monotonic clock. */
+  begin(windowStart: number, beganMs: number): void {
+    const isFirst = this.windowStart < 0;
+    this.previousStart = this.windowStart;
+    this.windowStart = windowStart;
+    this.used = 0;
+    if (this.isPaced || isFirst) return;
+    this.#beganMs = beganMs;
+    this.uncountedBefore += this.uncounted;
+    this.uncounted = 0;
+    for (const share of this.#shares) {
+      share.amount = 0;
+      share.spentBefore = 0;
+    }
+  }
+
+  /** Whether it is too early for another plan. */
+  waits(nowMs: number): boolean {
+    const pauseMs = Math.min(longestPlanMs, this.#shares.size * planMsPerShare);
+    return nowMs - this.#plannedMs < pauseMs;
+  }
+
+  /** Divides what the limit has left. Shares whose caller has to be told are `isNews`. */
+  plan(nowMs: number): void {
+    this.#plannedMs = nowMs;
+    const shares = [...this.#shares];
+    if (this.isPaced) this.#planRates(shares);
+    else this.#planGrants(shares, nowMs);
+    for (const share of shares) share.isPlanned = true;
+    this.#hasNewCallers = false;
+  }
+
+  #planRates(shares: readonly Share[]): void {
+    const capacity = toWhole(this.limit * this.part);
+    const asked = shares.map(({ askedPerSecond }) =>
+      askedPerSecond === undefined ? undefined : askedPerSecond * this.windowSeconds,
+    );
+    const planned = toShares(capacity, asked);
+    const isFewer = capacity < this.#plannedCapacity * (1 - tolerance / 4);
+    const isAnew =
+      this.#hasNewCallers ||
+      isFewer ||
+      shares.some(({ amount }, index) => differs(amount, planned[index] ?? 0));
+    if (!isAnew) return;
+    this.#plannedCapacity = capacity;
+    for (const [index, share] of shares.entries()) {
+      share.amount = planned[index] ?? 0;
+      share.isNews = true;
+    }
+  }
+
+  /**
+   * What callers may still let through never passes what is left: a share grows by what no other holds, and where its
+   * caller has just reported, so that it is known what it holds, or holds next to nothing. New callers alone make others
+   * hold less before they report: then what they have let through meanwhile is guessed.
+   */
+  #planGrants(shares: readonly Share[], nowMs: number): void {
+    const capacity = toWhole(Math.max(0, this.limit - this.used - this.uncounted) * this.part);
+    const asked = shares.map(({ askedPerSecond }) =>
+      askedPerSecond === undefined ? undefined : askedPerSecond * longestPacedSeconds,
+    );
+    const held = shares.reduce((sum, { spentBefore }) => sum + spentBefore, 0);
+    const divided = Math.max(0, capacity - held);
+    const planned = toWholeShares(toShares(divided, asked), divided);
+    let free = capacity - held;
+    for (const [index, share] of shares.entries()) {
+      const amount = planned[index] ?? 0;
+      if (share.amount > amount) {
+        if (share.hasReported) share.grant(amount, 0);
+        else if (this.#hasNewCallers) {
+          const spent = toUnreported(share, nowMs);
+          if (share.amount - spent > amount) {
+            free -= spent;
+            share.grant(amount, spent);
+          }
+        }
+      }
+      free -= share.amount;
+    }
+    for (const [index, share] of shares.entries()) {
+      const amount = Math.min(planned[index] ?? 0, Math.floor(share.amount + free));
+      const isKnown = share.hasReported || share.amount <= amount * tolerance;
+      if (isKnown && amount > share.amount && differs(share.amount, amount)) {
+        const spent = share.hasReported ? 0 : share.amount;
+        free -= amount - share.amount + spent;
+        share.grant(amount, spent);
+      }
+      share.hasReported = false;
+    }
+  }
+
+  /** What the caller is to do. */
+  toStrategy({ amount }: Share): Strategy {
+    if (!this.isPaced) return toGrantedBucket(amount);
+    if (amount <= 0) return 'deny_all';
+    const tokens = amount * this.#depth;
+    return toPacedBucket(Math.max(1, tokens), amount / this.windowSeconds);
+  }
+}
+
+function differs(now: number, planned: number): boolean {
+  return Math.abs(planned - now) > Math.max(0.5, Math.max(now, planned) * tolerance);
+}
+
+/** What a caller has probably let through since its last report; all it has, where nothing is known of it. */
+function toUnreported({ amount, askedPerSecond, reportedMs }: Share, nowMs: number): number {
+  const perSecond = askedPerSecond ?? amount;
+  return Math.min(amount, (perSecond * (nowMs - reportedMs)) / 1_000);
+}
+
+/** Several servers have parts of a limit: below 1 it would be nobody's. */
+function toWhole(capacity: number): number {
+  return capacity < 1 ? Math.round(capacity) : capacity;
+}

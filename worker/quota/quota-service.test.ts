@@ -1,0 +1,299 @@
+// Envoys as they are (test/support/quota-envoy.ts) against the service, with the clock turned by hand.
+import test from 'ava';
+import { AppError } from '../../shared/errors.ts';
+import { grpcStatus } from '../../shared/grpc/status.ts';
+import { createHit } from '../../test/support/counting.ts';
+import {
+  createQuotaWorld,
+  encodeReports,
+  QuotaEnvoy,
+  type QuotaWorld,
+  runEnvoys,
+} from '../../test/support/quota-envoy.ts';
+
+const ruleOf = (limit: string, more = '') =>
+  `domain: d\ndescriptors:\n  - key: k\n    ${more}\n    rate_limit: {${limit}}\n`;
+const aSecond = ruleOf('unit: second, requests_per_unit: 100');
+const aMinute = ruleOf('unit: minute, requests_per_unit: 600');
+const bucket = { k: 'a' };
+/** Of a report to the next. */
+const interval = 5;
+
+type Rows = Awaited<ReturnType<typeof runEnvoys>>;
+const totals = (rows: Rows) => rows.map((row) => row.reduce((sum, { passed }) => sum + passed, 0));
+const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + each, 0);
+const passedBy = (rows: Rows, envoy: number) => rows.map((row) => row[envoy]?.passed);
+
+function startEnvoys(world: QuotaWorld, rates: readonly number[]): QuotaEnvoy[] {
+  return rates.map((perSecond) => new QuotaEnvoy(world, bucket, perSecond));
+}
+
+/** Reports by hand; what was sent for each bucket, in words. */
+function openByHand(world: QuotaWorld) {
+  const stream = world.open();
+  const report = async (usages: readonly object[], domain = 'd') => {
+    const before = stream.actions.length;
+    stream.handler.message(encodeReports({ domain, bucketQuotaUsages: usages }));
+    await world.turn();
+    return stream.actions.slice(before).map((action) => {
+      if (action.abandonAction !== undefined) return 'abandoned';
+      const { tokenBucket, blanketRule } = action.quotaAssignmentAction?.rateLimitStrategy ?? {};
+      if (tokenBucket === undefined) return blanketRule === 1 ? 'DENY_ALL' : 'ALLOW_ALL';
+      const { maxTokens, tokensPerFill, fillInterval } = tokenBucket;
+      return `${maxTokens} and ${tokensPerFill.value} in ${fillInterval.seconds} s`;
+    });
+  };
+  return { stream, report };
+}
+
+function usage(id: Readonly<Record<string, string>>, allowed = 1, denied = 0) {
+  return {
+    bucketId: { bucket: id },
+    timeElapsed: { seconds: 5 },
+    numRequestsAllowed: allowed,
+    numRequestsDenied: denied,
+  };
+}
+
+test('a limit of 100 a second is shared by demand from the second reports on', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const rows = await runEnvoys([world], startEnvoys(world, [60, 60, 10]), 20);
+  t.true(totals(rows).every((total) => total <= 200));
+  for (const total of totals(rows.slice(interval + 2))) t.true(total >= 95 && total <= 102);
+  t.true(passedBy(rows.slice(interval + 2), 2).every((passed) => passed === 10));
+});
+
+test('what an Envoy that has ended was assigned is free a second later, and a new one is shared with at once', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const [first, second, third] = startEnvoys(world, [60, 60, 60]) as [
+    QuotaEnvoy,
+    QuotaEnvoy,
+    QuotaEnvoy,
+  ];
+  await runEnvoys([world], [first, second], interval + 1);
+  first.cut();
+  const alone = await runEnvoys([world], [second], 5);
+  t.deepEqual(passedBy(alone.slice(2), 0), [60, 60, 60]);
+  const both = await runEnvoys([world], [second, third], 5);
+  for (const total of totals(both.slice(2))) t.true(total >= 95 && total <= 110, `${total}`);
+});
+
+test('a share that is not used moves with the next report', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const [idle, busy] = startEnvoys(world, [90, 90]) as [QuotaEnvoy, QuotaEnvoy];
+  await runEnvoys([world], [idle, busy], 2 * interval);
+  idle.perSecond = 0;
+  const rows = await runEnvoys([world], [idle, busy], 2 * interval);
+  t.deepEqual(passedBy(rows.slice(-3), 1), [90, 90, 90]);
+});
+
+test('a limit by the minute passes as many requests as it says, and its counter says how many', async (t) => {
+  const world = createQuotaWorld(aMinute);
+  // Windows begin 45 s later.
+  await runEnvoys([world], [], 45);
+  const rows = await runEnvoys([world], startEnvoys(world, [60, 60, 10]), 55);
+  const passed = sum(totals(rows));
+  t.true(passed >= 595 && passed <= 610, `${passed}`);
+  const hit = createHit({ key: 'd_k_a_1795262460', hits: 0, limit: 600, windowSeconds: 60 });
+  await new Promise((settle) => {
+    const deadlineMs = world.clock.monotonicMs() + 1_000;
+    world.store.count({ hits: [hit], mode: 'add', deadlineMs, cancelled: false, settle });
+  });
+  t.is(hit.after, passed);
+  t.is(world.stat('service.rate_limit.d.k.within_limit'), passed);
+});
+
+test('several servers on one store divide a limit', async (t) => {
+  const one = createQuotaWorld(aSecond);
+  const [a, b] = [createQuotaWorld(aSecond, one), createQuotaWorld(aSecond, one)];
+  const envoys = [...startEnvoys(a, [60, 10]), ...startEnvoys(b, [60])];
+  const rows = await runEnvoys([a, b], envoys, 5 * interval);
+  for (const total of totals(rows.slice(interval + 5)))
+    t.true(total >= 90 && total <= 105, `${total}`);
+});
+
+test('a limit that others have used up is assigned as nothing until its window ends', async (t) => {
+  const world = createQuotaWorld(aMinute);
+  const { report } = openByHand(world);
+  const key = 'd_k_a_1795262400';
+  await new Promise((settle) =>
+    world.store.count({
+      hits: [createHit({ key, hits: 600, limit: 600, windowSeconds: 60 })],
+      ...{ mode: 'add', deadlineMs: 1_000, cancelled: false, settle },
+    }),
+  );
+  t.deepEqual(await report([usage(bucket)]), ['DENY_ALL']);
+  const rows = await runEnvoys([world], [], 46);
+  t.is(rows.length, 46);
+  t.deepEqual(await report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
+});
+
+test('an Envoy without a server keeps to its assignment until that ends', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const [envoy] = startEnvoys(world, [200]) as [QuotaEnvoy];
+  await runEnvoys([world], [envoy], 2 * interval);
+  world.service.close();
+  const rows = await runEnvoys([world], [envoy], 10);
+  t.true(totals(rows).every((total) => total <= 101));
+});
+
+test('a bucket that no rule takes is let through and counted as such', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const { report } = openByHand(world);
+  t.deepEqual(await report([usage({ other: 'x' })]), ['ALLOW_ALL']);
+  t.is(world.stat('service.no_match.d'), 1);
+  const elsewhere = openByHand(world);
+  t.deepEqual(await elsewhere.report([usage(bucket)], 'unknown'), ['ALLOW_ALL']);
+  t.is(world.stat('service.rate_limit.unknown.domain_not_found'), 1);
+});
+
+test('without a limit all pass, with a limit of 0 none, and in shadow mode all while those over it are counted', async (t) => {
+  const first = async (rule: string, allowed: number) => {
+    const world = createQuotaWorld(rule);
+    const { report } = openByHand(world);
+    await report([usage(bucket, 0)]);
+    world.clock.advance(1_000);
+    const [told] = await report([usage(bucket, allowed)]);
+    return { told, over: world.stat('service.rate_limit.d.k.over_limit') };
+  };
+  t.deepEqual(await first(ruleOf('unlimited: true'), 5), { told: 'ALLOW_ALL', over: 0 });
+  t.is((await first(ruleOf('unit: second, requests_per_unit: 0'), 0)).told, 'DENY_ALL');
+  const shadow = ruleOf('unit: minute, requests_per_unit: 3', 'shadow_mode: true');
+  t.deepEqual(await first(shadow, 5), { told: 'ALLOW_ALL', over: 2 });
+});
+
+test('entries stand in the order in which rules nest, and a bucket with several is reported once', async (t) => {
+  const rule = (keys: readonly [string, string], limit: number) =>
+    `  - key: ${keys[0]}\n    descriptors:\n      - key: ${keys[1]}\n        rate_limit: {unit: minute, requests_per_unit: ${limit}}\n`;
+  const world = createQuotaWorld(
+    `domain: d\ndescriptors:\n${rule(['plan', 'user'], 7)}${rule(['user', 'plan'], 9)}${rule(['z', 'a'], 5)}`,
+  );
+  const { report } = openByHand(world);
+  t.deepEqual(await report([usage({ a: '1', z: '2' }, 0)]), ['5 and 1 in 31536000 s']);
+  t.deepEqual(world.log.lines, []);
+  t.deepEqual(await report([usage({ user: 'u', plan: 'p' }, 0)]), ['7 and 1 in 31536000 s']);
+  await report([usage({ user: 'v', plan: 'p' }, 0)]);
+  t.deepEqual(world.log.lines, [
+    'warning domain d: a bucket with user, plan fits several rules; d.plan.user comes first and applies',
+  ]);
+});
+
+test('of several limits the tightest is assigned', async (t) => {
+  const world = createQuotaWorld(
+    'domain: d\ndescriptors:\n  - key: k\n    rate_limits: [{unit: second, requests_per_unit: 20}, {unit: day, requests_per_unit: 1000}]\n',
+  );
+  const { report } = openByHand(world);
+  t.deepEqual(await report([usage(bucket, 0)]), ['10 and 200 in 10 s']);
+  world.clock.advance(5_000);
+  t.deepEqual(await report([usage(bucket, 900)]), ['10 and 1 in 31536000 s']);
+});
+
+test('rules that change are assigned with the next report', async (t) => {
+  const world = createQuotaWorld(ruleOf('unit: minute, requests_per_unit: 5'));
+  const { report } = openByHand(world);
+  t.deepEqual(await report([usage(bucket, 0)]), ['5 and 1 in 31536000 s']);
+  world.useRules(ruleOf('unit: minute, requests_per_unit: 8'));
+  t.deepEqual(await report([usage(bucket, 0)]), ['DENY_ALL', '8 and 1 in 31536000 s']);
+});
+
+test('a bucket without a request in ten reports is abandoned', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const { report } = openByHand(world);
+  const told: string[] = [];
+  for (let at = 0; at < 11; at++) {
+    world.clock.advance(5_000);
+    told.push(...(await report([usage(bucket, at === 0 ? 1 : 0)])));
+  }
+  t.is(told.at(-1), 'abandoned');
+  t.is(told.filter((each) => each === 'abandoned').length, 1);
+  t.is(world.service.buckets, 0);
+});
+
+test('while the store fails, shares are kept and what is left is counted here', async (t) => {
+  let isAway = false;
+  const world = createQuotaWorld(aMinute, undefined, (inner) => ({
+    ...inner,
+    count(request) {
+      if (!isAway) return inner.count(request);
+      setImmediate(() => request.settle(new AppError('store', 'it is away')));
+    },
+  }));
+  const { report } = openByHand(world);
+  t.deepEqual(await report([usage(bucket, 0)]), ['600 and 1 in 31536000 s']);
+  isAway = true;
+  world.clock.advance(1_000);
+  t.deepEqual(await report([usage(bucket, 590)]), ['10 and 1 in 31536000 s']);
+  t.true(world.stat('quota.store_error') > 0);
+  t.true(world.log.lines.some((line) => line.includes('it is away')));
+});
+
+test('the merged text of the protocol, with a map of usages, is read like that of released versions', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const stream = world.open();
+  const list = encodeReports({ bucketQuotaUsages: [usage(bucket)] });
+  // A list's item is tag, length and the usage; a map's has a number and the usage inside.
+  const item = list.subarray(2);
+  const entry = Buffer.concat([Buffer.from([0x08, 0x07, 0x12, item.length]), item]);
+  const domain = Buffer.from([0x0a, 0x01, 0x64]);
+  stream.handler.message(Buffer.concat([domain, Buffer.from([0x12, entry.length]), entry]));
+  await world.turn();
+  t.deepEqual(stream.actions[0]?.bucketId, { bucket });
+});
+
+test('what is no usage report ends its stream with the reason, and no other stream', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const other = openByHand(world);
+  const endOf = async (...messages: readonly (object | Buffer)[]) => {
+    const stream = world.open();
+    for (const message of messages) {
+      stream.handler.message(Buffer.isBuffer(message) ? message : encodeReports(message));
+    }
+    await world.turn();
+    return stream.ending;
+  };
+  const withUsage = (more: object) => ({
+    domain: 'd',
+    bucketQuotaUsages: [{ ...usage(bucket), ...more }],
+  });
+  const invalid = grpcStatus.invalidArgument;
+  const exhausted = grpcStatus.resourceExhausted;
+  const long = { k: 'x'.repeat(5_000) };
+  const many = Array.from({ length: 10_001 }, (_, at) => usage({ k: `${at}` }));
+  const flood = Array.from({ length: 250 }, () => withUsage({}));
+  t.deepEqual(
+    [
+      await endOf(Buffer.from([0xff])),
+      await endOf({ bucketQuotaUsages: [usage(bucket)] }),
+      await endOf(withUsage({}), { ...withUsage({}), domain: 'other' }),
+      await endOf(withUsage({ bucketId: { bucket: {} } })),
+      await endOf(withUsage({ timeElapsed: { seconds: -5 } })),
+      await endOf(withUsage({ numRequestsAllowed: '18446744073709551615' })),
+      await endOf(withUsage({ bucketId: { bucket: long } })),
+      await endOf({ domain: 'd', bucketQuotaUsages: many }),
+      await endOf(...flood),
+    ],
+    [
+      { status: invalid, text: 'a usage report cannot be read: truncated number at byte 0' },
+      { status: invalid, text: 'the first usage report of a stream needs a domain' },
+      {
+        status: invalid,
+        text: 'the domain of a stream cannot change: open another stream for another domain',
+      },
+      { status: invalid, text: 'a usage report names no bucket' },
+      { status: invalid, text: 'the elapsed time of a usage report is negative' },
+      { status: invalid, text: 'a usage report has more than 2^53 requests' },
+      {
+        status: exhausted,
+        text: 'a usage report cannot be read: a bucket has more than 32 entries or 4096 bytes',
+      },
+      { status: exhausted, text: 'more than 10000 buckets on one stream' },
+      { status: exhausted, text: 'more than 100 reports a second' },
+    ],
+  );
+  t.is(world.stat('quota.refused'), 9);
+  world.clock.advance(1_000);
+  await world.turn();
+  t.is((await other.report([usage(bucket)])).length, 1);
+  await world.turn();
+  t.is(world.service.buckets, 1, 'what streams had that ended is gone');
+});

@@ -1,0 +1,452 @@
+// The quota service: callers report by bucket what they let through, and are told what they may let through by
+// themselves. Rules and counters are those of decisions (behaviour: quota-service).
+import type { Clock } from '../../shared/clock.ts';
+import { createWindows, toCounterKey } from '../../shared/counting/counter-key.ts';
+import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
+import type { Log } from '../../shared/log.ts';
+import { owned } from '../../shared/owned-text.ts';
+import { createRepeatedLog, type RepeatedLog } from '../../shared/repeated-log.ts';
+import type { Entry, Match } from '../../shared/rules/rule.ts';
+import { type CounterStore, type Hit, toMapKey } from '../counters/store.ts';
+import { noStats } from '../decision/counter-access.ts';
+import { createPrepareHits, type RuleHit } from '../decision/hit.ts';
+import type { CurrentRules, DecisionOptions } from '../decision/should-rate-limit.ts';
+import type { UnmatchedSampler } from '../decision/unmatched-sampler.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Member, Stake } from './member.ts';
+import type { BucketUsage } from './messages.ts';
+import { Pool, Share } from './pool.ts';
+import { idleReportsMax, QuotaStream, type QuotaStreamHost } from './quota-stream.ts';
+
+export interface QuotaDeps {
+  /** Read with each report. */
+  readonly rules: CurrentRules;
+  readonly store: CounterStore;
+  /** Whether several servers count in the store, and so divide each limit. */
+  readonly isShared: boolean;
+  readonly unmatched: UnmatchedSampler;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly options: DecisionOptions;
+}
+
+const secondMs = 1_000;
+/** How often the counter of a pool is read that nobody asks. */
+const idleReadMs = 10_000;
+const activeForMs = 10_000;
+/** How soon a pool is planned anew that was planned just now. */
+const retryPlanMs = 50;
+/** What servers ask for is registered anew in each slot, so that a server that is gone is soon without a part. */
+const slotSeconds = 5;
+/** In a slot that is no older, not all servers may have registered yet. */
+const youngSeconds = 2;
+const noEntries: readonly Entry[] = [];
+
+export class QuotaService implements QuotaStreamHost {
+  readonly #deps: QuotaDeps;
+  readonly #prepare: ReturnType<typeof createPrepareHits>['prepare'];
+  readonly #windowAt: ReturnType<typeof createWindows>;
+  readonly #streams = new Set<QuotaStream>();
+  readonly #pools = new Map<string, Pool>();
+  readonly #membersOf = new Map<Share, Member>();
+  /** To be planned. */
+  #dirty = new Set<Pool>();
+  readonly #toFlush = new Set<QuotaStream>();
+  #isFlushScheduled = false;
+  #isClosed = false;
+  #cancelTick: (() => void) | undefined;
+  #cancelRetry: (() => void) | undefined;
+  readonly #ends = new Set<() => void>();
+  readonly #ambiguities: RepeatedLog;
+  readonly #storeFailures: RepeatedLog;
+  readonly #counters;
+  buckets = 0;
+
+  constructor(deps: QuotaDeps) {
+    this.#deps = deps;
+    const { metrics, options, clock, log } = deps;
+    this.#windowAt = createWindows(options);
+    this.#prepare = createPrepareHits({
+      overLimitCache: undefined,
+      metrics: { ruleStats: () => noStats },
+      trail: undefined,
+      windowAt: this.#windowAt,
+      cacheKeyPrefix: options.cacheKeyPrefix,
+      keepsLongKeys: options.keepsLongKeys,
+      calendarMonths: options.calendarMonths,
+    }).prepare;
+    this.#ambiguities = createRepeatedLog({ clock, write: log.warning, again: 'when-changed' });
+    this.#storeFailures = createRepeatedLog({ clock, write: log.warning, intervalMs: 5_000 });
+    const counter = (name: string) => metrics.counter(`ratelimit.quota.${name}`);
+    this.#counters = {
+      reports: counter('reports'),
+      assignments: counter('assignments'),
+      abandoned: counter('abandoned'),
+      refused: counter('refused'),
+      storeErrors: counter('store_error'),
+    };
+    const streams = metrics.gauge('ratelimit.quota.streams');
+    const buckets = metrics.gauge('ratelimit.quota.buckets');
+    metrics.beforeReading(() => {
+      streams.set(this.#streams.size);
+      buckets.set(this.buckets);
+    });
+    this.#tickSoon();
+  }
+
+  open(caller: StreamCaller): StreamHandler {
+    const stream = new QuotaStream(caller, this);
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  describe(): readonly string[] {
+    return [
+      `quota service: ${this.#streams.size} streams report ${this.buckets} buckets under ${this.#pools.size} counters`,
+    ];
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTick?.();
+    this.#cancelRetry?.();
+    for (const end of this.#ends) end();
+    this.#ambiguities.flush();
+    this.#storeFailures.flush();
+  }
+
+  // A stream calls what follows.
+
+  nowMs(): number {
+    return this.#deps.clock.monotonicMs();
+  }
+
+  added(_member: Member): void {
+    this.buckets++;
+  }
+
+  reported(member: Member, { allowed, denied }: BucketUsage): void {
+    this.#counters.reports.add(1);
+    const [passed, refused] = [Number(allowed), Number(denied)];
+    const asked = passed + refused;
+    member.idleReports = asked === 0 ? member.idleReports + 1 : 0;
+    if (member.ruleSet !== this.#deps.rules.current || member.ruleSet === undefined) {
+      this.#findLimits(member);
+    }
+    if (member.stakes.length === 0) this.#countUnmatched(member, asked);
+    const nowMs = this.nowMs();
+    for (const { pool, share, stats, match } of member.stakes) {
+      const seconds = (nowMs - share.reportedMs) / secondMs;
+      pool.report(share, passed, asked, nowMs);
+      const over = this.#isShadow(match) ? toShadowOver(pool, passed, seconds) : 0;
+      stats.totalHits.add(asked);
+      stats.withinLimit.add(passed - over);
+      stats.overLimit.add(refused + over);
+      stats.shadowMode.add(over);
+      this.#plan(pool);
+    }
+    // What has used some of what it was granted is answered when that is counted.
+    if (member.stakes.every(({ pool }) => pool.isPaced || passed === 0)) member.stream.put(member);
+    if (member.idleReports === idleReportsMax) this.#counters.abandoned.add(1);
+  }
+
+  removed(member: Member): void {
+    this.buckets--;
+    this.#release(member);
+  }
+
+  told(count: number): void {
+    this.#counters.assignments.add(count);
+  }
+
+  refused(): void {
+    this.#counters.refused.add(1);
+  }
+
+  flushSoon(stream: QuotaStream): void {
+    this.#toFlush.add(stream);
+    this.#schedule();
+  }
+
+  /** Its shares are free a second later: until then the caller may come back. */
+  ended(stream: QuotaStream): void {
+    this.#streams.delete(stream);
+    this.#toFlush.delete(stream);
+    const end = () => {
+      this.#ends.delete(cancel);
+      for (const member of stream.members) this.removed(member);
+    };
+    const cancel = this.#deps.clock.after(secondMs, end);
+    this.#ends.add(cancel);
+    if (this.#isClosed) cancel();
+  }
+
+  // Limits of a bucket.
+
+  #findLimits(member: Member): void {
+    const { rules, options } = this.#deps;
+    this.#release(member);
+    member.ruleSet = rules.current;
+    const { domain } = member.stream;
+    const domainRules = rules.current?.domains.get(domain);
+    const nesting = domainRules?.nest(member.entries);
+    member.ordered = nesting?.entries ?? noEntries;
+    const match = nesting && domainRules?.match(nesting.entries);
+    if (nesting?.isAmbiguous && match !== undefined) {
+      this.#ambiguities.report(
+        `domain ${domain}: a bucket with ${member.entries.map(({ key }) => key).join(', ')} fits several rules; ${match.metricKey} comes first and applies`,
+        match.metricKey,
+      );
+    }
+    const limits = match === undefined || match.limit.unlimited ? [] : (match.parts ?? [match]);
+    member.stakes = limits.map((part) => this.#stake(member, part));
+    const isFree = match === undefined || match.limit.unlimited;
+    const isShadow = match !== undefined && (options.shadowMode || match.limit.shadowMode);
+    member.fixed = isFree || isShadow ? 'allow_all' : undefined;
+  }
+
+  #stake(member: Member, match: Match): Stake {
+    const { options, metrics } = this.#deps;
+    const { domain } = member.stream;
+    const prefix = options.cacheKeyPrefix;
+    const id = toCounterKey(prefix, domain, member.ordered, match.sharedValues, match.metricKey);
+    const key = `${toMapKey(id)} ${match.limit.requestsPerUnit} ${match.limit.counterTag}`;
+    let pool = this.#pools.get(key);
+    if (pool === undefined) {
+      pool = new Pool(owned(key), domain, match);
+      this.#pools.set(pool.key, pool);
+    }
+    const share = new Share(this.nowMs());
+    pool.add(share);
+    this.#membersOf.set(share, member);
+    const stats = metrics.ruleStats(match.metricKey, match.metricKeyIsStatic, match.listedAs);
+    return { match, pool, share, stats };
+  }
+
+  #isShadow({ limit }: Match): boolean {
+    return this.#deps.options.shadowMode || limit.shadowMode;
+  }
+
+  #release(member: Member): void {
+    for (const { pool, share } of member.stakes) {
+      pool.remove(share);
+      this.#membersOf.delete(share);
+      if (pool.size === 0) this.#pools.delete(pool.key);
+      else this.#plan(pool);
+    }
+    member.stakes = [];
+  }
+
+  #countUnmatched(member: Member, hits: number): void {
+    if (hits === 0 || member.ordered.length > 0) return;
+    const { rules, unmatched, metrics, clock } = this.#deps;
+    const { domain } = member.stream;
+    const nowSeconds = Math.floor(clock.wallMs() / secondMs);
+    const domainRules = rules.current?.domains.get(domain);
+    if (domainRules !== undefined) unmatched.noMatch(domainRules, member.entries, nowSeconds);
+    else if (rules.current !== undefined) {
+      metrics.unknownDomain(domain).add(1);
+      const descriptor = { limit: undefined, hitsAddend: 0, isNegativeHits: false };
+      const descriptors = [{ entries: member.entries, ...descriptor }];
+      unmatched.unknownDomain({ domain, descriptors, hitsAddend: 0 }, nowSeconds);
+    }
+  }
+
+  // Plans, and who is told.
+
+  #plan(pool: Pool): void {
+    this.#dirty.add(pool);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isFlushScheduled || this.#isClosed) return;
+    this.#isFlushScheduled = true;
+    setImmediate(() => {
+      this.#isFlushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#isClosed) return;
+    const nowMs = this.nowMs();
+    const pools = this.#dirty;
+    this.#dirty = new Set();
+    for (const pool of pools) {
+      if (pool.isCounting || pool.waits(nowMs)) this.#dirty.add(pool);
+      else if (pool.isPaced) this.#tell(pool);
+      else this.#count(pool);
+    }
+    if (this.#dirty.size > 0) this.#retrySoon();
+    for (const stream of this.#toFlush) stream.flush();
+    this.#toFlush.clear();
+  }
+
+  #retrySoon(): void {
+    this.#cancelRetry ??= this.#deps.clock.after(retryPlanMs, () => {
+      this.#cancelRetry = undefined;
+      this.#schedule();
+    });
+  }
+
+  #tell(pool: Pool): void {
+    pool.plan(this.nowMs());
+    for (const share of pool.shares) {
+      const member = this.#membersOf.get(share);
+      if (share.isNews && member !== undefined) member.stream.put(member);
+    }
+  }
+
+  // Counters.
+
+  #tickSoon(): void {
+    const { clock } = this.#deps;
+    const waitMs = secondMs - (clock.wallMs() % secondMs) + 1;
+    this.#cancelTick = clock.after(waitMs, () => {
+      void runInSlices(this.#tick()).then(() => {
+        if (!this.#isClosed) this.#tickSoon();
+      });
+    });
+  }
+
+  /** At the begin of each second. */
+  *#tick(): Generator<void, void> {
+    for (const pool of this.#pools.values()) {
+      if (this.#isClosed) return;
+      const nowMs = this.nowMs();
+      pool.countAhead();
+      const isActive = nowMs - pool.activeMs < activeForMs;
+      const isDue = nowMs - pool.answeredMs >= (isActive ? secondMs / 2 : idleReadMs);
+      if ((isDue || this.#toWindowStart(pool) !== pool.windowStart) && !pool.isCounting) {
+        this.#count(pool);
+      }
+      yield;
+    }
+  }
+
+  #toWindowStart({ match }: Pool): number {
+    const { limiter, unit = 'second', unitMultiplier } = match.limit;
+    if (limiter !== undefined) return 0;
+    return this.#windowAt(unit, unitMultiplier, this.#nowSeconds()).start;
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.#deps.clock.wallMs() / secondMs);
+  }
+
+  /** Counts what was let through, reads what all have counted, and registers what is asked for here. */
+  #count(pool: Pool): void {
+    const { store, clock, isShared, options } = this.#deps;
+    const nowSeconds = this.#nowSeconds();
+    const start = this.#toWindowStart(pool);
+    if (start !== pool.windowStart) {
+      pool.begin(start, this.nowMs() - (clock.wallMs() - start * secondMs));
+    }
+    const member = this.#anyMember(pool);
+    if (member === undefined) return;
+    const late = pool.previousStart < 0 ? 0 : Math.round(pool.uncountedBefore);
+    pool.uncountedBefore -= late;
+    const hits = Math.max(0, Math.round(pool.uncounted));
+    pool.uncounted -= hits;
+    const usage = this.#toHit(member, pool, hits, nowSeconds);
+    const all: Hit[] = [usage];
+    if (late > 0) all.push(this.#toHit(member, pool, late, pool.previousStart));
+    const registrations = isShared
+      ? toRegistrations(pool, this.#toHit(member, pool, 0, 0), nowSeconds)
+      : [];
+    all.push(...registrations);
+    pool.isCounting = true;
+    store.count({
+      hits: all,
+      mode: 'add',
+      deadlineMs: clock.monotonicMs() + options.storeTimeoutMs,
+      cancelled: false,
+      settle: (error) => {
+        pool.isCounting = false;
+        pool.answeredMs = this.nowMs();
+        if (error === undefined) {
+          this.#storeFailures.recover();
+          pool.used = usage.after;
+          if (registrations.length > 0) takePart(pool, registrations);
+        } else {
+          this.#counters.storeErrors.add(1);
+          this.#storeFailures.report(
+            `the quota service counts here alone while the store fails: ${error.message}`,
+          );
+          pool.used += hits;
+        }
+        if (!this.#isClosed) {
+          this.#tell(pool);
+          this.#schedule();
+        }
+      },
+    });
+  }
+
+  #anyMember(pool: Pool): Member | undefined {
+    for (const share of pool.shares) return this.#membersOf.get(share);
+    return undefined;
+  }
+
+  #toHit(member: Member, pool: Pool, hits: number, nowSeconds: number): RuleHit {
+    const descriptor = { limit: undefined, hitsAddend: hits, isNegativeHits: false };
+    const descriptors = [{ entries: member.ordered, ...descriptor }];
+    const request = { domain: pool.domain, descriptors, hitsAddend: 0 };
+    return this.#prepare({ request, receivedMs: this.nowMs() }, 0, pool.match, nowSeconds);
+  }
+}
+
+/** Hits on the counters of what all servers ask for, in this slot and, while it is young, in the one before. `first`: on
+ * the limit's first window, whose key stands for all of them. */
+function toRegistrations(pool: Pool, { key }: Hit, nowSeconds: number): readonly Hit[] {
+  const slot = Math.floor(nowSeconds / slotSeconds);
+  if (slot !== pool.slot) {
+    pool.registeredBefore = slot === pool.slot + 1 ? pool.registered : 0;
+    pool.registered = 0;
+    pool.slot = slot;
+  }
+  const asked = Math.max(1, Math.round(pool.askedPerSecond * 1_000));
+  const change = asked - pool.registered;
+  pool.registered = asked;
+  const at = (of: number, hits: number): Hit => {
+    const own = `${key}_quota_${of * slotSeconds}`;
+    return {
+      key: own,
+      mapKey: toMapKey(own),
+      hits: Math.abs(hits),
+      exactHits: undefined,
+      refund: hits < 0,
+      limit: Number.MAX_SAFE_INTEGER,
+      windowSeconds: 2 * slotSeconds,
+      limiter: undefined,
+      lease: undefined,
+      unit: 'second',
+      descriptorIndex: 0,
+      stopsOthers: 'never',
+      after: -1,
+    };
+  };
+  const isYoung = nowSeconds - slot * slotSeconds < youngSeconds;
+  return isYoung ? [at(slot, change), at(slot - 1, 0)] : [at(slot, change)];
+}
+
+/** By what this server and all others ask for. */
+function takePart(pool: Pool, [now, before]: readonly Hit[]): void {
+  const { registered, registeredBefore } = pool;
+  const others = Math.max(
+    (now?.after ?? 0) - registered,
+    before === undefined ? 0 : before.after - registeredBefore,
+    0,
+  );
+  pool.part = registered / (registered + others);
+}
+
+/** How many of these would have been refused. */
+function toShadowOver(pool: Pool, allowed: number, seconds: number): number {
+  const { limit, windowSeconds, used, isPaced } = pool;
+  const left = isPaced ? (limit * Math.max(1, seconds)) / windowSeconds : limit - used;
+  return Math.min(allowed, Math.max(0, Math.ceil(allowed - Math.max(0, left))));
+}

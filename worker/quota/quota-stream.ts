@@ -1,0 +1,229 @@
+// One caller's stream: its reports in, its assignments out, within bounds (behaviour: quota-service).
+
+import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
+import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
+import { owned } from '../../shared/owned-text.ts';
+import { Member, type MemberStream, toBucketKey } from './member.ts';
+import {
+  type BucketAction,
+  type BucketUsage,
+  decodeUsageReports,
+  encodeActions,
+} from './messages.ts';
+
+export const maxBucketsPerStream = 10_000;
+/** Of all streams. */
+export const maxBuckets = 250_000;
+/** Reports about buckets that are known, in a second; Envoy sends one each reporting interval. */
+export const maxReportsPerSecond = 100;
+
+const defaultIntervalMs = 5_000;
+const shortestIntervalMs = 100;
+const longestIntervalMs = 600_000;
+/** In reporting intervals. */
+const lifetime = 3;
+const leastTtlSeconds = 5;
+export const idleReportsMax = 10;
+/** Of one message. */
+const maxActions = 1_000;
+
+/** What the stream needs of the service. */
+export interface QuotaStreamHost {
+  /** How many buckets all streams have. */
+  readonly buckets: number;
+  nowMs(): number;
+  /** Finds the limits of a new member. */
+  added(member: Member): void;
+  reported(member: Member, usage: BucketUsage): void;
+  removed(member: Member): void;
+  /** Has `flush` called at the end of this turn. */
+  flushSoon(stream: QuotaStream): void;
+  told(count: number): void;
+  refused(): void;
+  /** The stream has ended, its members are still there. */
+  ended(stream: QuotaStream): void;
+}
+
+export class QuotaStream implements StreamHandler, MemberStream {
+  readonly #caller: StreamCaller;
+  readonly #host: QuotaStreamHost;
+  readonly #members = new Map<string, Member>();
+  readonly #outbox = new Set<Member>();
+  #domain = '';
+  #isOpen = true;
+  /** Of its reports, as observed. */
+  intervalMs = defaultIntervalMs;
+  /** A token bucket of reports. */
+  #reportsLeft = 2 * maxReportsPerSecond;
+  #refilledMs: number;
+
+  constructor(caller: StreamCaller, host: QuotaStreamHost) {
+    this.#caller = caller;
+    this.#host = host;
+    this.#refilledMs = host.nowMs();
+  }
+
+  get domain(): string {
+    return this.#domain;
+  }
+
+  get members(): Iterable<Member> {
+    return this.#members.values();
+  }
+
+  get ttlSeconds(): number {
+    return Math.max(leastTtlSeconds, Math.ceil((lifetime * this.intervalMs) / 1_000));
+  }
+
+  message(bytes: Buffer): void {
+    const decoded = decodeUsageReports(bytes);
+    if (!decoded.ok) {
+      const status = decoded.isTooLarge ? grpcStatus.resourceExhausted : grpcStatus.invalidArgument;
+      this.#refuse(status, `a usage report cannot be read: ${decoded.problem}`);
+      return;
+    }
+    const { domain, usages } = decoded.message;
+    if (!this.#takeDomain(domain)) return;
+    let isKnown = true;
+    for (const usage of usages) {
+      if (!this.#isOpen) return;
+      if (this.#take(usage)) isKnown = false;
+    }
+    if (isKnown && !this.#isInTime()) {
+      const text = `more than ${maxReportsPerSecond} reports a second`;
+      this.#refuse(grpcStatus.resourceExhausted, text);
+    }
+  }
+
+  halfClose(): void {
+    this.#caller.finish();
+  }
+
+  closed(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#outbox.clear();
+    this.#host.ended(this);
+  }
+
+  put(member: Member): void {
+    if (!this.#isOpen || !member.isPlanned) return;
+    if (this.#outbox.size === 0) this.#host.flushSoon(this);
+    this.#outbox.add(member);
+  }
+
+  flush(): void {
+    if (!this.#isOpen) return;
+    const { ttlSeconds } = this;
+    let actions: BucketAction[] = [];
+    for (const member of this.#outbox) {
+      const { entries } = member;
+      if (member.idleReports >= idleReportsMax) {
+        actions.push({ entries, assignment: undefined });
+        this.#drop(member);
+      } else {
+        // The steps of one bucket belong into one message: between them nothing may be refused.
+        for (const strategy of member.tell()) {
+          actions.push({ entries, assignment: { ttlSeconds, strategy } });
+        }
+      }
+      if (actions.length >= maxActions) actions = this.#send(actions);
+    }
+    this.#outbox.clear();
+    if (actions.length > 0) this.#send(actions);
+  }
+
+  #send(actions: readonly BucketAction[]): BucketAction[] {
+    this.#caller.send(encodeActions(actions));
+    this.#host.told(actions.length);
+    return [];
+  }
+
+  #drop(member: Member): void {
+    this.#members.delete(toBucketKey(member.entries));
+    this.#host.removed(member);
+  }
+
+  #takeDomain(domain: string): boolean {
+    if (this.#domain === '' && domain === '') {
+      this.#refuse(grpcStatus.invalidArgument, 'the first usage report of a stream needs a domain');
+      return false;
+    }
+    if (this.#domain !== '' && domain !== '' && domain !== this.#domain) {
+      const text = 'the domain of a stream cannot change: open another stream for another domain';
+      this.#refuse(grpcStatus.invalidArgument, text);
+      return false;
+    }
+    if (this.#domain === '') this.#domain = owned(domain);
+    return true;
+  }
+
+  /** Returns whether the bucket is new. */
+  #take(usage: BucketUsage): boolean {
+    const problem = findProblem(usage);
+    if (problem !== undefined) {
+      this.#refuse(grpcStatus.invalidArgument, problem);
+      return false;
+    }
+    const nowMs = this.#host.nowMs();
+    const key = toBucketKey(usage.entries);
+    const known = this.#members.get(key);
+    if (known !== undefined) {
+      this.#observeInterval(nowMs - known.reportedMs);
+      this.#host.reported(known, usage);
+      known.reportedMs = nowMs;
+      return false;
+    }
+    if (this.#members.size >= maxBucketsPerStream || this.#host.buckets >= maxBuckets) {
+      const text =
+        this.#members.size >= maxBucketsPerStream
+          ? `more than ${maxBucketsPerStream} buckets on one stream`
+          : `more than ${maxBuckets} buckets on all streams`;
+      this.#refuse(grpcStatus.resourceExhausted, text);
+      return false;
+    }
+    const entries = usage.entries.map(({ key, value }) => ({
+      key: owned(key),
+      value: owned(value),
+    }));
+    const member = new Member(this, entries, nowMs);
+    this.#members.set(owned(key), member);
+    this.#host.added(member);
+    this.#host.reported(member, usage);
+    return true;
+  }
+
+  /** Envoy reports a new bucket at once, and from then on with the others. */
+  #observeInterval(passedMs: number): void {
+    if (passedMs < shortestIntervalMs) return;
+    this.intervalMs = Math.min(longestIntervalMs, passedMs);
+  }
+
+  #isInTime(): boolean {
+    const nowMs = this.#host.nowMs();
+    const refill = ((nowMs - this.#refilledMs) * maxReportsPerSecond) / 1_000;
+    this.#reportsLeft = Math.min(2 * maxReportsPerSecond, this.#reportsLeft + refill) - 1;
+    this.#refilledMs = nowMs;
+    return this.#reportsLeft >= 0;
+  }
+
+  #refuse(status: GrpcErrorStatus, text: string): void {
+    this.#host.refused();
+    this.#caller.finish({ status, text });
+    this.closed();
+  }
+}
+
+function findProblem({
+  entries,
+  elapsedSeconds,
+  allowed,
+  denied,
+}: BucketUsage): string | undefined {
+  if (entries.length === 0) return 'a usage report names no bucket';
+  if (elapsedSeconds < 0) return 'the elapsed time of a usage report is negative';
+  if (typeof allowed === 'bigint' || typeof denied === 'bigint') {
+    return 'a usage report has more than 2^53 requests';
+  }
+  return undefined;
+}

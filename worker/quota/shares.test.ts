@@ -1,0 +1,56 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { toShares, toWholeShares } from './shares.ts';
+
+const asked = fc.array(fc.option(fc.nat(1_000), { nil: undefined }), {
+  minLength: 1,
+  maxLength: 20,
+});
+const sum = (shares: readonly number[]) => shares.reduce((all, share) => all + share, 0);
+
+test('who asks for less than an equal part gets that and a tenth more, and the others divide the rest', (t) => {
+  t.deepEqual(toShares(100, [60, 60, 10]), [44.5, 44.5, 11]);
+});
+
+test('what nobody asks for goes to all alike', (t) => {
+  t.deepEqual(toShares(100, [10, 10]), [50, 50]);
+  t.deepEqual(toShares(90, [40, 0]), [66.5, 23.5]);
+});
+
+test('a caller of which nothing is known yet counts with an equal part', (t) => {
+  t.deepEqual(toShares(90, [undefined, 60, 60]), [30, 30, 30]);
+});
+
+test('where there is less than one request for each, those that ask for most get one', (t) => {
+  t.deepEqual(toShares(2, [1, 9, 5]), [0, 1, 1]);
+});
+
+test('shares are never more than there is in all, and never less than nothing', (t) => {
+  fc.assert(
+    fc.property(fc.nat(5_000), asked, (capacity, each) => {
+      const shares = toShares(capacity, each);
+      const whole = toWholeShares(shares, capacity);
+      return (
+        sum(shares) <= capacity + 1e-6 &&
+        sum(whole) <= capacity &&
+        [...shares, ...whole].every((share) => share >= 0) &&
+        whole.every(Number.isInteger)
+      );
+    }),
+  );
+  t.pass();
+});
+
+test('nobody gets less than another one who asks for no more', (t) => {
+  fc.assert(
+    fc.property(fc.nat(5_000), fc.array(fc.nat(1_000), { minLength: 2 }), (capacity, each) => {
+      const shares = toShares(capacity, each);
+      return each.every((one, a) =>
+        each.every(
+          (other, b) => one < other || (shares[a] ?? 0) >= (shares[b] ?? 0) - 1e-6 || one === other,
+        ),
+      );
+    }),
+  );
+  t.pass();
+});

@@ -1,0 +1,67 @@
+// What a caller is told to do with a bucket, in numbers that Envoy takes as they are meant (behaviour: quota-service).
+
+/** envoy.type.v3.RateLimitStrategy. */
+export type Strategy = 'allow_all' | 'deny_all' | TokenBucket;
+
+export interface TokenBucket {
+  /** The bucket is full at first. */
+  readonly maxTokens: number;
+  readonly tokensPerFill: number;
+  /** Envoy reads whole seconds only. */
+  readonly fillSeconds: number;
+}
+
+const mostTokens = 2 ** 32 - 1;
+/** A rate is written as whole tokens in so many seconds. */
+const fillSpans = [1, 10, 60, 600, 3_600, 86_400, 31_536_000] as const;
+const longestSpan = 31_536_000;
+/** So that rounding costs a rate at most half a percent. */
+const leastTokens = 200;
+
+/** A bucket of so many tokens that is filled at this rate. */
+export function toPacedBucket(tokens: number, perSecond: number): Strategy {
+  if (tokens < 1 || perSecond <= 0) return 'deny_all';
+  const fillSeconds = fillSpans.find((span) => perSecond * span >= leastTokens) ?? longestSpan;
+  return {
+    maxTokens: Math.min(mostTokens, Math.floor(tokens)),
+    tokensPerFill: Math.min(mostTokens, Math.max(1, Math.floor(perSecond * fillSeconds))),
+    fillSeconds,
+  };
+}
+
+/** So many requests and no more. */
+export function toGrantedBucket(tokens: number): Strategy {
+  if (tokens < 1) return 'deny_all';
+  return {
+    maxTokens: Math.min(mostTokens, Math.floor(tokens)),
+    tokensPerFill: 1,
+    fillSeconds: longestSpan,
+  };
+}
+
+/** The tighter of two, for a bucket with several limits. */
+export function tighter(one: Strategy, other: Strategy): Strategy {
+  if (one === 'deny_all' || other === 'allow_all') return one;
+  if (other === 'deny_all' || one === 'allow_all') return other;
+  const rate = ({ tokensPerFill, fillSeconds }: TokenBucket) => tokensPerFill / fillSeconds;
+  const slower = rate(one) <= rate(other) ? one : other;
+  return { ...slower, maxTokens: Math.min(one.maxTokens, other.maxTokens) };
+}
+
+/**
+ * What is sent so that the caller does `next` after `before`. Envoy keeps the bucket it has where the numbers are the
+ * same, without comparing the seconds of the fill interval; another bucket gets the tokens that are left in the one
+ * before: to be filled it has to come after something else.
+ */
+export function toSteps(
+  next: Strategy,
+  before: Strategy | undefined,
+  mustRefill: boolean,
+): readonly Strategy[] {
+  if (typeof next === 'string' || typeof before !== 'object') return [next];
+  if (mustRefill) return ['deny_all', next];
+  const { maxTokens, tokensPerFill, fillSeconds } = next;
+  const looksSame = maxTokens === before.maxTokens && tokensPerFill === before.tokensPerFill;
+  if (!looksSame || fillSeconds === before.fillSeconds) return [next];
+  return [{ ...next, tokensPerFill: tokensPerFill > 1 ? tokensPerFill - 1 : 2 }];
+}
