@@ -13,16 +13,13 @@ import type { OwnText } from './own-text.ts';
 import { hasSteps, type RolloutRecord, verdictOf, whyTakenBack } from './record.ts';
 import {
   type ChangeRecord,
-  isVacant,
   type Job,
   type LeaderTiming,
-  leads,
   type RecordEffect,
   type RecordEvent,
   type RecordState,
   startRecord,
   step,
-  toMemoryState,
 } from './record-state.ts';
 
 /** Nobody waits for a sign of life where the record is not shared. */
@@ -140,33 +137,6 @@ export class RecordKeeper implements RevisionMemory {
 
   wasTakenBack(content: string): boolean {
     return whyTakenBack(this.record, content) !== undefined;
-  }
-
-  /** Whether this control plane wrote the record. */
-  get leads(): boolean {
-    return leads(this.#state);
-  }
-
-  /** Whether nobody decides on what is on record: it ended, or its leader has stopped. */
-  get isVacant(): boolean {
-    return isVacant(this.#state);
-  }
-
-  get trouble(): string | undefined {
-    return this.#state.trouble;
-  }
-
-  get denied(): string | undefined {
-    return this.#state.denied;
-  }
-
-  get aside(): string | undefined {
-    return this.#state.aside;
-  }
-
-  /** Whether nothing could be read at the start, here or beside the rules. */
-  get isForgetful(): boolean {
-    return toMemoryState(this.#state).isForgetful;
   }
 
   /** Reads the record. Never rejects. */

@@ -1,4 +1,5 @@
 // The rollout of a revision over real snapshots and a real record, with workers, traffic and time of the test's own.
+
 import test, { type ExecutionContext } from 'ava';
 import { revisionOf } from '../../test/support/revision-store.ts';
 import {
@@ -8,6 +9,7 @@ import {
 } from '../../test/support/simulated-fleet.ts';
 import { emptyRecord, toRecordText, withEnd, withVerdict } from '../record/record.ts';
 import { gitTiming } from '../record/record-keeper.ts';
+import { leads } from '../record/record-state.ts';
 
 /** With the second revision on its way. */
 async function startWithSecond(
@@ -50,7 +52,7 @@ test('a control plane that is stopped while it takes a revision back tells its p
       timing: gitTiming,
     });
     await fleet.pass(20 + offset);
-    const leader = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
+    const leader = [...fleet.planes.values()].find(({ keeper }) => leads(keeper.state));
     const name = leader?.name ?? '';
     const aborting = leader?.rollout.act('abort', 'bad', 'Ann');
     await fleet.stopPlane(name, name === 'a' ? 'b' : 'a');

@@ -14,7 +14,12 @@ import {
   withVerdict,
 } from '../../control-plane/record/record.ts';
 import { RecordKeeper } from '../../control-plane/record/record-keeper.ts';
-import type { LeaderTiming } from '../../control-plane/record/record-state.ts';
+import {
+  isVacant,
+  type LeaderTiming,
+  leads,
+  toMemoryState,
+} from '../../control-plane/record/record-state.ts';
 import type { SharedText } from '../../control-plane/store/shared-text.ts';
 import { AppError } from '../../shared/errors.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -143,15 +148,15 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
   test(`${name}: of two that begin at once one leads, and the other one follows`, async (t) => {
     const fleet = openFleet(t);
     const two = [(await fleet.join('one')).keeper, (await fleet.join('two')).keeper];
-    t.true(two.every(({ isVacant, leads }) => isVacant && !leads));
+    t.true(two.every(({ state }) => isVacant(state) && !leads(state)));
     const first: Change = (record) => (record.rollout === null ? begin(record) : undefined);
     const done = await Promise.all(two.map((each) => each.write(first)));
     t.is(done.filter(Boolean).length, 1);
     await fleet.pass(3);
-    t.is(two.filter(({ leads }) => leads).length, 1);
+    t.is(two.filter(({ state }) => leads(state)).length, 1);
     t.deepEqual(two[0]?.record.rollout, rollout);
     t.is(two[0]?.contentId, two[1]?.contentId);
-    t.true(two.every(({ isVacant }) => !isVacant));
+    t.true(two.every(({ state }) => !isVacant(state)));
   });
 
   test(`${name}: a leader that gives signs of life keeps its lead, and one that stops loses it`, async (t) => {
@@ -161,26 +166,26 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true(await one.write(begin));
     const { contentId } = one;
     await fleet.pass(12);
-    t.true(one.leads);
+    t.true(leads(one.state));
     t.true(one.record.beat >= 4);
     t.is(one.contentId, contentId, 'a sign of life changes nothing');
-    t.false(two.isVacant);
+    t.false(isVacant(two.state));
     fleet.kill(one);
     await fleet.pass(6);
-    t.false(two.isVacant, 'the term has not run out');
+    t.false(isVacant(two.state), 'the term has not run out');
     await fleet.pass(3);
-    t.true(two.isVacant);
+    t.true(isVacant(two.state));
     t.true(await two.write(toStep(1)));
-    t.true(two.leads);
+    t.true(leads(two.state));
     t.is(two.record.leader.name, 'two');
     // It only stood still, and learns when it writes that it does not lead any more.
-    t.true(one.leads);
+    t.true(leads(one.state));
     t.false(
       await one.write((record) => (record.leader.name === 'one' ? toStep(2)(record) : undefined)),
     );
-    t.false(one.leads);
+    t.false(leads(one.state));
     t.is(one.record.rollout?.step, 1);
-    t.false(one.isVacant);
+    t.false(isVacant(one.state));
   });
 
   test(`${name}: what one wrote and another one writes upon an old record are both on record`, async (t) => {
@@ -200,13 +205,13 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const { keeper: two } = await fleet.join('two');
     await one.write(begin);
     await fleet.pass(1);
-    t.false(two.isVacant);
+    t.false(isVacant(two.state));
     await one.handOver();
-    t.false(one.leads);
-    t.true(one.isVacant);
+    t.false(leads(one.state));
+    t.true(isVacant(one.state));
     fleet.kill(one);
     await fleet.pass(1);
-    t.true(two.isVacant);
+    t.true(isVacant(two.state));
     t.deepEqual(two.record.rollout, rollout);
   });
 
@@ -222,7 +227,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await fleet.pass(1);
     await two.handOver();
     await fleet.pass(1);
-    t.true(one.leads);
+    t.true(leads(one.state));
   });
 
   test(`${name}: a control plane that was killed leads again at once, and no other one does`, async (t) => {
@@ -231,12 +236,12 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await one.write(begin);
     fleet.kill(one);
     const { keeper: other } = await fleet.join('other');
-    t.false(other.isVacant);
+    t.false(isVacant(other.state));
     const { keeper: again } = await fleet.join('one again', own);
-    t.true(again.isVacant);
-    t.false(again.leads);
+    t.true(isVacant(again.state));
+    t.false(leads(again.state));
     t.true(await again.write(toStep(1)));
-    t.true(again.leads);
+    t.true(leads(again.state));
     await fleet.pass(2);
     t.is(other.record.leader.plane, one.record.leader.plane);
   });
@@ -284,26 +289,26 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     const fleet = openFleet(t, { ...place, open: place.openReadOnly });
     const { keeper: one, text, own } = await fleet.join('one');
     t.false(await one.write(begin));
-    t.regex(one.trouble ?? '', /takes no writes from this control plane/);
+    t.regex(one.state.trouble ?? '', /takes no writes from this control plane/);
     const { swaps } = text;
     t.false(await one.write(begin));
     t.is(text.swaps, swaps, 'it rests');
     await fleet.pass(3);
-    t.is(one.trouble, undefined, 'it can be read');
+    t.is(one.state.trouble, undefined, 'it can be read');
     t.false(await one.write(begin));
-    t.false(one.leads);
+    t.false(leads(one.state));
     t.is(one.record.rollout, null);
-    t.true(one.isForgetful, 'nothing is known of before');
+    t.true(toMemoryState(one.state).isForgetful, 'nothing is known of before');
     await fleet.pass(3);
     t.true(await one.write(holdBack));
     t.is(fleet.lines('takes no writes').length, 1, fleet.log.lines.join('\n'));
     fleet.kill(one);
     const writable = openFleet(t);
     const { keeper: again } = await writable.join('one again', own);
-    t.false(again.isForgetful);
+    t.false(toMemoryState(again.state).isForgetful);
     t.is(verdictOf(again.record, 'z', 'z')?.reason, 'errors');
     t.true(await again.write(begin));
-    t.is(again.denied, undefined);
+    t.is(again.state.denied, undefined);
     const { keeper: other } = await writable.join('other');
     t.is(verdictOf(other.record, 'z', 'z')?.reason, 'errors');
   });
@@ -316,10 +321,10 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await fleet.pass(2);
     fleet.place.hide();
     await fleet.pass(15);
-    t.true(one.leads);
-    t.false(two.isVacant);
+    t.true(leads(one.state));
+    t.false(isVacant(two.state));
     t.false(await one.write(toStep(1)));
-    t.regex(one.trouble ?? '', /cannot be (written|read)/);
+    t.regex(one.state.trouble ?? '', /cannot be (written|read)/);
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
   });
 
@@ -336,10 +341,10 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.deepEqual(one.record.rollout, rollout);
     text.mode = 'fine';
     await fleet.pass(3);
-    t.is(one.trouble, undefined);
+    t.is(one.state.trouble, undefined);
     t.is(fleet.lines('is there again').length, 1);
-    t.true(one.leads);
-    t.false(two.isVacant);
+    t.true(leads(one.state));
+    t.false(isVacant(two.state));
   });
 
   test(`${name}: what cannot be reached at the start is known from the copy`, async (t) => {
@@ -351,8 +356,8 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.is(again.inForce?.content, 'a');
     t.true(again.isKnown);
     t.is(verdictOf(again.record, 'z', 'z')?.outcome, 'held_back');
-    t.regex(again.trouble ?? '', /cannot be read \(no route to it\)/);
-    t.false(again.isVacant);
+    t.regex(again.state.trouble ?? '', /cannot be read \(no route to it\)/);
+    t.false(isVacant(again.state));
     t.false(await again.write(begin), 'nothing is written before it was read');
   });
 
@@ -380,15 +385,15 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     await fleet.pass(10);
     t.deepEqual(one.record.rollout, rollout, 'as known before');
     const problem = /it is of a newer version \(format 9\): run the version that wrote it/;
-    t.regex(one.trouble ?? '', problem);
-    t.false(one.isVacant);
+    t.regex(one.state.trouble ?? '', problem);
+    t.false(isVacant(one.state));
     t.false(await one.write(toStep(1)));
     t.is((await text.read())?.text, newer);
     const { keeper: other } = await fleet.join('other');
     t.is(other.record.rollout, null);
-    t.false(other.isVacant);
+    t.false(isVacant(other.state));
     t.false(await other.write(begin));
-    t.regex(other.trouble ?? '', problem);
+    t.regex(other.state.trouble ?? '', problem);
     t.is(fleet.log.lines.length, 2, fleet.log.lines.join('\n'));
   });
 
@@ -407,8 +412,8 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
         'written',
       );
       await fleet.pass(3);
-      t.regex(one.aside ?? '', /could not be read \(it is .*\) and is kept as .*unreadable$/);
-      t.is(one.trouble, undefined);
+      t.regex(one.state.aside ?? '', /could not be read \(it is .*\) and is kept as .*unreadable$/);
+      t.is(one.state.trouble, undefined);
       t.deepEqual(one.record.rollout, rollout);
       const { keeper: other } = await fleet.join('other');
       t.deepEqual(other.record.rollout, rollout);
@@ -425,7 +430,7 @@ export function testRecordKeeper(test: DeclareTest, { name, prepare }: SharedTex
     t.true((one.record.rollout?.reason.length ?? 0) < 2_000);
     const chosen = Array(40_000).fill('0123456789ab');
     t.false(await one.write((record) => ({ ...record, rollout: { ...rollout, chosen } })));
-    t.regex(one.trouble ?? '', /the record would have \d+ bytes, more than 524288/);
+    t.regex(one.state.trouble ?? '', /the record would have \d+ bytes, more than 524288/);
     t.true(parseRecord((await text.read())?.text ?? '').ok);
   });
 

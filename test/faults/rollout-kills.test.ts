@@ -11,7 +11,7 @@ for (const { fault, seed, good, bad } of [
   test(`${fault} in the middle of a rollout: ${what}`, async (t) => {
     t.timeout(5 * 60_000);
     const say = (line: string) => t.log(line);
-    const result = await runRounds({ source: 'directory', fault, rounds: 1, seed, say });
+    const result = await runRounds({ source: 'redis', fault, rounds: 1, seed, say });
     t.deepEqual(result.findings, []);
     t.like(result, { good, bad });
   });

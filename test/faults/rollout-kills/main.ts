@@ -11,11 +11,11 @@ import {
 
 const usage = `Usage: npm run soak:kills -- [flags]
 
-Kills, ends and freezes real control planes at the steps of rollouts, on a directory and on Git: a good revision
+Kills, ends and freezes real control planes at the steps of rollouts, with their record in Redis, etcd and Git: a good revision
 must arrive everywhere, a bad one reach no more than its first step and leave it again.
 
   --rounds N   of each fault on each source; default 20
-  --source S   directory or git; default: both
+  --source S   redis, etcd or git; default: all
   --fault F    SIGKILL, SIGTERM or SIGSTOP; default: all
   --seed N     the moments of an earlier run; default: others each time
 `;

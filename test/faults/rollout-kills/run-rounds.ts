@@ -6,6 +6,7 @@ import {
   type ControlPlaneProcess,
   createControlPlaneProcess,
 } from '../../support/control-plane-process.ts';
+import { startEtcdServer } from '../../support/etcd-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { createGitRepository } from '../../support/git-repository.ts';
@@ -14,7 +15,8 @@ import { startRedisServer } from '../../support/redis-server.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 import { type LastingWorker, startLastingWorker } from './lasting-worker.ts';
 
-export const sources = ['directory', 'git'] as const;
+/** Rules in Git with their record, or in a directory with the record in an engine. */
+export const sources = ['redis', 'etcd', 'git'] as const;
 export const faults = ['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const;
 export type Source = (typeof sources)[number];
 export type Fault = (typeof faults)[number];
@@ -50,7 +52,8 @@ const outcomeMs = 180_000;
 const frozenMs = 15_000;
 /** How long it stays away: for less than a lease, and longer. */
 const awayMs: Readonly<Record<Source, readonly number[]>> = {
-  directory: [0, 1_000, 12_000],
+  redis: [0, 1_000, 12_000],
+  etcd: [0, 1_000, 18_000],
   git: [0, 1_000, 36_000],
 };
 
@@ -108,7 +111,8 @@ async function startFleet(
   source: Source,
 ): Promise<Fleet> {
   const first = { 'a.yaml': ruleText('first', 1) };
-  const { flags, put } = source === 'git' ? openGit(t, first) : await openDirectory(t, first);
+  const { flags, put } =
+    source === 'git' ? openGit(t, first) : await openDirectory(t, source, first);
   const ports = [await freePort(), await freePort()];
   const planes = await Promise.all(
     ports.map((adminPort, index) =>
@@ -132,12 +136,19 @@ async function startFleet(
 
 type Files = Readonly<Record<'a.yaml', string>>;
 
-async function openDirectory(t: { teardown(end: () => unknown): void }, first: Files) {
+async function openDirectory(
+  t: { teardown(end: () => unknown): void },
+  source: Exclude<Source, 'git'>,
+  first: Files,
+) {
   const rules = createRulesFolder(t);
-  const redis = await startRedisServer(t);
+  const record =
+    source === 'redis'
+      ? `redis://${(await startRedisServer(t)).url}`
+      : `etcd:http://127.0.0.1:${(await startEtcdServer(t)).port}`;
   const put = (files: Files) => rules.replace('a.yaml', files['a.yaml']);
   put(first);
-  return { flags: ['--config-dir', rules.path, '--record', `redis://${redis.url}`], put };
+  return { flags: ['--config-dir', rules.path, '--record', record], put };
 }
 
 function openGit(t: { teardown(end: () => unknown): void }, first: Files) {

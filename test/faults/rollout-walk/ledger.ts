@@ -1,11 +1,13 @@
 // What must hold at each second of a walk, whatever happens, told from the workers and the record alone: this knows
 // nothing of how a rollout is decided (shared/spec: what a rollout believes, and what it never does).
+
 import { isDeepStrictEqual } from 'node:util';
 import {
   openRolloutOf,
   parseRecord,
   type RolloutRecord,
 } from '../../../control-plane/record/record.ts';
+import { leads } from '../../../control-plane/record/record-state.ts';
 import { parseRolloutPlan, type RolloutPlan } from '../../../control-plane/rollout/plan.ts';
 import type { Snapshot } from '../../../control-plane/snapshot/snapshot.ts';
 import {
@@ -402,7 +404,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
     const isOpen = rollout?.outcome === 'running' || rollout?.outcome === 'paused';
     const content = rollout ? contentOfRevision(rollout.revision) : undefined;
     const inForce = record?.inForce[0] && contentOfRevision(record.inForce[0].revision);
-    const plane = [...fleet.planes.values()].find(({ keeper }) => keeper.leads);
+    const plane = [...fleet.planes.values()].find(({ keeper }) => leads(keeper.state));
     const isEvident =
       isOpen &&
       content !== undefined &&
@@ -513,7 +515,7 @@ export function createLedger(deps: LedgerDeps): Ledger {
       if (state?.revision !== open.revision) continue;
       note('who has it is said as it is');
       const counted = fleet.workers.filter(
-        ({ plane }) => plane === name || (keeper.leads && plane !== undefined),
+        ({ plane }) => plane === name || (leads(keeper.state) && plane !== undefined),
       );
       const told = counted.filter((worker) => contentOf(worker.told) === content);
       const having = told.filter(

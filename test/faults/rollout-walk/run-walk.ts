@@ -1,6 +1,7 @@
 // One walk from its start to its end: what happens, second by second, and what did not hold.
 
 import { gitTiming } from '../../../control-plane/record/record-keeper.ts';
+import { leads } from '../../../control-plane/record/record-state.ts';
 import { errorText } from '../../../shared/errors.ts';
 import { createRandom } from '../../support/random.ts';
 import {
@@ -228,7 +229,7 @@ function describe(fleet: SimulatedFleet): string {
   }
   const states = [...fleet.planes.values()].map(({ name, rollout, cache, keeper }) => {
     const { newest, inForce, trial } = cache.state();
-    return `${name}: newest ${newest?.revision.id.slice(0, 4)}${newest?.isHeldBack ? ' held back' : ''}${newest?.isWaiting ? ' waiting' : ''}, in force ${inForce?.revision.id.slice(0, 4)}, trial ${trial?.revision.id.slice(0, 4)}, ${JSON.stringify(rollout.state()?.text)}, leads ${keeper.leads}, trouble ${keeper.trouble}, denied ${keeper.denied}`;
+    return `${name}: newest ${newest?.revision.id.slice(0, 4)}${newest?.isHeldBack ? ' held back' : ''}${newest?.isWaiting ? ' waiting' : ''}, in force ${inForce?.revision.id.slice(0, 4)}, trial ${trial?.revision.id.slice(0, 4)}, ${JSON.stringify(rollout.state()?.text)}, leads ${leads(keeper.state)}, trouble ${keeper.state.trouble}, denied ${keeper.state.denied}`;
   });
   const { rollout } = record ?? {};
   const open = rollout

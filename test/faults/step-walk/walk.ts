@@ -420,7 +420,10 @@ class Walk {
       ).length;
       const share = open.chosen.length + open.whole.length === 0 ? 0 : this.#shareAt(open.step);
       // What comes with `now`, or was in force, is at all.
-      const isAtOnce = this.#wanted(record).has(content) && this.#isAtOnce(content, record);
+      // A control plane may not know yet that what everybody had is undone.
+      const wasJustInForce = this.#second - (this.#inForceAt.get(open.content) ?? -10) <= 5;
+      const isAtOnce =
+        wasJustInForce || (this.#wanted(record).has(content) && this.#isAtOnce(content, record));
       if (offered > share && !isAtOnce && !this.#letThrough.has(content)) {
         this.find(`${offered} are offered content ${content}, and the step has ${share}`);
       }

@@ -1,6 +1,8 @@
 // What holders of tokens can do with a rollout, and what they cannot (SECURITY.md).
+
 import test from 'ava';
 import { gitTiming, RecordKeeper } from '../../../control-plane/record/record-keeper.ts';
+import { leads } from '../../../control-plane/record/record-state.ts';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { createMemoryText, createSimulatedText } from '../../support/record-texts.ts';
@@ -84,7 +86,7 @@ test('hints of a reader keep nobody from taking the lead of a rollout and taking
   fleet.store.publish(revisionOf(2));
   await fleet.pass(5);
   t.is(fleet.having(2).length, 4);
-  const [leader, other] = [...fleet.planes.values()].sort((a) => (a.keeper.leads ? -1 : 1));
+  const [leader, other] = [...fleet.planes.values()].sort((a) => (leads(a.keeper.state) ? -1 : 1));
   if (leader === undefined || other === undefined) return t.fail();
   fleet.killPlane(leader.name, other.name);
   fleet.effects.set(2, { overLimit: 0.5 });
