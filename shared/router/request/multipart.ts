@@ -1,6 +1,6 @@
 // `multipart/form-data`: as keywords, fields as texts and file parts as Files, of a body that is in memory within its
 // limit; or part by part while it arrives.
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { BadRequest, HttpError } from '../errors.ts';
@@ -47,51 +47,37 @@ export async function* readParts(
   { chunks, leave }: StreamedForm,
   limits: Limits,
 ): AsyncGenerator<BodyPart, void> {
-  /** Parts of a chunk that has been read, and what has ended them. */
-  const arrived: { readonly part: PartHead; readonly stream: BusboyFileStream }[] = [];
-  let end = undefined as { readonly error?: HttpError } | undefined;
-  let current: BusboyFileStream | undefined;
-  let wake = (): void => {};
+  const streams: BusboyFileStream[] = [];
+  // Parts of a chunk that has been read. Its errors are for who waits for a part.
+  const found = new PassThrough({ objectMode: true }).on('error', () => {});
   const parser = createParser(type, limits, (part, stream) => {
     // Errors are thrown to who reads it, if there is a reader.
-    stream.on('error', () => {});
-    arrived.push({ part, stream });
-    wake();
+    streams.push(stream.on('error', () => {}));
+    found.write({ part, stream });
   });
   const source = Readable.from(chunks);
   pipeline(source, parser).then(
-    () => {
-      end = {};
-      wake();
-    },
+    () => found.end(),
     (error: unknown) => {
-      end = { error: toRefusal(error) };
-      for (const stream of [current, ...arrived.map((entry) => entry.stream)]) {
-        if (stream?.readableEnded === false) stream.destroy(end.error);
-      }
-      wake();
+      const refusal = toRefusal(error);
+      for (const stream of streams) if (!stream.readableEnded) stream.destroy(refusal);
+      found.destroy(refusal);
     },
   );
   try {
-    while (true) {
-      const next = arrived.shift();
-      if (next !== undefined) {
-        current = next.stream;
-        yield toPart(checkNames(next.part), next.stream);
-        current.resume();
-      } else if (end === undefined) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      } else {
-        if (end.error !== undefined) throw end.error;
-        return;
-      }
+    for await (const { part, stream } of found as AsyncIterable<Found>) {
+      yield toPart(checkNames(part), stream);
+      stream.resume();
     }
   } finally {
     source.destroy();
     leave();
   }
+}
+
+interface Found {
+  readonly part: PartHead;
+  readonly stream: BusboyFileStream;
 }
 
 interface PartHead {
