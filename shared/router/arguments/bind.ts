@@ -61,31 +61,22 @@ export function compileBinder(
   const restSchema = declared?.spec.rest;
   const rest = restSchema && toParameter(bounded(restSchema), compiler);
   const whole = declared?.whole && toWhole(declared.whole, bounded, compiler);
-  const { byName, others, aliases } = toKeywords(declared, bounded, compiler);
-  const keywords = [...byName.values()].map((keyword) => ({
+  const { known, others, ...compiled } = toKeywords(declared, bounded, compiler);
+  const keywords = compiled.keywords.map((keyword) => ({
     ...keyword,
     makeDefault: toDefault({ ...keyword.schema }),
   }));
   const standard = declared?.standard ?? [];
   const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
-  const known = new Set(byName.keys());
-  for (const { keyword } of path) if (keyword !== undefined) known.add(keyword);
   // A part that cannot come by keyword must be present, with all before it.
   const minParts =
     path.findLastIndex((entry) => !entry.optional && entry.keyword === undefined) + 1;
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
-  const declaresQuery =
-    declared?.fields.query !== undefined || known.size > 0 || others !== undefined;
+  const takesKeywords = known.size > 0 || others !== undefined;
+  const declaresQuery = declared?.fields.query !== undefined || takesKeywords;
   const ignoresUnknown = unknownQuery === 'ignore';
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
-  const takesNothing =
-    path.length === 0 &&
-    rest === undefined &&
-    whole === undefined &&
-    known.size === 0 &&
-    others === undefined &&
-    !takesUnparsed;
   /** A body that is not but its fields; what is wrong with it is thrown. */
   function bindWhole({ cast, check, complete, standard }: Whole, body: BodyArguments): unknown {
     const { from, whole: sent } = body;
@@ -123,20 +114,6 @@ export function compileBinder(
       return readValue(parameter, query[name], 'text', { in: 'query', name }, problems);
     }
     return readValue(parameter, body[name], from, { in: 'body', name }, problems);
-  }
-
-  /** Under the parameters' own names. */
-  function withoutAliases(given: Given, problems: FieldProblem[]): Given {
-    const named = { query: createKeywords(), body: createKeywords() };
-    for (const key of keysOf(given)) {
-      const name = aliases.get(key) ?? key;
-      const where = placeOf(key, given);
-      if (name in named.query || name in named.body) {
-        problems.push({ in: where, name, reason: 'is given under two names' });
-      }
-      named[where][name] = given[where][key];
-    }
-    return { ...named, from: given.from };
   }
 
   function bindPath(
@@ -186,8 +163,14 @@ export function compileBinder(
   function bindKeywords(given: Given, problems: FieldProblem[]): Keywords {
     const fields = createKeywords();
     for (const keyword of keywords) {
-      const { name, makeDefault } = keyword;
-      if (isGiven(name, given)) fields[name] = readKeyword(keyword, name, given, problems);
+      const { names, makeDefault } = keyword;
+      const [name] = names;
+      const key = names.find((one) => isGiven(one, given));
+      const other = names.findLast((one) => isGiven(one, given));
+      if (key !== undefined && other !== undefined && key !== other) {
+        problems.push({ in: placeOf(other, given), name, reason: 'is given under two names' });
+      }
+      if (key !== undefined) fields[name] = readKeyword(keyword, key, given, problems);
       else if (keyword.required) problems.push({ in: keyword.in, name, reason: 'is missing' });
       else if (makeDefault !== undefined) fields[name] = makeDefault();
     }
@@ -217,27 +200,20 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
-    query: toQueryNames([...byName.values()], [...known], aliases),
+    query: toQueryNames(keywords),
     readsQuery,
-    takesBody:
-      takesUnparsed ||
-      rest !== undefined ||
-      whole !== undefined ||
-      known.size > 0 ||
-      others !== undefined,
+    takesBody: takesUnparsed || rest !== undefined || whole !== undefined || takesKeywords,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
     bind(parts, query, body) {
-      if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
       const isOther = whole?.isBehind === false && body.positionals.length > 0;
       if (isOther || (rest === undefined && whole === undefined && body.positionals.length > 0)) {
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
       const fieldsOfBody = whole === undefined ? body.keywords : noKeywords;
-      const sent: Given = { query, body: fieldsOfBody, from: body.from };
-      const given = aliases.size === 0 ? sent : withoutAliases(sent, problems);
+      const given: Given = { query, body: fieldsOfBody, from: body.from };
       const args: unknown[] = [undefined];
       if (takesUnparsed) args.push(body.unparsed);
       const value = whole && bindWhole(whole, body);
@@ -279,18 +255,10 @@ function toDefault(schema: Plain): (() => unknown) | undefined {
   return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }
 
-function toQueryNames(
-  keywords: readonly Keyword[],
-  known: readonly string[],
-  aliases: ReadonlyMap<string, string>,
-): QueryNames {
-  const namesOf = (has: (schema: Plain) => boolean) => {
-    const own = keywords.filter(({ schema }) => has(schema)).map(({ name }) => name);
-    const others = [...aliases].filter(([, name]) => own.includes(name)).map(([alias]) => alias);
-    return new Set([...own, ...others]);
-  };
+function toQueryNames(keywords: readonly Keyword[]): QueryNames {
+  const namesOf = (has: (schema: Plain) => boolean) =>
+    new Set(keywords.flatMap(({ schema, names }) => (has(schema) ? names : [])));
   return {
-    expected: [...known, ...aliases.keys()],
     commas: namesOf(({ explode }) => explode === false),
     flags: namesOf(({ type }) => type === 'boolean'),
   };

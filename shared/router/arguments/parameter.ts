@@ -21,18 +21,19 @@ export interface Parameter {
 }
 
 export interface Keyword extends Parameter {
-  readonly name: string;
+  /** Its own, and its aliases. */
+  readonly names: readonly [string, ...string[]];
   /** Where it is documented; it may come from either. */
   readonly in: 'query' | 'body';
   readonly required: boolean;
 }
 
 export interface Keywords {
-  readonly byName: ReadonlyMap<string, Keyword>;
+  readonly keywords: readonly Keyword[];
+  /** Their names and aliases, and the names of positions that may come by keyword. */
+  readonly known: ReadonlySet<string>;
   /** Schema of further keywords; undefined where none are allowed. */
   readonly others: Parameter | undefined;
-  /** From an alias to the parameter's name. */
-  readonly aliases: ReadonlyMap<string, string>;
 }
 
 /** `$defs`: those of the object that a field is in. `isForeign`: of another library, which checks its own schemas by its
@@ -63,9 +64,9 @@ export function toKeywords(
   compiler: SchemaCompiler,
 ): Keywords {
   const byName = new Map<string, Keyword>();
-  const positional = new Set(
+  const known = new Set<unknown>(
     declared?.path.flatMap((entry) => (entry.byKeyword ? [entry.name] : [])),
-  );
+  ) as Set<string>;
   let others: Parameter | undefined;
   for (const where of ['query', 'body'] as const) {
     const given = declared?.fields[where];
@@ -76,13 +77,14 @@ export function toKeywords(
     const isForeign = declared?.standard.some((one) => one.in === where) === true;
     const $defs = (object['$defs'] ?? {}) as Plain;
     for (const [name, schema] of Object.entries((object['properties'] ?? {}) as Plain)) {
-      if (byName.has(name) || positional.has(name) || name === '__proto__') {
+      if (known.has(name) || name === '__proto__') {
         throw new Error(`the keyword ${name} cannot be declared, or is declared twice`);
       }
+      known.add(name);
       const field = schema as Plain;
       byName.set(name, {
         ...toParameter(field, compiler, { $defs, isForeign }),
-        name,
+        names: [name],
         in: where,
         required: required.has(name) && !('default' in field),
       });
@@ -91,7 +93,18 @@ export function toKeywords(
     if (additional === true) others ??= toParameter(bounded({}), compiler);
     else if (isPlain(additional)) others ??= toParameter(additional, compiler, { $defs });
   }
-  return { byName, others, aliases: toAliases(declared, byName) };
+  for (const [name, aliases] of Object.entries(declared?.spec.aliases ?? {})) {
+    const keyword = byName.get(name);
+    if (keyword === undefined) {
+      throw new Error(`aliases are declared for ${name}, which is no keyword`);
+    }
+    for (const alias of aliases) {
+      if (known.has(alias)) throw new Error(`the alias ${alias} is the name of another keyword`);
+      known.add(alias);
+    }
+    byName.set(name, { ...keyword, names: [name, ...aliases] });
+  }
+  return { keywords: [...byName.values()], known, others };
 }
 
 function refuseOther(query: Plain): never {
@@ -100,21 +113,4 @@ function refuseOther(query: Plain): never {
   }
   const unknown = keywordsBesideFields(query);
   throw new Error(`query must be a plain object schema; remove ${unknown.join(', ') || '$ref: #'}`);
-}
-
-function toAliases(
-  declared: Op | undefined,
-  byName: ReadonlyMap<string, Keyword>,
-): ReadonlyMap<string, string> {
-  const aliases = new Map<string, string>();
-  for (const [name, others] of Object.entries(declared?.spec.aliases ?? {})) {
-    if (!byName.has(name)) throw new Error(`aliases are declared for ${name}, which is no keyword`);
-    for (const alias of others) {
-      if (byName.has(alias) || aliases.has(alias)) {
-        throw new Error(`the alias ${alias} is the name of another keyword`);
-      }
-      aliases.set(alias, name);
-    }
-  }
-  return aliases;
 }
