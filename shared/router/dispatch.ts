@@ -4,7 +4,7 @@
 import { encodeEarly, encodeResult, type Writing } from './answer/encode.ts';
 import type { ReportError } from './answer/error-report.ts';
 import { chooseFormat } from './answer/format.ts';
-import { toErrorResponse } from './answer/problem.ts';
+import { prepareErrorResponse, toErrorResponse } from './answer/problem.ts';
 import { cancelStream, watchStream } from './answer/stream.ts';
 import { surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
@@ -25,6 +25,7 @@ import {
   isWhole,
   LazyDraft,
   LazyRequest,
+  RequestIds,
   type RequestLike,
   type ResponseLike,
 } from './request/request.ts';
@@ -48,6 +49,9 @@ export interface DispatchDeps {
   readonly describe: () => OpenApiDocument;
   readonly live: LiveConnections;
 }
+
+/** The most frequent answer to those who try paths. Arounds get the error itself. */
+const answerMissing = prepareErrorResponse(notFound());
 
 /** What a path names, and what surrounds that. */
 interface Place {
@@ -74,6 +78,7 @@ interface Call {
 export function createDispatch(deps: DispatchDeps): Dispatch {
   const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
+  const ids = new RequestIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
 
   function answer(given: RequestLike, request: LazyRequest): MaybePromise<ResponseLike> {
@@ -105,13 +110,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   function answerPlace(
     given: RequestLike,
     request: LazyRequest,
-    { node, route, query, positionals, isServer }: Place,
+    { arounds, node, route, query, positionals, isServer }: Place,
   ): MaybePromise<ResponseLike> {
     const { method } = given;
     if (isServer) return answerServer(method, request.id);
     if (node === undefined) {
       if (!isKnownMethod(method)) throw new NotImplemented();
-      throw notFound();
+      if (arounds.length > 0) throw notFound();
+      return answerMissing(request.id);
     }
     if (route === undefined) {
       const partCount = positionals.length;
@@ -263,7 +269,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   return function dispatch(given) {
-    const request = new LazyRequest(given);
+    const request = new LazyRequest(given, ids);
     const end = (answered: ResponseLike) => finish(given, request, answered);
     return settle(
       () => then(answer(given, request), end),

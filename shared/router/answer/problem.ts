@@ -57,6 +57,16 @@ export function toErrorResponse(error: unknown, requestId: string): ErrorRespons
   return toProblemResponse(new HttpError(500), requestId);
 }
 
+/** Of an error that is always the same, which costs less than half of one that is made for each request: what differs is
+ * the id, whose characters need no escape. */
+export function prepareErrorResponse(error: HttpError): (requestId: string) => ErrorResponse {
+  const [before, behind] = toErrorResponse(error, '\0').body.split('\\u0000') as [string, string];
+  return (requestId) => {
+    const about = { type: problemType, set: undefined, requestId };
+    return toTextResponse(error.status, before + requestId + behind, about);
+  };
+}
+
 /** `application/problem+json` with type, title, status, detail, requestId and errors. */
 function toProblemResponse(known: HttpError, requestId: string): ErrorResponse {
   const { status, headers } = known;

@@ -74,6 +74,7 @@ export function compileBinder(
   const maxParts = rest === undefined ? path.length : Number.POSITIVE_INFINITY;
 
   const takesKeywords = known.size > 0 || others !== undefined;
+  const takesNothing = !takesKeywords && path.length === 0 && !rest && !whole && !takesUnparsed;
   const declaresQuery = declared?.fields.query !== undefined || takesKeywords;
   const ignoresUnknown = unknownQuery === 'ignore';
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
@@ -200,13 +201,14 @@ export function compileBinder(
 
   return {
     fits: (partCount) => partCount >= minParts && partCount <= maxParts,
-    query: toQueryNames(keywords),
+    query: toQueryNames(keywords, [...known]),
     readsQuery,
     takesBody: takesUnparsed || rest !== undefined || whole !== undefined || takesKeywords,
     refuseSurplus(partCount) {
       if (partCount > maxParts) throw notFound();
     },
     bind(parts, query, body) {
+      if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
       const isOther = whole?.isBehind === false && body.positionals.length > 0;
       if (isOther || (rest === undefined && whole === undefined && body.positionals.length > 0)) {
         throw new BadRequest('the body is not an object of fields');
@@ -255,10 +257,11 @@ function toDefault(schema: Plain): (() => unknown) | undefined {
   return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }
 
-function toQueryNames(keywords: readonly Keyword[]): QueryNames {
+function toQueryNames(keywords: readonly Keyword[], expected: readonly string[]): QueryNames {
   const namesOf = (has: (schema: Plain) => boolean) =>
     new Set(keywords.flatMap(({ schema, names }) => (has(schema) ? names : [])));
   return {
+    expected,
     commas: namesOf(({ explode }) => explode === false),
     flags: namesOf(({ type }) => type === 'boolean'),
   };
