@@ -322,6 +322,35 @@ test('only files that changed are read again', async (t) => {
   t.not(seen.at(-1)?.[1], seen[0]?.[1]);
 });
 
+test('a large file that is written again is the same file where its whole text is the same', async (t) => {
+  const folder = createRulesFolder(t);
+  const large = (limit: number, end: string) =>
+    `${ruleText('a', limit)}# ${'x'.repeat(300_000)}${end}\n`;
+  const seen: (readonly RulesFile[])[] = [];
+  const load = createLoadRules({ mergeDomains: false, sanitizeMetricDots: false });
+  folder.write('config/a.yaml', large(1, 'x'));
+  folder.write('config/b.yaml', ruleText('b', 1));
+  const { becomes } = await startFileSource(
+    t,
+    folder.path,
+    {},
+    {
+      load(files) {
+        seen.push(files);
+        return load(files);
+      },
+    },
+  );
+  folder.write('config/a.yaml', large(1, 'x'));
+  folder.write('config/b.yaml', ruleText('b', 2));
+  await becomes('a=1 b=2');
+  t.is(seen.at(-1)?.[0], seen[0]?.[0]);
+  folder.write('config/a.yaml', large(1, 'y'));
+  folder.write('config/b.yaml', ruleText('b', 3));
+  await becomes('a=1 b=3');
+  t.not(seen.at(-1)?.[0], seen[0]?.[0]);
+});
+
 /** Of a hundred and more lines: parsed in the thread. */
 function largeText(limit: number): string {
   const rules = Array.from(
