@@ -7,6 +7,7 @@ import { catalogue } from '../../worker/metrics/catalogue.ts';
 import { createRegistry } from '../../worker/metrics/registry.ts';
 import { serverCertificate } from '../contract/grpc-transport-certificates.ts';
 import { startMemcachedServer } from '../support/memcached-server.ts';
+import { createQuotaWorld } from '../support/quota-envoy.ts';
 import { createRecordedLog } from '../support/recorded-log.ts';
 import { startRedisServer } from '../support/redis-server.ts';
 import { limitResource, startScriptedAdsServer } from '../support/scripted-ads-server.ts';
@@ -94,6 +95,8 @@ test('every statistic that workers have is in the list, and every one of the lis
     ...(await namesOfWorker(t, { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.url })),
     ...(await namesOverTls(t)),
     ...namesOfRules(),
+    // There are none before the first stream.
+    ...createQuotaWorld(rules).statistics().keys(),
     ...(await namesOfFollower(t)),
     ...(await namesOfProcesses(t, redis.url)),
   ]);

@@ -58,6 +58,7 @@ export interface QuotaWorld {
   readonly service: QuotaService;
   readonly log: ReturnType<typeof createRecordedLog>;
   readonly store: CounterStore;
+  statistics(): ReadonlyMap<string, number>;
   stat(name: string): number;
   useRules(yaml: string): void;
   /** What was sent on a stream, and how it ended. */
@@ -94,6 +95,7 @@ export function createQuotaWorld(
     service,
     log,
     store: counters,
+    statistics: () => metrics.snapshot(),
     stat: (name) => metrics.snapshot().get(`ratelimit.${name}`) ?? 0,
     useRules(next) {
       rules.current = buildRules(next);

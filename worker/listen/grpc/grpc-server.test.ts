@@ -415,6 +415,7 @@ test('reflection lists the services and describes what they take', async (t) => 
   await ended;
   const list = answers[0]?.['listServicesResponse'] as { service: { name: string }[] };
   t.deepEqual(list.service.map(({ name }) => name).sort(), [
+    'envoy.service.rate_limit_quota.v3.RateLimitQuotaService',
     'envoy.service.ratelimit.v3.RateLimitService',
     'grpc.health.v1.Health',
     'grpc.reflection.v1.ServerReflection',
