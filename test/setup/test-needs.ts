@@ -16,7 +16,7 @@ const commandOf: Readonly<Record<string, string>> = {
 const quickCommands = ['redis-server', 'memcached', 'git'];
 /** Single tests find these by themselves, and are skipped where they are absent. */
 const toolFinder = 'test/support/installed-tool.ts';
-const toolName = /'(?:chart-check|compose-spec|curl|grpcurl|h2load|h2spec|nghttp|promtool)'/;
+const toolName = /'(?:chart-check|compose-spec|curl|grpcurl|h2load|h2spec|helm|nghttp|promtool)'/;
 
 export interface TestNeeds {
   /** Commands without which the file cannot run at all. */

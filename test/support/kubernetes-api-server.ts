@@ -19,7 +19,7 @@ export interface KubernetesApiServer {
   /** In PEM, of its certificate for 127.0.0.1. */
   readonly ca: string;
   /** One call as an administrator; rejects with what the server says, also where it only warns. */
-  call(method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown>;
+  call(method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown): Promise<unknown>;
 }
 
 const startDeadlineMs = 180_000;
@@ -97,7 +97,10 @@ function callAsAdmin(
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const call = request(`https://127.0.0.1:${port}${path}`, {
     ...{ method, ca, agent: false, signal: AbortSignal.timeout(startDeadlineMs) },
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    headers: {
+      authorization: `Bearer ${adminToken}`,
+      'content-type': `application/${method === 'PATCH' ? 'merge-patch+' : ''}json`,
+    },
   });
   call.on('error', reject);
   call.on('response', async (response) => {
