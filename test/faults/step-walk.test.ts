@@ -5,7 +5,7 @@ import { walk } from './step-walk/walk.ts';
 
 const firstSeed = Number(process.env['STEP_SEED'] ?? 1);
 /** About 10 s of one core. */
-const walks = 200;
+const walks = 150;
 
 test.serial(
   'in whichever order the effects of a fleet are done, it does nothing that it may never do',

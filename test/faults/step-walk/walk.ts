@@ -497,7 +497,27 @@ class Walk {
     }
     const why = this.#whyUnsettled();
     this.#note('in the end all have the same, and nobody waits for an answer');
-    if (why !== undefined) this.find(why);
+    if (why === undefined) this.#goOn();
+    else this.find(why);
+  }
+
+  /** Then a good revision comes to all by itself. */
+  #goOn(): void {
+    const fleet = this.#fleet;
+    // Where somebody has let a bad one through, those with it are no measure.
+    if (fleet.effects.has(this.#contentOf(fleet.record?.inForce[0]?.revision ?? ''))) return;
+    this.#publish('good', this.#contents + 1);
+    const isThere = () => {
+      const id = fleet.record?.inForce[0]?.revision;
+      return id === fleet.newest.id && this.#whyUnsettled() === undefined;
+    };
+    for (let left = 60; left > 0 && this.finding === undefined && !isThere(); left--) this.#pass(1);
+    this.#note('a good revision comes to all by itself');
+    if (!isThere()) {
+      const { text } =
+        fleet.planes.find(({ fleet: of }) => of?.decision.text)?.fleet?.decision ?? {};
+      this.find(`a good revision has not come to all: ${this.#whyUnsettled()}; ${text}`);
+    }
   }
 
   #whyUnsettled(): string | undefined {
