@@ -163,12 +163,13 @@ export function compileBinder(
 
   function bindKeywords(given: Given, problems: FieldProblem[]): Keywords {
     const fields = createKeywords();
+    const isSent = (name: string) => isGiven(name, given);
     for (const keyword of keywords) {
       const { names, makeDefault } = keyword;
       const [name] = names;
-      const key = names.find((one) => isGiven(one, given));
-      const other = names.findLast((one) => isGiven(one, given));
-      if (key !== undefined && other !== undefined && key !== other) {
+      const key = names.find(isSent);
+      const other = names.length > 1 ? names.findLast(isSent) : key;
+      if (other !== undefined && key !== other) {
         problems.push({ in: placeOf(other, given), name, reason: 'is given under two names' });
       }
       if (key !== undefined) fields[name] = readKeyword(keyword, key, given, problems);
