@@ -16,6 +16,8 @@ export interface EnvoyFile {
 export interface AskedDescriptor {
   readonly domain: string;
   readonly entries: readonly ActionEntry[];
+  /** Of a quota filter: a bucket, whose entries have no order. */
+  readonly isBucket: boolean;
   /** It may carry its own limit, and then needs no rule. */
   readonly hasOwnLimit: boolean;
   /** Hits of each request; not a number where it cannot be read. */
@@ -62,6 +64,8 @@ const types = {
   perRoute: 'extensions.filters.http.ratelimit.v3.RateLimitPerRoute',
   localFilter: 'extensions.filters.http.local_ratelimit.v3.LocalRateLimit',
   networkFilter: 'extensions.filters.network.ratelimit.v3.RateLimit',
+  quotaFilter: 'extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig',
+  bucket: 'extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings',
 } as const;
 
 /** Far above real use. */
@@ -119,7 +123,10 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
     const addend = mapOf(rateLimit, 'hits_addend');
     // Without a number it comes from the request, or is 1.
     const cost = Number((addend && textOf(addend, 'number')) || 1);
-    for (const domain of domains) add({ domain, entries, hasOwnLimit, cost, reporter, offset });
+    const isBucket = false;
+    for (const domain of domains) {
+      add({ domain, entries, isBucket, hasOwnLimit, cost, reporter, offset });
+    }
   }
 
   function addNetworkFilter(filter: TreeMap, reporter: Reporter): void {
@@ -137,7 +144,24 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
         };
       });
       const { offset } = descriptor;
-      add({ domain, entries, hasOwnLimit: false, cost: 1, reporter, offset });
+      add({ domain, entries, isBucket: false, hasOwnLimit: false, cost: 1, reporter, offset });
+    }
+  }
+
+  function addQuotaFilter(filter: TreeMap, reporter: Reporter): void {
+    const domain = addDomain(filter, reporter);
+    for (const bucket of findAllOfType(filter, types.bucket)) {
+      const builder = mapOf(bucket, 'bucket_id_builder');
+      const values = builder && mapOf(builder, 'bucket_id_builder');
+      const entries = [...(values?.entries ?? [])].map(([key, { value }]) => {
+        const fixed = value.kind === 'map' ? fieldOf(value, 'string_value') : undefined;
+        const text = value.kind === 'map' && fixed ? textOf(value, 'string_value') : undefined;
+        return { key, value: text, isOptional: false, offset: value.offset };
+      });
+      // Without one, requests are let through or refused unreported.
+      if (entries.length === 0) continue;
+      const { offset } = bucket;
+      add({ domain, entries, isBucket: true, hasOwnLimit: false, cost: 1, reporter, offset });
     }
   }
 
@@ -162,6 +186,7 @@ export function readEnvoyQuestions(files: readonly EnvoyFile[]): EnvoyQuestions 
           addRateLimit(rateLimit, [domain], undefined, reporter);
         }
       }
+      for (const map of findAllOfType(config, types.quotaFilter)) addQuotaFilter(map, reporter);
       for (const map of findAllOfType(config, types.localFilter)) localStages.add(stageOf(map));
       const discovery = mapOf(item, 'config_discovery');
       if (discovery && isTypeUrlOf(discovery, types.filter)) {

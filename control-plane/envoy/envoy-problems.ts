@@ -31,6 +31,8 @@ export interface EnvoyCheckOptions {
 
 /** Limit of optional entries that are tried in all combinations. */
 const maxOptional = 4;
+/** Limit of entries of a bucket that are tried in all orders. */
+const maxOrdered = 5;
 /** Limit of unmatched descriptors that are explained; more are not shown anyway. */
 const maxExplained = 200;
 
@@ -69,6 +71,7 @@ export function findEnvoyProblems(
     const identity = JSON.stringify([
       descriptor.domain,
       descriptor.cost,
+      descriptor.isBucket,
       descriptor.entries.map(({ key, value, isOptional }) => [key, value ?? null, isOptional]),
     ]);
     let isTaken = known.get(identity);
@@ -95,9 +98,9 @@ function reachRules(
   rules: readonly PlacedRule[],
   reached: Set<PlacedRule>,
 ): boolean {
-  const { domain, entries, hasOwnLimit } = descriptor;
+  const { domain, entries, isBucket, hasOwnLimit } = descriptor;
   const matched = new Set<PlacedRule>();
-  for (const variant of toVariants(entries)) {
+  for (const variant of isBucket ? toOrders(entries) : toVariants(entries)) {
     for (const { rule } of runAtOnce(findingPossibleRules({ name: domain, rules }, variant))
       .matched)
       matched.add(rule);
@@ -136,14 +139,24 @@ function toVariants(entries: readonly ActionEntry[]): (readonly SoughtEntry[])[]
   ).filter(({ length }) => length > 0);
 }
 
+/** In every order; of buckets with more entries than rules nest, in the given one alone. */
+function toOrders(entries: readonly ActionEntry[]): readonly (readonly SoughtEntry[])[] {
+  if (entries.length > maxOrdered) return [entries];
+  if (entries.length <= 1) return [entries];
+  return entries.flatMap((first) =>
+    toOrders(entries.filter((entry) => entry !== first)).map((rest) => [first, ...rest]),
+  );
+}
+
 function reportNoRule(
-  { domain, entries, reporter, offset }: AskedDescriptor,
+  { domain, entries, isBucket, reporter, offset }: AskedDescriptor,
   rules: readonly PlacedRule[] | undefined,
   tell: 'error' | 'advise',
 ): void {
   const shown = toExcerpt(entries.map(toText).join(''), 200);
-  const message = `no rule of domain '${toExcerpt(domain)}' takes ${shown}`;
-  const explained = rules && explainNoMatch(domain, rules, entries);
+  const what = isBucket ? `the bucket ${shown}, in any order` : shown;
+  const message = `no rule of domain '${toExcerpt(domain)}' takes ${what}`;
+  const explained = isBucket ? undefined : rules && explainNoMatch(domain, rules, entries);
   if (explained === undefined) {
     reporter[tell]('envoy-no-rule', offset, '', message);
     return;

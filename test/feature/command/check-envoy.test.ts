@@ -8,6 +8,14 @@ import { testScenarios } from '../../support/scenarios.ts';
 
 const http = 'type.googleapis.com/envoy.extensions.filters';
 
+/** `bucket`: the entries of a bucket's id; '' for no filter. */
+function quotaOf(bucket: string): string {
+  if (bucket === '') return '{}';
+  const type = `${http}.http.rate_limit_quota.v3`;
+  const settings = `{"@type": ${type}.RateLimitQuotaBucketSettings, bucket_id_builder: {bucket_id_builder: {${bucket}}}}`;
+  return `{"@type": ${type}.RateLimitQuotaFilterConfig, domain: shop, bucket_matchers: {on_no_match: {action: {typed_config: ${settings}}}}}`;
+}
+
 /** Parts of a scenario, in YAML's flow style: limits of the virtual host, its routes, the fields of the filter, and what
  * stands in the place of the routes. */
 function writeEnvoy(folder: string): void {
@@ -35,6 +43,8 @@ function writeEnvoy(folder: string): void {
           http_filters:
             - name: limit
               typed_config: {"@type": ${http}.http.ratelimit.v3.RateLimit, ${read('filter', 'domain: shop')}}
+            - name: quota
+              typed_config: ${quotaOf(read('bucket', ''))}
 `,
   );
 }
