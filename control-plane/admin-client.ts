@@ -31,7 +31,7 @@ export type AdminCallResult =
   | { readonly ok: false; readonly message: string; readonly isTimeout: boolean };
 
 export interface AdminClient {
-  /** For people. */
+  /** Human-readable. */
   readonly url: string;
   call(call: AdminCall): Promise<AdminCallResult>;
 }

@@ -54,7 +54,7 @@ export class ComparedClocks {
     }
   }
 
-  /** For people, without an end; undefined where no clock is known to be off. */
+  /** Human-readable, without an end; undefined where no clock is known to be off. */
   get problem(): string | undefined {
     const sinceMs = this.#clock.monotonicMs() - rememberedMs;
     for (const [place, compared] of this.#off) {

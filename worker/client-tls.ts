@@ -103,7 +103,7 @@ export function measureExpiry(
   });
 }
 
-/** For people, a line for each. */
+/** Human-readable, a line for each. */
 export function describeExpiries(stats: ReadonlyMap<string, number>): readonly string[] {
   return Object.entries(callees).flatMap(([callee, shown]) => {
     const seconds = stats.get(gaugeOf(callee as Callee));

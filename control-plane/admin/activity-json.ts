@@ -18,7 +18,7 @@ const deedJson = Type.Object(
           'The name of a token, the author of a revision, `rollout`, `fleet` or `local`; null where the author is not known',
       }),
     ),
-    what: Type.String({ description: 'For people, with its reason' }),
+    what: Type.String({ description: 'Human-readable, with its reason' }),
     outcome: Type.String({
       description: '`done`, or why not; `seen` of what happened to the fleet by itself',
     }),

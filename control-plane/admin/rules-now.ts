@@ -14,7 +14,7 @@ export function* findRulesNow(
   return (yield* placingRules(yield* findDocumentsAt(documents, nowMs))).get(domain);
 }
 
-/** For people. `known`: the names of the domains that there are. */
+/** Human-readable. `known`: the names of the domains that there are. */
 export function toUnknownDomainText(domain: string, known: Iterable<string>): string {
   const hint = didYouMean(nearestWord(domain, [...known]), '; ') ?? '';
   return `there are no rules for domain ${domain}${hint}`;

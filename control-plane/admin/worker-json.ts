@@ -24,7 +24,7 @@ export const workerJson = Type.Object(
     id: Type.String(),
     /** One start of a Ratelane worker; null for workers of other makes. */
     instance: orNull(Type.String()),
-    /** For people: the id, and what tells it from others with the same id. */
+    /** Human-readable: the id, and what tells it from others with the same id. */
     name: Type.String(),
     cluster: Type.String(),
     metadata: Type.Record(Type.String(), Type.String()),

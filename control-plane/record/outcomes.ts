@@ -17,7 +17,7 @@ export const outcomeOnRecord = Type.Object({
   kind: kindJson,
   /** Since when: wall time in milliseconds, of the control plane that wrote it. */
   atMs: Type.Number(),
-  /** For people, with the figures that it was decided by; '' where there is nothing to say. */
+  /** Human-readable, with the figures that it was decided by; '' where there is nothing to say. */
   reason: Type.String(),
   /** The person who decided; '' for a control plane. */
   by: Type.String(),

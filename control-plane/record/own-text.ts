@@ -24,7 +24,7 @@ export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 
 /** A text that cannot be read is logged: no call rejects. */
 export interface OwnText {
-  /** For people: where it is. */
+  /** Human-readable: where it is. */
   readonly path: string;
   /** Undefined when there is none for this store. The text may be of a version that this program does not read. */
   read(): Promise<KeptText | undefined>;

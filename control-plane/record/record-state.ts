@@ -98,7 +98,7 @@ interface Known {
 }
 
 interface ForeignRecord extends OtherVersion {
-  /** For people. */
+  /** Human-readable. */
   readonly problem: string;
 }
 
@@ -242,7 +242,7 @@ export function isVacant(state: RecordState): boolean {
 
 /** Where what control planes have to remember is. Plain data. */
 export interface MemoryState extends Pick<RecordState, 'denied' | 'trouble' | 'aside'> {
-  /** For people: beside the rules. */
+  /** Human-readable: beside the rules. */
   readonly place: string;
   /** It was in the state directory alone, and that was empty at the start. */
   readonly isForgetful: boolean;

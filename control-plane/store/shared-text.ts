@@ -7,7 +7,7 @@
  * reached: then a swap may have been made all the same.
  */
 export interface SharedText {
-  /** For people: where it is. */
+  /** Human-readable: where it is. */
   readonly description: string;
   /** The newest; undefined when there is none. */
   read(): Promise<VersionedText | undefined>;

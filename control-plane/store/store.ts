@@ -15,7 +15,7 @@ import type { Revision, RevisionInfo } from './revision.ts';
  * the other side is at fault, whose message names the store and never a secret.
  */
 export interface ConfigStore {
-  /** For people, such as `/etc/ratelane/rules` or `https://git.example/limits (branch main)`; without
+  /** Human-readable, such as `/etc/ratelane/rules` or `https://git.example/limits (branch main)`; without
    * secrets. Two stores with equal descriptions have the same content. */
   readonly description: string;
   /** Looks now. When the store cannot be reached, returns the last revision seen, also by an earlier

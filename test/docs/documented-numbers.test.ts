@@ -37,7 +37,7 @@ import { maxDepth, maxTextLength } from '../../shared/rules/yaml/yaml-text.ts';
 import { maxAliasedNodes } from '../../shared/rules/yaml/yaml-tree.ts';
 import { controlPlaneBounds, defaultBounds } from '../../shared/rules-file.ts';
 import { patienceMs } from '../../worker/counters/failure/failure-mode.ts';
-import { quietMs, sayIntervalMs } from '../../worker/counters/failure/failure-policy.ts';
+import { logIntervalMs, quietMs } from '../../worker/counters/failure/failure-policy.ts';
 import * as memcached from '../../worker/counters/memcached/memcached-nodes.ts';
 import { maxOpen as maxOpenMemcached } from '../../worker/counters/memcached/memcached-store.ts';
 import { maxCharacters, maxCounters } from '../../worker/counters/memory-store.ts';
@@ -129,7 +129,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/docs/operating.md': [
     `for ${time(patienceMs)} (or \`KVSTORE_TIMEOUT\`, if less) in the other modes`,
-    `at once and then every ${time(sayIntervalMs)} with their number`,
+    `at once and then every ${time(logIntervalMs)} with their number`,
     `answered late has not failed for ${time(quietMs)}`,
     `is replaced after ${time(backoff.initialMs)}, then ${time(backoff.initialMs * backoff.multiplier)}, up to ${time(backoff.maxMs)}; one that is silent for ${time(silenceStepMs * maxSilentSteps)} is killed.`,
     `\`--git-poll\` is due, ${controlPlaneTable.git.settings.pollMs.default / 1000} seconds,`,
@@ -178,7 +178,7 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
     `waits ${spoken(notifier.answerMs)} for an answer and is tried ${words[notifier.retries.retries + 1]} times within ${words[Math.ceil(toLastTryMs() / 60_000)]} minutes`,
     `${words[notifier.maxWaiting]} wait for each receiver`,
     `reports every ${spoken(reportIntervalMs)} what it decides`,
-    `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and reports ${limited.mostTold} of them`,
+    `keeps the ${count(limited.size)} values that it refuses most, for ${spoken(limited.periodMs)} each time, and reports ${limited.maxReported} of them`,
     `names the end, at most ${mostDaysAhead} days ahead`,
     `with more than ${mostCopied} rules it is refused`,
     `A worker that has been silent for ${time(fleet.staleMs)} is left out.`,

@@ -147,7 +147,7 @@ function run(random: Random, bytes: Buffer, harm: boolean): Outcome {
     bytesOut += session.output.length;
     session.output.reuse();
     frames.push(...more);
-    session.sender.goOn();
+    session.sender.resume();
   };
   for (const chunk of cutAnywhere(random, bytes)) {
     // A copy, so that what is kept of it without one is found out.

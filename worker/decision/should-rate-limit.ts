@@ -108,7 +108,7 @@ export interface DecisionParts {
   readonly overLimitCache: OverLimitCache | undefined;
   readonly metrics: Metrics;
   readonly unmatched: UnmatchedSampler;
-  /** Undefined when nobody wants to know. */
+  /** Undefined when requests over the limit are not observed. */
   readonly observer?: OverLimitObserver | undefined;
   /** Undefined when decisions are not recorded. */
   readonly recorder?: DecisionRecorder | undefined;

@@ -48,7 +48,7 @@ export interface LimitedValues extends OverLimitObserver {
 export const size = 1_000;
 export const periodMs = 60_000;
 /** Values in a report. */
-export const mostTold = 50;
+export const maxReported = 50;
 /** Requests of a second that are counted one by one; then so many samples, each for a few requests; all further
  * samples are for many. */
 const singlesPerSecond = 1_000;
@@ -156,7 +156,7 @@ export function createLimitedValues(
     },
     takePeriod() {
       const passedMs = clock.monotonicMs() - startMonotonicMs;
-      const { values, unlistedAtMost } = read(mostTold);
+      const { values, unlistedAtMost } = read(maxReported);
       const period = {
         startMs,
         seconds: passedMs / 1000,

@@ -112,7 +112,7 @@ function gaugesOf(name: ListenerName): Readonly<Record<'expiry' | 'isRefused', s
   };
 }
 
-/** For people, of the ports that have certificates, in whichever process: a line for each. */
+/** Human-readable, of the ports that have certificates, in whichever process: a line for each. */
 export function describeCertificates(stats: ReadonlyMap<string, number>): readonly string[] {
   return Object.values(listeners).flatMap(({ listener }) => {
     const { expiry, isRefused } = gaugesOf(listener);

@@ -17,7 +17,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     `${rule}.total_hits`,
     'Hits of a rule. The metric key is the domain, and key or key_value of each level',
   ),
-  counter(`${rule}.over_limit`, 'Hits that were too many'),
+  counter(`${rule}.over_limit`, 'Hits over the limit'),
   counter(`${rule}.near_limit`, 'Hits above NEAR_LIMIT_RATIO of the limit, up to it'),
   counter(`${rule}.within_limit`, 'Hits of requests that passed'),
   counter(
@@ -25,7 +25,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     'Those of over_limit that the local cache knew, so that the store was not asked',
   ),
   counter(`${rule}.shadow_mode`, 'Decisions over the limit that shadow mode let pass'),
-  counter(`${rule}.total_negative_hits`, 'Hits taken back'),
+  counter(`${rule}.total_negative_hits`, 'Refunded hits'),
   counter(
     'ratelimit.service.rate_limit.<domain>.domain_not_found',
     'Descriptors of a domain that has no rules',
@@ -87,7 +87,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ownCounter('ratelimit.quota.store_error', 'Counts that the store failed'),
   ownGauge(
     'ratelimit.agreement',
-    'A number of what all workers that count together must have in common: it must be one',
+    'Hash of the settings that all workers sharing a store must agree on: the same on each',
   ),
   ownGauge(
     'ratelimit.<store>.breaker.open',
@@ -114,7 +114,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   ),
   counter(
     'ratelimit.memcache.add.__code=<outcome>',
-    'Counters begun, begun by another at that moment, or not begun',
+    'Counters created, already created by another worker, or failed',
   ),
   gauge(
     'ratelimit.localcache.<count>',

@@ -160,7 +160,7 @@ interface Parts {
 }
 
 async function createParts(
-  { environment, number, speaksForAll }: ToProcess & { readonly kind: 'start' },
+  { environment, number, logsForAll }: ToProcess & { readonly kind: 'start' },
   link: PrimaryLink,
 ): Promise<Parts> {
   const result = parseWorkerSettings(environment);
@@ -168,7 +168,7 @@ async function createParts(
   if (!result.ok) throw new AppError('cannot_start', result.problems.join('\n'));
   const { settings } = result;
   const clock = systemClock;
-  const log = createProcessLog(createProgramLog(settings.log), { number, speaksForAll });
+  const log = createProcessLog(createProgramLog(settings.log), { number, logsForAll });
   const metrics = createRegistry({
     runtimeNamesMax: settings.stats.runtimeMetricNames,
     // The primary has the same bound, and logs it.

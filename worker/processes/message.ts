@@ -16,7 +16,7 @@ export type ToProcess =
       /** Processes are numbered from 1. A replacement has the number of the process it replaces. */
       readonly number: number;
       /** Log lines that all processes would write at the start; one writes them for all. */
-      readonly speaksForAll: boolean;
+      readonly logsForAll: boolean;
     }
   /** The documents that the primary accepted, by its numbers for them; those that the process does not have
    * yet are included, each in serialized pieces. `atMs` is the wall time by which some of their rules have ended. */

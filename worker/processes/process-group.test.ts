@@ -141,8 +141,8 @@ test('the first process goes ahead and speaks for all, then the others start and
   t.deepEqual(
     [process(0), process(1)].map(({ heard }) => heard[0]),
     [
-      { kind: 'start', environment: { PORT: '1' }, number: 1, speaksForAll: true },
-      { kind: 'start', environment: { PORT: '1' }, number: 2, speaksForAll: false },
+      { kind: 'start', environment: { PORT: '1' }, number: 1, logsForAll: true },
+      { kind: 'start', environment: { PORT: '1' }, number: 2, logsForAll: false },
     ],
   );
   t.deepEqual(

@@ -58,7 +58,7 @@ interface Member {
   readonly slot: ProcessSlot;
   readonly profiler: RemoteProfiler;
   /** Whether the current process was told to start. */
-  isBriefed: boolean;
+  isStarted: boolean;
   /** The documents that it has received. */
   known: Set<number>;
   hasStore: boolean;
@@ -96,7 +96,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       member?.slot.send(message);
       return member !== undefined;
     },
-    sendToAll: tellAll,
+    sendToAll: broadcast,
     after: clock.after,
   });
 
@@ -107,7 +107,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
       log,
       clock,
       onStart() {
-        member.isBriefed = false;
+        member.isStarted = false;
         member.known = new Set();
         member.reported = merge.addProcess();
         if (number === 1 || first.hasConnected) brief(member);
@@ -134,7 +134,7 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
         slot.send(message);
         return true;
       }),
-      isBriefed: false,
+      isStarted: false,
       known: new Set(),
       hasStore: true,
       reported: merge.addProcess(),
@@ -147,9 +147,9 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
 
   function brief(member: Member): void {
     const { slot } = member;
-    member.isBriefed = true;
-    const speaksForAll = slot.number === 1 && !hasStarted;
-    slot.send({ kind: 'start', environment, number: slot.number, speaksForAll });
+    member.isStarted = true;
+    const logsForAll = slot.number === 1 && !hasStarted;
+    slot.send({ kind: 'start', environment, number: slot.number, logsForAll });
     slot.send({ kind: 'health', healthy: health.healthy });
     sendRules(member);
   }
@@ -201,8 +201,8 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     health.set('processes', !hasStarted || servingCount.value > 0);
   }
 
-  function tellAll(message: ToProcess): void {
-    for (const { slot, isBriefed } of members) if (isBriefed) slot.send(message);
+  function broadcast(message: ToProcess): void {
+    for (const { slot, isStarted } of members) if (isStarted) slot.send(message);
   }
 
   async function letListen(number: number, signal: AbortSignal): Promise<void> {
@@ -221,19 +221,19 @@ export function createProcessGroup(deps: ProcessGroupDeps): ProcessGroup {
     await unlessAborted(Promise.race([failed.promise, Promise.all(promises)]), signal);
   }
 
-  health.onChange((healthy) => tellAll({ kind: 'health', healthy }));
+  health.onChange((healthy) => broadcast({ kind: 'health', healthy }));
 
   return {
     counters,
     profilers: members.map(({ profiler }) => profiler),
     useRules(rules) {
       documents.use(rules.documents, rules.atMs);
-      for (const member of members) if (member.isBriefed) sendRules(member);
+      for (const member of members) if (member.isStarted) sendRules(member);
     },
     async connect(signal) {
       for (const { slot } of members) slot.start();
       await unlessFailed([first.connected.promise], signal);
-      for (const member of others) if (!member.isBriefed) brief(member);
+      for (const member of others) if (!member.isStarted) brief(member);
       await unlessFailed(
         others.map(({ connected }) => connected.promise),
         signal,

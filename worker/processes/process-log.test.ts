@@ -4,7 +4,7 @@ import { createProcessLog } from './process-log.ts';
 
 test('until it serves, the process that speaks for all says what one process would', (t) => {
   const recorded = createRecordedLog();
-  const log = createProcessLog(recorded, { number: 1, speaksForAll: true });
+  const log = createProcessLog(recorded, { number: 1, logsForAll: true });
   log.notice('Listening');
   log.error('cannot reach the store');
   log.noteServing();
@@ -18,7 +18,7 @@ test('until it serves, the process that speaks for all says what one process wou
 
 test('until they serve, the others repeat it only for who wants to know more', (t) => {
   const recorded = createRecordedLog();
-  const log = createProcessLog(recorded, { number: 2, speaksForAll: false });
+  const log = createProcessLog(recorded, { number: 2, logsForAll: false });
   log.notice('Listening');
   log.error('cannot reach the store');
   log.noteServing();

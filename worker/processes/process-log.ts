@@ -10,16 +10,13 @@ export interface ProcessLog extends Log {
 export interface ProcessLogOptions {
   readonly number: number;
   /** Until it serves, this process logs what a worker with one process would. */
-  readonly speaksForAll: boolean;
+  readonly logsForAll: boolean;
 }
 
-export function createProcessLog(
-  log: Log,
-  { number, speaksForAll }: ProcessLogOptions,
-): ProcessLog {
+export function createProcessLog(log: Log, { number, logsForAll }: ProcessLogOptions): ProcessLog {
   let isStarting = true;
   const withNumber = (message: string) => `process ${number}: ${message}`;
-  const toShown = (message: string) => (isStarting && speaksForAll ? message : withNumber(message));
+  const toShown = (message: string) => (isStarting && logsForAll ? message : withNumber(message));
   const withShown = (detail: LogDetail | undefined) =>
     detail && { ...detail, shown: toShown(detail.shown) };
   return {
@@ -27,11 +24,11 @@ export function createProcessLog(
     debug: (message) => log.debug(withNumber(message)),
     info: (message) => log.info(toShown(message)),
     notice(message) {
-      if (isStarting && !speaksForAll) log.info(toShown(message));
+      if (isStarting && !logsForAll) log.info(toShown(message));
       else log.notice(toShown(message));
     },
     warning(message, detail) {
-      if (isStarting && !speaksForAll) log.info(toShown(message));
+      if (isStarting && !logsForAll) log.info(toShown(message));
       else log.warning(toShown(message), withShown(detail));
     },
     error: (message, detail) => log.error(toShown(message), withShown(detail)),

@@ -12,7 +12,7 @@ export interface GoodLoad {
   /** Wall time in milliseconds that it was built for: rules that had ended then are not in it. */
   readonly atMs: number;
   readonly warnings: readonly Problem[];
-  /** For people: such as `3 files from /srv/runtime_data/current/config`. */
+  /** Human-readable: such as `3 files from /srv/runtime_data/current/config`. */
   readonly origin: string;
 }
 

@@ -172,7 +172,7 @@ export function createXdsSource(deps: XdsSourceDeps): RulesSource {
       onResponse(response) {
         report.received();
         if (!isTaking) give({ kind: 'response', response });
-        // Each response is complete: of too many the last ones count.
+        // Each response is complete: when there are too many, only the newest are kept.
         else waiting = [...waiting, response].slice(-maxWaiting);
       },
       onEnd,

@@ -50,7 +50,7 @@ export const workerTable = {
       names: ['GRPC_TRANSPORT'],
       words: { http2: 'http2', 'grpc-js': 'grpc-js' },
       default: 'http2',
-      doc: 'Once a choice of what speaks HTTP/2',
+      doc: 'Formerly the HTTP/2 implementation',
       deprecated: 'it has no effect',
     }),
     maxConnectionAgeMs: duration({
@@ -88,7 +88,7 @@ export const workerTable = {
       clientCaFile: text({
         names: ['GRPC_CLIENT_TLS_CACERT'],
         default: '',
-        doc: 'File of the authority that client certificates must come from; clients then need one',
+        doc: 'CA certificate file to verify client certificates, which clients then need',
       }),
       clientSan: text({
         names: ['GRPC_CLIENT_TLS_SAN'],

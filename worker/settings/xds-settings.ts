@@ -54,7 +54,7 @@ export function xdsSettings() {
       caFile: text({
         names: ['CONFIG_GRPC_XDS_SERVER_TLS_CACERT'],
         default: '',
-        doc: "File of an authority that the server's certificate may come from, beside those of the host",
+        doc: "CA certificate file to verify the server's certificate, beside the host's",
       }),
       san: text({
         names: ['CONFIG_GRPC_XDS_SERVER_TLS_SAN'],

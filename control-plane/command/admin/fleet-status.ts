@@ -112,7 +112,7 @@ export function toExitCode({ verdict }: FleetStatus): ExitCode {
   return exitCodeOf[verdict.outcome];
 }
 
-/** For people: one line, warnings, and what is wrong with an invalid revision. */
+/** Human-readable: one line, warnings, and what is wrong with an invalid revision. */
 export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandIo): void {
   const { outcome, text } = verdict;
   if (outcome === 'no_such_revision') io.writeError(`error: ${escapeText(text)}\n`);

@@ -102,7 +102,7 @@ export function createHttp2Transport(
     socket.on('drain', () => {
       if (session.ended) return;
       socket.resume();
-      goOn(session);
+      resume(session);
     });
     socket.once('end', () => socket.end());
     socket.once('close', () => {
@@ -148,7 +148,7 @@ export function createHttp2Transport(
     const isWritten = socket.writableLength === 0;
     if (isWritten || isCopied) output.reuse();
     else output.replace();
-    if (isWritten) goOn(session);
+    if (isWritten) resume(session);
     // A peer that does not read is not read from until 'drain'.
     else if (socket.writableLength > maxUnsentBytes) socket.pause();
   }
@@ -296,8 +296,8 @@ function heldBytes({ socket, session }: Connection): number {
 }
 
 /** Other peers get their turn before this peer's next requests are processed. */
-function goOn(session: Session): void {
-  if (session.sender.isHeldUp) setImmediate(() => session.sender.goOn());
+function resume(session: Session): void {
+  if (session.sender.isBlocked) setImmediate(() => session.sender.resume());
 }
 
 /** The peer's address in the format of gRPC libraries. */

@@ -49,8 +49,8 @@ export class Sender<Stream extends SendingStream> {
   blockedBytes = 0;
   /** Since when no blocked output could be sent. */
   blockedSinceMs: number | undefined;
-  /** Whether more can be sent once the output has been written: `goOn`. */
-  isHeldUp = false;
+  /** Whether more can be sent once the output has been written: `resume`. */
+  isBlocked = false;
   /** The prefix of an answer's message. */
   answerHeaders: Uint8Array = messageHeaders;
 
@@ -88,7 +88,7 @@ export class Sender<Stream extends SendingStream> {
     do {
       // The output never exceeds what may wait for the peer.
       const isFull = this.output.length > maxUnsentBytes;
-      if (isFull && !queue.isEmpty) this.isHeldUp = true;
+      if (isFull && !queue.isEmpty) this.isBlocked = true;
       const room = isFull ? 0 : Math.min(stream.sendWindow, this.#window, defaultMaxFrameBytes);
       count = queue.next(room, (chunk, start, end, endStream) =>
         this.output.data(stream.id, chunk, start, end, endStream),
@@ -139,9 +139,9 @@ export class Sender<Stream extends SendingStream> {
   }
 
   /** Call it when the output has been written. */
-  goOn(): void {
-    if (!this.isHeldUp) return;
-    this.isHeldUp = false;
+  resume(): void {
+    if (!this.isBlocked) return;
+    this.isBlocked = false;
     this.sendBlocked();
   }
 

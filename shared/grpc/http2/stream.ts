@@ -183,7 +183,7 @@ export class Stream implements UnaryCall {
     }
     if (method === undefined || this.#isAnswered() || this.isGone) return;
     this.#deliverMessages(method);
-    if (this.#isAnswered() || this.isGone || this.#isHeldUp()) return;
+    if (this.#isAnswered() || this.isGone || this.#isBlocked()) return;
     const input = this.#input;
     if (input?.remaining === 0 && this.#message === undefined) input.drop();
     if (this.remoteOpen) this.#host.consumed(this);
@@ -286,7 +286,7 @@ export class Stream implements UnaryCall {
   }
 
   /** Whether the method gets nothing more for now. */
-  #isHeldUp(): boolean {
+  #isBlocked(): boolean {
     return this.#isDecompressing || (this.#output?.bytes ?? 0) > maxQueuedBytes;
   }
 
@@ -358,7 +358,7 @@ export class Stream implements UnaryCall {
   }
 
   #deliverMessages(method: GrpcMethod): void {
-    while (!this.#isAnswered() && !this.isGone && !this.#isHeldUp()) {
+    while (!this.#isAnswered() && !this.isGone && !this.#isBlocked()) {
       const next = this.#input?.next();
       if (next === undefined || next.kind === 'incomplete') return;
       if (next.kind === 'too-large') {

@@ -44,8 +44,9 @@ export function readRateLimit(fields: MapReader, descriptor: MapReader): RateLim
       const hint = 'write such as {unit: minute, requests_per_unit: 3}';
       fields.error('invalid-unit', 'unit', "invalid rate limit unit ''", hint);
     } else {
-      const isUnitTold = unitText === undefined || (unitText === '' && isExplained('unit'));
-      if (!isUnitTold && unit === undefined) reportUnit(unitText, fields, descriptor);
+      const isUnitAlreadyReported =
+        unitText === undefined || (unitText === '' && isExplained('unit'));
+      if (!isUnitAlreadyReported && unit === undefined) reportUnit(unitText, fields, descriptor);
       checkCount(count, fields, descriptor, isExplained('requests_per_unit'));
     }
   }
@@ -229,7 +230,7 @@ function readAlgorithm(fields: MapReader): Algorithm | undefined {
   return undefined;
 }
 
-/** Warns of keys that have no effect here. */
+/** Reports keys that have no effect here as errors. */
 function refuseIdleKeys(
   fields: MapReader,
   names: readonly (typeof shapeKeys)[number][],

@@ -79,7 +79,7 @@ export interface SteppedWorker {
 /** An effect that is under way. */
 export interface Task {
   readonly plane: SteppedPlane;
-  /** For people. */
+  /** Human-readable. */
   readonly what: string;
   readonly perform: () => void;
 }

@@ -11,7 +11,7 @@ import type { CountMode, Hit } from '../store.ts';
 import type { AnsweringMode } from './failure-mode.ts';
 
 /** How often decisions without the store are logged. */
-export const sayIntervalMs = 5_000;
+export const logIntervalMs = 5_000;
 /** A store that refuses hits or answers late without being unreachable counts as recovered when no decision
  * has failed for this long. Long enough that occasional failures keep the local counters. */
 export const quietMs = 30_000;
@@ -60,7 +60,7 @@ export function createFailurePolicy(deps: FailurePolicyDeps): FailurePolicy {
   const answered = metrics.counter(`ratelimit.failure_mode.${mode}`);
   const said = createRepeatedLog({
     clock,
-    intervalMs: sayIntervalMs,
+    intervalMs: logIntervalMs,
     write: (text) => log.error(`${whatHappened[mode]}: ${text}`),
   });
   let local: MemoryStore | undefined;

@@ -152,7 +152,7 @@ function createConnection(socket: Socket, deps: ConnectionDeps): Connection {
     const first = unanswered[head];
     if (ended) return;
     if (first === undefined) {
-      end(new Error(`it said "${String(given).slice(0, 80)}" without being asked`));
+      end(new Error(`it sent an unexpected reply: "${String(given).slice(0, 80)}"`));
       return;
     }
     head++;

@@ -53,7 +53,7 @@ export function memcachedSettings() {
       caFile: text({
         names: bothNames('MEMSTORE_TLS_CACERT'),
         default: '',
-        doc: "File of the authority that the nodes' certificates come from",
+        doc: "CA certificate file to verify the nodes' certificates",
       }),
       skipHostnameVerification: bool({
         names: bothNames('MEMSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),

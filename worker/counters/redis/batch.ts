@@ -438,7 +438,7 @@ export class Batch {
       this.#deps.scripts.worked();
       return reading;
     }
-    return this.#toWrong(operation, 'was answered with something else than a limiter');
+    return this.#toWrong(operation, 'has a reply that is no state of a limiter');
   }
 
   /** The only place where a server's error becomes ours. */

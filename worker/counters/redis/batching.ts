@@ -121,7 +121,7 @@ export function createBatching(deps: BatchingDeps): Batching {
   let lastSentMs = Number.NEGATIVE_INFINITY;
   let flushScheduled = false;
   /** Requests wait for the pipeline window, not for the store. */
-  let isHeldBack = false;
+  let isDelayed = false;
   let cancelSweep: (() => void) | undefined;
   /** Whether anything was answered since the last sweep. */
   let heard = false;
@@ -161,8 +161,8 @@ export function createBatching(deps: BatchingDeps): Batching {
    */
   function holdBack(pass: PipelineWindow): void {
     const canLeave = breaker.refusal === undefined && findFreeSlot() !== undefined;
-    isHeldBack = canLeave && inFlight === 0 && waiting.size < manyRequests;
-    if (isHeldBack) pass(lastArrivalMs, flush);
+    isDelayed = canLeave && inFlight === 0 && waiting.size < manyRequests;
+    if (isDelayed) pass(lastArrivalMs, flush);
     else flush();
   }
 
@@ -186,7 +186,7 @@ export function createBatching(deps: BatchingDeps): Batching {
 
   function flush(): void {
     flushScheduled = false;
-    isHeldBack = false;
+    isDelayed = false;
     if (breaker.refusal !== undefined) {
       refuseWaiting(breaker.refusal);
       return;
@@ -375,7 +375,7 @@ export function createBatching(deps: BatchingDeps): Batching {
 
   /** False when this server has answered everything sent to it. */
   function isAnswerDue(): boolean {
-    if (inFlight === 0) return !isHeldBack;
+    if (inFlight === 0) return !isDelayed;
     return allSlots.some(({ batch, isAnswered }) => batch !== undefined && !isAnswered);
   }
 

@@ -60,7 +60,7 @@ export function createClusterStore(
     intervalMs: unservedIntervalMs,
     write: (text) => log.error(failsDecisions ? `a decision failed: ${text}` : text),
   });
-  /** For people. */
+  /** Human-readable. */
   let lastFailure: string | undefined;
   let closed = false;
   let refreshing = false;

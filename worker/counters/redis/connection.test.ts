@@ -71,7 +71,7 @@ test('the end of the connection fails what is unanswered, once, and keeps what i
 
 for (const [title, bytes, reason] of [
   ['what is no reply', 'HTTP/1.1 200 OK\r\n', 'the server sent a reply that begins with "H"'],
-  ['a reply to nothing', ':1\r\n:2\r\n', 'the server said something without being asked'],
+  ['a reply to nothing', ':1\r\n:2\r\n', 'the server sent an unexpected reply'],
 ] as const) {
   test(`${title} ends the connection`, async (t) => {
     const { connection, server } = await setUp(t);
@@ -225,15 +225,15 @@ test('replies are the same however their bytes arrive', (t) => {
 const wrong: [string, string][] = [
   ['HTTP/1.1 400 Bad Request\r\n', 'a reply that begins with "H"'],
   ['%1\r\n', 'a reply that begins with "%"'],
-  [':x\r\n', 'an integer that is none'],
-  [':\r\n', 'an integer that is none'],
-  [':12345678901234567890\r\n', 'an integer that is none'],
-  ['$-2\r\n', 'a length that is none'],
-  ['*:\r\n', 'a length that is none'],
-  ['*1:\r\n', 'a length that is none'],
-  ['*1/\r\n', 'a length that is none'],
-  ['$99999999999\r\n', 'a length that is none'],
-  ['*99999999\r\n', 'a length that is none'],
+  [':x\r\n', 'an invalid integer'],
+  [':\r\n', 'an invalid integer'],
+  [':12345678901234567890\r\n', 'an invalid integer'],
+  ['$-2\r\n', 'an invalid length'],
+  ['*:\r\n', 'an invalid length'],
+  ['*1:\r\n', 'an invalid length'],
+  ['*1/\r\n', 'an invalid length'],
+  ['$99999999999\r\n', 'an invalid length'],
+  ['*99999999\r\n', 'an invalid length'],
   ['$1\r\nab\r\n', 'a text of another length than was announced'],
   [`+${'x'.repeat(20_000)}`, 'an endless line'],
   [`-${'x'.repeat(20_000)}\r\n`, 'an endless line'],

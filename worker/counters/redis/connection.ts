@@ -110,7 +110,7 @@ export function createConnection(
     const [first] = unanswered;
     if (reason !== undefined) return;
     if (first === undefined) {
-      end('the server said something without being asked');
+      end('the server sent an unexpected reply');
       return;
     }
     first.replies.push(reply);
@@ -303,7 +303,7 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
 
   function addInteger(text: string): void {
     if (/^-?\d{1,19}$/.test(text)) add(Number(text));
-    else problem = 'an integer that is none';
+    else problem = 'an invalid integer';
   }
 
   function takeText(): boolean {
@@ -359,7 +359,7 @@ export function createReplyReader(onReply: (reply: RawReply) => void): ReplyRead
     if (length !== undefined) return length;
     takeLine((text) => {
       if (/^(-1|\d{1,10})$/.test(text) && Number(text) <= max) length = Number(text);
-      else problem = 'a length that is none';
+      else problem = 'an invalid length';
     });
     return length;
   }

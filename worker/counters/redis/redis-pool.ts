@@ -101,7 +101,7 @@ class Pool implements RedisPool {
   readonly #connectionFailures: RepeatedLog;
   readonly #requestFailures: RepeatedLog;
   active = 0;
-  /** For people. */
+  /** Human-readable. */
   #lastFailure: string | undefined;
   /** Whether all lanes are to stay open; not yet during the start. */
   #isKept = false;

@@ -154,7 +154,7 @@ export function bothStoresSettings() {
       caFile: text({
         names: bothNames('KVSTORE_TLS_CACERT'),
         default: '',
-        doc: "File of the authority that the store's certificate comes from",
+        doc: "CA certificate file to verify the store's certificate",
       }),
       skipHostnameVerification: bool({
         names: bothNames('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION'),
