@@ -1,15 +1,8 @@
-// Rules files that change in place (RUNTIME_WATCH_ROOT=false), on a real file system.
+// Rules files on a real file system: changed in place (RUNTIME_WATCH_ROOT=false), or by a swap of the root
+// (RUNTIME_WATCH_ROOT=true). file-source.txt has what is done to a folder and what the source makes of it.
 
-import {
-  chmodSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import test from 'ava';
 import { systemClock } from '../../../shared/clock.ts';
@@ -17,82 +10,91 @@ import { createParsingThread } from '../../../shared/rules/thread/parsing-thread
 import type { RulesFile } from '../../../shared/rules-file.ts';
 import { createLoadRules } from '../../../worker/rules-source/load-rules.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 import { createRecordedLog } from '../../support/recorded-log.ts';
+import { testLines } from '../../support/reviewed-lines.ts';
 import {
   createRulesFolder,
   problemTexts,
   ruleText,
+  type StartedSource,
   startFileSource,
 } from '../../support/rules-folder.ts';
 
-test('all YAML files below the folder are loaded, sorted by path', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/b.yml', ruleText('b', 2));
-  folder.write('config/a.yaml', ruleText('a', 1));
-  folder.write('config/team/deep/c.yaml', ruleText('c', 3));
-  const { limits, loads, metrics } = await startFileSource(t, folder.path);
-  t.is(limits(), 'a=1 b=2 c=3');
-  t.is(loads.length, 1);
-  t.is(loads[0]?.origin, `3 files from ${folder.path}/config`);
-  t.is(metrics.snapshot().get('runtime.num_values'), 3);
-  t.is(metrics.snapshot().get('runtime.load_attempts'), 1);
-  t.is(metrics.snapshot().get('runtime.load_failures'), 0);
-});
+const watchRoot = { subdirectory: 'limits', watchRoot: true } as const;
+const bounds = { fileBytes: 200, totalBytes: 1000, files: 3, entries: 8, depth: 2 };
+const quick = { timing: { quiet: 5, patience: 20, settle: 20, poll: 50 } };
 
 // Proof of migrating.md: `RUNTIME_SUBDIRECTORY` may be unset
-test('the folder is root, subdirectory and app directory, of which some may be empty', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('one/two/a.yaml', ruleText('a', 1));
-  const named = { subdirectory: 'one', appDirectory: 'two' };
-  t.is((await startFileSource(t, folder.path, named)).limits(), 'a=1');
-  const bare = { subdirectory: '', appDirectory: '' };
-  t.is((await startFileSource(t, join(folder.path, 'one/two'), bare)).limits(), 'a=1');
-  // Files of a hidden name are not taken for ones beside a folder without a name.
-  folder.write('one/two/.b.yaml', ruleText('b', 1));
-  symlinkSync('one/two', join(folder.path, 'current'));
-  const swapped = { ...bare, watchRoot: true };
-  t.is((await startFileSource(t, join(folder.path, 'current'), swapped)).limits(), 'a=1 b=1');
-});
-
-test('a file that is added, replaced, rewritten, renamed away or removed is noticed', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { becomes } = await startFileSource(t, folder.path);
-  folder.write('config/b.yaml', ruleText('b', 1));
-  await becomes('a=1 b=1');
-  folder.replace('config/a.yaml', ruleText('a', 2));
-  await becomes('a=2 b=1');
-  folder.write('config/a.yaml', ruleText('a', 3));
-  await becomes('a=3 b=1');
-  renameSync(join(folder.path, 'config/b.yaml'), join(folder.path, 'b.yaml'));
-  await becomes('a=3');
-  folder.write('config/c.yaml', ruleText('c', 1));
-  await becomes('a=3 c=1');
-  unlinkSync(join(folder.path, 'config/a.yaml'));
-  await becomes('c=1');
-});
-
-test('a changed mode alone loads the files again', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { loads } = await startFileSource(t, folder.path);
-  chmodSync(join(folder.path, 'config/a.yaml'), 0o600);
-  await eventually('a second load', () => loads.length === 2);
-  t.true(loads.every((result) => result.ok));
-});
-
-test('changes in subfolders are noticed, also in those that come later', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/team/a.yaml', ruleText('a', 1));
-  const { becomes } = await startFileSource(t, folder.path);
-  folder.write('config/team/a.yaml', ruleText('a', 2));
-  await becomes('a=2');
-  folder.write('config/x/y/b.yaml', ruleText('b', 1));
-  await becomes('a=2 b=1');
-  folder.write('config/x/y/b.yaml', ruleText('b', 2));
-  await becomes('a=2 b=2');
-  rmSync(join(folder.path, 'config/x'), { recursive: true });
-  await becomes('a=2');
+// Proof of migrating.md: Changes in subfolders and files renamed away are noticed, and a ConfigMap's swap is
+// one load
+// Proof of migrating.md: Files are `*.yaml` and `*.yml`; any other file is named once in a warning
+// Proof of migrating.md: A file that cannot be read keeps the rules that were there
+// Proof of migrating.md: A folder that has no rules file any more keeps the rules that were there; the
+// configuration's component of health is unhealthy then
+// Proof of migrating.md: A folder of rules that is gone keeps the rules that were there
+testLines(test, new URL('file-source.txt', import.meta.url), async (given, t) => {
+  const { path: root, ...folder } = createRulesFolder(t);
+  const at = (path = '') => join(root, path);
+  /** A domain with its limit stands for a document, anything else for itself. */
+  const toText = (text: string) => {
+    const [, domain = '', limit] = /^(\w+)=(\d+)$/.exec(text) ?? [];
+    return limit ? ruleText(domain, Number(limit)) : text.replaceAll('\\n', '\n');
+  };
+  let run: StartedSource | undefined;
+  const started = () => run ?? t.fail('a step before the start');
+  const told = () => problemTexts(run?.loads.at(-1), root) || 'nothing told';
+  const start = async (...words: string[]) => {
+    const settings = new Map(words.map((word) => word.split('=') as [string, string | undefined]));
+    const has = (word: string) => settings.has(word);
+    const options = {
+      subdirectory: settings.get('subdirectory') ?? '',
+      appDirectory: settings.get('app') ?? 'config',
+      watchRoot: has('swapped'),
+      ignoreDotFiles: has('without-dot-files'),
+    };
+    const deps = { ...(has('bounded') && { bounds }), ...(has('quick') && quick) };
+    try {
+      run = await startFileSource(t, at(settings.get('root')), options, deps);
+      return run.limits() || 'no limits';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const steps: Record<string, (...words: string[]) => unknown> = {
+    write: (path = '', ...text) => folder.write(path, toText(text.join(' '))),
+    replace: (path = '', ...text) => folder.replace(path, toText(text.join(' '))),
+    bytes: (path, hex = '') => writeFileSync(at(path), Buffer.from(hex, 'hex')),
+    folder: (path) => void mkdirSync(at(path), { recursive: true }),
+    link(path = '', target = '') {
+      mkdirSync(dirname(at(path)), { recursive: true });
+      folder.relink(path, target);
+    },
+    move: (from, to) => renameSync(at(from), at(to)),
+    remove: (path) => rmSync(at(path), { recursive: true }),
+    mode: (path, mode = '') => chmodSync(at(path), Number.parseInt(mode, 8)),
+    start,
+    becomes: (...limits) => started().becomes(limits.join(' ')),
+    tells: (...words) => eventually('it is told', () => told().includes(words.join(' '))),
+    loads: (count) => eventually('the loads', () => started().loads.length === Number(count)),
+    'loads?': () =>
+      started()
+        .loads.map(({ ok }) => (ok ? 'good' : 'bad'))
+        .join(' '),
+    'told?': told,
+    'limits?': () => started().limits(),
+    'origin?': () => started().loads[0]?.origin,
+    'describes?': () => started().source.describe(),
+    'log?': () => started().log.lines.join('\n') || 'no line',
+    'value?': (name = '') => String(started().metrics.snapshot().get(name)),
+  };
+  const results: unknown[] = [];
+  for (const step of given.split('; ')) {
+    const [verb = '', ...words] = step.trim().split(' ');
+    const result = await (steps[verb] ?? t.fail(verb))(...words);
+    if (typeof result === 'string') results.push(result);
+  }
+  return results.join('; ').replaceAll(root, '').replaceAll('\n', ' / ');
 });
 
 test('an unchanged folder is not loaded again, however often it is looked at', async (t) => {
@@ -108,62 +110,6 @@ test('an unchanged folder is not loaded again, however often it is looked at', a
   t.true(loads.every((result) => result.ok));
 });
 
-// Proof of migrating.md: Changes in subfolders and files renamed away are noticed, and a ConfigMap's swap is
-// one load
-test('the swap of a ConfigMap is one good load, and its folders are not loaded twice', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/..2026_1/a.yaml', ruleText('a', 1));
-  folder.write('config/..2026_1/b.yaml', ruleText('b', 1));
-  folder.relink('config/..data', '..2026_1');
-  symlinkSync('..data/a.yaml', join(folder.path, 'config/a.yaml'));
-  symlinkSync('..data/b.yaml', join(folder.path, 'config/b.yaml'));
-  const { loads, limits, becomes } = await startFileSource(t, folder.path);
-  t.is(limits(), 'a=1 b=1');
-  t.is(problemTexts(loads[0], folder.path), '');
-
-  folder.write('config/..2026_2/a.yaml', ruleText('a', 2));
-  folder.write('config/..2026_2/b.yaml', ruleText('b', 2));
-  folder.relink('config/..data', '..2026_2');
-  rmSync(join(folder.path, 'config/..2026_1'), { recursive: true });
-  await becomes('a=2 b=2');
-
-  folder.write('config/..2026_3/a.yaml', ruleText('a', 3));
-  folder.write('config/..2026_3/b.yaml', ruleText('b', 3));
-  folder.relink('config/..data', '..2026_3');
-  await becomes('a=3 b=3');
-  t.is(loads.length, 3);
-  t.true(loads.every((result) => result.ok));
-});
-
-test('a bad file leaves a load with every problem, and its repair is noticed', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { loads, limits, becomes } = await startFileSource(t, folder.path);
-  folder.write('config/a.yaml', 'domain: a\ndescriptors:\n  - kee: k\n');
-  folder.write('config/b.yaml', 'domain: [\n');
-  await eventually('a failed load of both', () => {
-    const last = loads.at(-1);
-    return last?.ok === false && last.problems.length >= 2;
-  });
-  t.is(limits(), 'a=1');
-  const text = problemTexts(loads.at(-1), folder.path);
-  t.regex(text, /^\/config\/a\.yaml:3:5: error: .*kee/m);
-  t.regex(text, /^\/config\/b\.yaml:\d+:\d+: error: /m);
-  unlinkSync(join(folder.path, 'config/b.yaml'));
-  folder.write('config/a.yaml', ruleText('a', 2));
-  await becomes('a=2');
-});
-
-test('a bad first load is delivered as such', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', 'domain: ""\n');
-  const { loads, becomes } = await startFileSource(t, folder.path);
-  t.is(loads.length, 1);
-  t.false(loads[0]?.ok);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  await becomes('a=1');
-});
-
 test('a file that is still being written is not told as bad', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('config/a.yaml', ruleText('a', 1));
@@ -176,127 +122,6 @@ test('a file that is still being written is not told as bad', async (t) => {
   folder.write('config/a.yaml', ruleText('a', 2));
   await becomes('a=2');
   t.true(loads.every((result) => result.ok));
-});
-
-// Proof of migrating.md: Files are `*.yaml` and `*.yml`; any other file is named once in a warning
-test('other files are named once in a warning and are not read', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  folder.write('config/README', 'hello');
-  folder.write('config/old.yaml.bak', 'domain: [');
-  const { loads } = await startFileSource(t, folder.path);
-  t.true(loads[0]?.ok);
-  t.is(
-    problemTexts(loads[0], folder.path),
-    [
-      '/config/README: warning: only files named *.yaml and *.yml are read; it is ignored [ignored-file]',
-      '    hint: rename it if it holds rules, else move it elsewhere',
-      '/config/old.yaml.bak: warning: only files named *.yaml and *.yml are read; it is ignored [ignored-file]',
-      '    hint: rename it if it holds rules, else move it elsewhere',
-    ].join('\n'),
-  );
-});
-
-test('dot files and folders are rules unless they are to be ignored', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/.a.yaml', ruleText('a', 1));
-  folder.write('config/.git/b.yaml', ruleText('b', 1));
-  folder.write('config/.git/HEAD', 'ref');
-  folder.write('config/c.yaml', ruleText('c', 1));
-  t.is((await startFileSource(t, folder.path)).limits(), 'a=1 b=1 c=1');
-  const ignoring = await startFileSource(t, folder.path, { ignoreDotFiles: true });
-  t.is(ignoring.limits(), 'c=1');
-  t.is(problemTexts(ignoring.loads[0], folder.path), '');
-});
-
-test('files take effect in the order of their paths, a folder as if a dot followed it', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('second', 1));
-  folder.write('config/a/b.yaml', ruleText('first', 1));
-  folder.write('config/a.z/c.yaml', ruleText('third', 1));
-  t.is((await startFileSource(t, folder.path)).limits(), 'first=1 second=1 third=1');
-});
-
-test('links to files are followed; a link to a folder is named, counted and left out', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('elsewhere/a.yaml', ruleText('a', 1));
-  mkdirSync(join(folder.path, 'config'));
-  symlinkSync('../elsewhere/a.yaml', join(folder.path, 'config/a.yaml'));
-  symlinkSync('../elsewhere', join(folder.path, 'config/linked'));
-  const { limits, loads, metrics } = await startFileSource(t, folder.path);
-  t.is(limits(), 'a=1');
-  t.is(metrics.snapshot().get('runtime.load_failures'), 1);
-  t.regex(
-    problemTexts(loads[0], folder.path),
-    /^\/config\/linked: warning: a symbolic link to a directory is not followed; it is ignored \[ignored-file\]\n/,
-  );
-});
-
-test('a change of a link’s target elsewhere is found by looking from time to time', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('elsewhere/a.yaml', ruleText('a', 1));
-  mkdirSync(join(folder.path, 'config'));
-  symlinkSync('../elsewhere/a.yaml', join(folder.path, 'config/a.yaml'));
-  const timing = { quiet: 5, patience: 20, settle: 20, poll: 50 };
-  const { becomes } = await startFileSource(t, folder.path, {}, { timing });
-  folder.write('elsewhere/a.yaml', ruleText('a', 2));
-  await becomes('a=2');
-});
-
-// Proof of migrating.md: A file that cannot be read keeps the rules that were there
-test('a file that cannot be read keeps the rules that were there', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { loads, limits, metrics } = await startFileSource(t, folder.path);
-  symlinkSync('nowhere.yaml', join(folder.path, 'config/b.yaml'));
-  await eventually('a second load', () => loads.length === 2);
-  t.false(loads[1]?.ok);
-  t.is(limits(), 'a=1');
-  t.is(
-    problemTexts(loads[1], folder.path),
-    '/config/b.yaml: error: cannot be read: it does not exist (ENOENT)',
-  );
-  t.true(metrics.counter('runtime.load_failures').value > 0);
-});
-
-test('a file that is not UTF-8 is an error', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', '');
-  writeFileSync(join(folder.path, 'config/a.yaml'), Buffer.from([0x64, 0xff, 0xfe, 0x00]));
-  const { loads } = await startFileSource(t, folder.path);
-  t.false(loads[0]?.ok);
-  t.regex(problemTexts(loads[0], folder.path), /a\.yaml:1:2: error: the file is not UTF-8 text\n/);
-});
-
-test('an empty folder is a good load without rules, and says so', async (t) => {
-  const folder = createRulesFolder(t);
-  mkdirSync(join(folder.path, 'config'));
-  const { loads, limits, becomes } = await startFileSource(t, folder.path);
-  t.is(limits(), '');
-  t.is(
-    problemTexts(loads[0], folder.path),
-    '/config: warning: no file named *.yaml or *.yml; no limit applies [no-rules-file]',
-  );
-  folder.write('config/a.yaml', ruleText('a', 1));
-  await becomes('a=1');
-});
-
-// Proof of migrating.md: A folder that has no rules file any more keeps the rules that were there; the
-// configuration's component of health is unhealthy then
-test('a folder that becomes empty keeps the rules that were there, and says so once', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { loads, becomes, limits } = await startFileSource(t, folder.path);
-  unlinkSync(join(folder.path, 'config/a.yaml'));
-  await eventually('the load that fails', () => loads.length === 2);
-  t.regex(
-    problemTexts(loads[1], folder.path),
-    /^\/config: error: no file named \*\.yaml or \*\.yml any more/,
-  );
-  t.is(limits(), 'a=1');
-  folder.write('config/notes.txt', 'x');
-  folder.write('config/b.yaml', ruleText('b', 2));
-  await becomes('b=2');
 });
 
 test('only files that changed are read again', async (t) => {
@@ -424,69 +249,6 @@ test('a source that is closed while a large file is parsed loads nothing more', 
   t.deepEqual(log.lines, []);
 });
 
-test('a folder that does not exist ends the start and is named', async (t) => {
-  const folder = createRulesFolder(t);
-  const error = await t.throwsAsync(startFileSource(t, folder.path));
-  t.is(
-    error?.message,
-    `Cannot watch ${folder.path}/config: it does not exist; the rules are read from RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY; create it, or set RUNTIME_ROOT to a directory that is there`,
-  );
-  folder.write('config', 'a file');
-  const other = await t.throwsAsync(startFileSource(t, folder.path));
-  t.regex(other?.message ?? '', /config: it is not a directory; /);
-});
-
-// Proof of migrating.md: A folder of rules that is gone keeps the rules that were there
-test('a folder that is removed keeps its last rules, and coming back it is loaded', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { loads, limits, becomes } = await startFileSource(t, folder.path);
-  renameSync(join(folder.path, 'config'), join(folder.path, 'away'));
-  await eventually('a failed load', () => loads.at(-1)?.ok === false);
-  t.is(limits(), 'a=1');
-  t.is(
-    problemTexts(loads.at(-1), folder.path),
-    '/config: error: the directory does not exist any more',
-  );
-  folder.write('config/a.yaml', ruleText('a', 2));
-  await becomes('a=2');
-  folder.write('config/a.yaml', ruleText('a', 3));
-  await becomes('a=3');
-});
-
-test('another folder renamed into place is loaded and watched', async (t) => {
-  const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  folder.write('next/a.yaml', ruleText('a', 2));
-  const { becomes } = await startFileSource(t, folder.path);
-  renameSync(join(folder.path, 'config'), join(folder.path, 'old'));
-  renameSync(join(folder.path, 'next'), join(folder.path, 'config'));
-  await becomes('a=2');
-  folder.write('config/a.yaml', ruleText('a', 3));
-  await becomes('a=3');
-});
-
-test('more than the bounds allow is an error, and nothing is read', async (t) => {
-  const folder = createRulesFolder(t);
-  const bounds = { fileBytes: 200, totalBytes: 1000, files: 3, entries: 8, depth: 2 };
-  const problemsOf = async () => {
-    const { loads, source } = await startFileSource(t, folder.path, {}, { bounds });
-    await source.close();
-    t.false(loads[0]?.ok);
-    return problemTexts(loads[0], folder.path);
-  };
-  folder.write('config/a.yaml', `${ruleText('a', 1)}#${'x'.repeat(300)}`);
-  t.regex(await problemsOf(), /^\/config\/a\.yaml: error: \d+ bytes, more than the 200 /);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  folder.write('config/1/2/3/b.yaml', ruleText('b', 1));
-  t.is(await problemsOf(), '/config/1/2/3: error: directories are nested deeper than 2');
-  rmSync(join(folder.path, 'config/1'), { recursive: true });
-  for (const name of 'bcd') folder.write(`config/${name}.yaml`, ruleText(name, 1));
-  t.regex(await problemsOf(), /^\/config: error: more than 3 files; nothing is read\n/);
-  for (const name of 'efghi') folder.write(`config/${name}.yaml`, ruleText(name, 1));
-  t.regex(await problemsOf(), /^\/config: error: more than 8 entries; nothing is read\n/);
-});
-
 test('a defect of the loader becomes a failed load, not the end of the process', async (t) => {
   const folder = createRulesFolder(t);
   folder.write('config/a.yaml', ruleText('a', 1));
@@ -511,13 +273,68 @@ test('after close nothing is delivered', async (t) => {
   t.is(closed.loads.length, 1);
 });
 
-test('it tells what it watches and what became of the last load', async (t) => {
+test('a link that is removed is no change, and made anew it is loaded', async (t) => {
   const folder = createRulesFolder(t);
-  folder.write('config/a.yaml', ruleText('a', 1));
-  const { source } = await startFileSource(t, folder.path);
-  const directory = join(folder.path, 'config');
-  t.is(
-    source.describe(),
-    `files: loaded 1 file from ${directory}; loads again when a file below ${directory} changes (RUNTIME_WATCH_ROOT=false)`,
+  folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
+  folder.write('v2/limits/config/a.yaml', ruleText('a', 2));
+  folder.relink('current', 'v1');
+  const root = join(folder.path, 'current');
+  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
+  const { loads, becomes } = await startFileSource(t, root, watchRoot, { timing });
+  const other = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, { timing });
+  unlinkSync(root);
+  await eventually('others look as often', () => other.loads.at(-1)?.ok === false);
+  t.is(loads.length, 1);
+  folder.relink('current', 'v2');
+  await becomes('a=2');
+  t.is(loads.length, 2);
+});
+
+test('changes inside of the folder alone are not loaded', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('v1/limits/config/a.yaml', ruleText('a', 1));
+  folder.relink('current', 'v1');
+  const root = join(folder.path, 'current');
+  const timing = { quiet: 5, patience: 20, settle: 20, poll: 20 };
+  const swapped = await startFileSource(t, root, watchRoot, { timing });
+  const inPlace = await startFileSource(t, root, { ...watchRoot, watchRoot: false }, { timing });
+  folder.write('v1/limits/config/a.yaml', ruleText('a', 2));
+  folder.write('v1/limits/config/b.yaml', ruleText('b', 2));
+  await inPlace.becomes('a=2 b=2');
+  t.is(swapped.loads.length, 1);
+  folder.relink('current', 'v1');
+  await swapped.becomes('a=2 b=2');
+  t.is(swapped.loads.length, 2);
+});
+
+test('of a root that is no link it is said what is waited for, and once that its files were edited in place', async (t) => {
+  const folder = createRulesFolder(t);
+  folder.write('root/config/a.yaml', ruleText('a', 1));
+  const root = join(folder.path, 'root');
+  const clock = createManualClock();
+  const { log, limits } = await startFileSource(t, root, { watchRoot: true }, { clock });
+  const awaited = `notice RUNTIME_ROOT ${root} is not a link: the rules are loaded again when it is replaced (RUNTIME_WATCH_ROOT=true), not when files in it change; for that write RUNTIME_WATCH_ROOT=false`;
+  t.deepEqual(log.lines, [awaited]);
+  folder.write('root/config/a.yaml', ruleText('a', 200));
+  let advancedMs = 0;
+  await eventually('it is said', () => {
+    clock.advance(10_000);
+    advancedMs += 10_000;
+    return log.lines.length > 1;
+  });
+  t.true(advancedMs >= 40_000, 'seen at a poll, and 30 s later');
+  t.regex(
+    log.lines[1] ?? '',
+    /^warning The files in \S+config differ from the rules in force: .*, or, with RUNTIME_WATCH_ROOT=false, when files change$/,
   );
+  t.is(limits(), 'a=1');
+  // A folder in its place is loaded, and told once.
+  folder.write('next/config/a.yaml', ruleText('a', 3));
+  renameSync(root, join(folder.path, 'before'));
+  renameSync(join(folder.path, 'next'), root);
+  await eventually('the other folder', () => {
+    clock.advance(10_000);
+    return limits() === 'a=3';
+  });
+  t.is(log.lines.filter((line) => line.startsWith('warning')).length, 1);
 });
