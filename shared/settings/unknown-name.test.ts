@@ -1,4 +1,5 @@
 import test from 'ava';
+import { testLines } from '../../test/support/reviewed-lines.ts';
 import { warnUnknownNames } from './unknown-name.ts';
 
 const known = new Set([
@@ -17,32 +18,9 @@ function warn(environment: Record<string, string>): string[] {
   return warnUnknownNames(environment, known, ['REDIS_']);
 }
 
-const suggested: [string, string][] = [
-  ['REDIS_TIMOUT', 'REDIS_TIMEOUT'],
-  ['REDIS_TIMEOUT_MS', 'REDIS_TIMEOUT'],
-  ['REDIS_ULR', 'REDIS_URL'],
-  ['redis_url', 'REDIS_URL'],
-  ['LOGLEVEL', 'LOG_LEVEL'],
-  ['LOCAL_CACHE_SIZE', 'LOCAL_CACHE_SIZE_IN_BYTES'],
-  ['LOG_LEVLE', 'LOG_LEVEL'],
-  ['LOCAL_CACHE_SIZE_BYTES', 'LOCAL_CACHE_SIZE_IN_BYTES'],
-  ['EXPIRATION_JITER_MAX_SECOND', 'EXPIRATION_JITTER_MAX_SECONDS'],
-];
-for (const [name, nearest] of suggested) {
-  test(`${name} is taken for a misspelled ${nearest}`, (t) => {
-    t.deepEqual(warn({ [name]: 'x' }), [
-      `${name} is not a setting and is ignored: did you mean ${nearest}?`,
-    ]);
-  });
-}
-
-for (const name of ['REDIS_HOST', 'REDIS_PORT', 'REDIS_PASSWORD', 'REDIS_X']) {
-  test(`${name} looks like ours and is like no setting`, (t) => {
-    t.deepEqual(warn({ [name]: '6379' }), [
-      `${name} is not a setting and is ignored; --help lists all settings`,
-    ]);
-  });
-}
+testLines(test, new URL('unknown-name.txt', import.meta.url), (name) =>
+  warn({ [name]: '6379' }).join('; '),
+);
 
 test('variables of other programs are left alone', (t) => {
   const others = {
