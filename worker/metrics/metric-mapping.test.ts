@@ -1,9 +1,9 @@
 import test from 'ava';
+import { testLines } from '../../test/support/reviewed-lines.ts';
 import { createDefaultMapping } from './default-mapping.ts';
 import { createMetricMapper, type MappingRule } from './metric-mapping.ts';
 
 const base = createDefaultMapping(false);
-const root = 'ratelimit.service.rate_limit';
 
 function show(map: ReturnType<typeof createMetricMapper>, name: string, kind = 'counter') {
   const mapped = map(name, kind as 'counter');
@@ -22,51 +22,11 @@ function mapperOf(rules: readonly MappingRule[], mostSpecificGlob = false) {
   return createMetricMapper({ ...base, rules, mostSpecificGlob });
 }
 
-test('statistics of rules have their domain and first two keys as labels', (t) => {
-  const map = createMetricMapper(base);
-  for (const stat of ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode']) {
-    const name = `ratelimit_service_rate_limit_${stat}`;
-    t.is(show(map, `${root}.d.k_v.${stat}`), `${name}{domain=d,key1=k_v}`);
-    t.is(show(map, `${root}.d.a.b.${stat}`), `${name}{domain=d,key1=a,key2=b}`);
-    t.is(show(map, `${root}.d.a.b.c.e.${stat}`), `${name}{domain=d,key1=a,key2=b}`);
-  }
-});
-
+const byDefault = createMetricMapper(base);
 // Proof of migrating.md: Pulled over-limit hits of deeper rules are counted once
-test('a metric without a default rule is not mapped', (t) => {
-  const map = createMetricMapper(base);
-  for (const name of [
-    `${root}.d.domain_not_found`,
-    `${root}.d.k.over_limit_with_local_cache`,
-    `${root}.d.a.b.over_limit_with_local_cache`,
-    `${root}.d.a.b.c.total_negative_hits`,
-    'ratelimit.service.global_shadow_mode',
-    'ratelimit.redis_pool.cx_total',
-  ]) {
-    t.is(show(map, name), undefined, name);
-  }
-});
-
-test('calls, errors and loads have names and labels of their own', (t) => {
-  const map = createMetricMapper(base);
-  t.is(
-    show(map, 'ratelimit.service.call.should_rate_limit.redis_error'),
-    'ratelimit_service_should_rate_limit_error{err_type=redis_error}',
-  );
-  t.is(
-    show(map, 'ratelimit_server.Check.total_requests'),
-    'ratelimit_service_total_requests{grpc_method=Check}',
-  );
-  t.is(
-    show(map, 'ratelimit_server.Check.response_time', 'observer'),
-    'ratelimit_service_response_time_seconds{grpc_method=Check}',
-  );
-  t.is(
-    show(map, 'ratelimit.service.no_match.shop.eu'),
-    'ratelimit_service_no_match{domain=shop.eu}',
-  );
-  t.is(show(map, 'ratelimit.service.config_load_error'), 'ratelimit_service_config_load_error{}');
-  t.is(show(map, 'ratelimit.service.config_load_error', 'gauge'), undefined, 'counters only');
+testLines(test, new URL('default-mapping.txt', import.meta.url), (given) => {
+  const [kind, name = ''] = given.split(' ');
+  return show(byDefault, name, kind) ?? 'not mapped';
 });
 
 test('globs come before patterns, and the first of each counts', (t) => {
