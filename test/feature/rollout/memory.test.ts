@@ -21,6 +21,8 @@ const plan = ['--rollout', 'canary=10%,hold=1h'];
 interface Place {
   readonly flags: readonly string[];
   put(files: Readonly<Record<string, string | undefined>>): void;
+  /** The record as it stands there; '' for none. */
+  readRecord(): string | Promise<string>;
 }
 
 async function openEngine(t: ExecutionContext) {
@@ -35,6 +37,7 @@ async function openEngine(t: ExecutionContext) {
         else folder.write(name, text);
       }
     },
+    readRecord: async () => String(await redis.command('GET', key)),
     /** Somebody writes it, or removes it. */
     record: (text: string | undefined) =>
       text === undefined
@@ -49,6 +52,10 @@ const places: Readonly<Record<string, (t: ExecutionContext) => Place | Promise<P
     return {
       flags: ['--git', repository.url, '--git-poll', '200ms'],
       put: (files) => void repository.push(files),
+      readRecord() {
+        const ref = repository.gitAtRemote('for-each-ref', '--format=%(refname)', 'refs/ratelane');
+        return ref.trim() === '' ? '' : repository.gitAtRemote('show', ref.trim());
+      },
     };
   },
   'in an engine': openEngine,
@@ -105,6 +112,10 @@ for (const [where, open] of Object.entries(places)) {
     await eventually('all have the first', () => having(workers, 'first') === 3);
     place.put({ 'a.yaml': undefined });
     await eventually('it is held back', async () => (await verdictOf(first)) === 'held_back');
+    // Without a record a control plane knows of nothing that was in force before.
+    await eventually('that is on record', async () =>
+      (await place.readRecord()).includes('no domain would be left'),
+    );
     const second = await createControlPlaneInProcess(t, { flags: place.flags });
     // Of a directory it has no revision to serve, and is not ready: workers reach it all the same.
     await second.start();
