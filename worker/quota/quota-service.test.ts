@@ -240,6 +240,18 @@ test('the merged text of the protocol, with a map of usages, is read like that o
   t.deepEqual(stream.actions[0]?.bucketId, { bucket });
 });
 
+test('an assignment lives for three reporting intervals, however soon after its bucket the first report comes', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const { stream, report } = openByHand(world);
+  const lives: unknown[] = [];
+  for (const ms of [0, 300, 7_000, 7_000]) {
+    world.clock.advance(ms);
+    await report([usage(bucket)]);
+    lives.push(stream.actions.at(-1)?.quotaAssignmentAction?.assignmentTimeToLive.seconds);
+  }
+  t.deepEqual(lives, [15, 15, 21, 21]);
+});
+
 test('what is no usage report ends its stream with the reason, and no other stream', async (t) => {
   const world = createQuotaWorld(aSecond);
   const other = openByHand(world);

@@ -53,6 +53,8 @@ export class QuotaStream implements StreamHandler, MemberStream {
   #isOpen = true;
   /** Of its reports, as observed. */
   intervalMs = defaultIntervalMs;
+  /** When buckets that are known were reported last. */
+  #observedMs = Number.NEGATIVE_INFINITY;
   /** A token bucket of reports. */
   #reportsLeft = 2 * maxReportsPerSecond;
   #refilledMs: number;
@@ -89,7 +91,9 @@ export class QuotaStream implements StreamHandler, MemberStream {
       if (!this.#isOpen) return;
       if (this.#take(usage)) isKnown = false;
     }
-    if (isKnown && !this.#isInTime()) {
+    if (!isKnown) return;
+    this.#observeInterval();
+    if (!this.#isInTime()) {
       const text = `more than ${maxReportsPerSecond} reports a second`;
       this.#refuse(grpcStatus.resourceExhausted, text);
     }
@@ -169,7 +173,6 @@ export class QuotaStream implements StreamHandler, MemberStream {
     const key = toBucketKey(usage.entries);
     const known = this.#members.get(key);
     if (known !== undefined) {
-      this.#observeInterval(nowMs - known.reportedMs);
       this.#host.reported(known, usage);
       known.reportedMs = nowMs;
       return false;
@@ -193,10 +196,13 @@ export class QuotaStream implements StreamHandler, MemberStream {
     return true;
   }
 
-  /** Envoy reports a new bucket at once, and from then on with the others. */
-  #observeInterval(passedMs: number): void {
-    if (passedMs < shortestIntervalMs) return;
-    this.intervalMs = Math.min(longestIntervalMs, passedMs);
+  /** Envoy reports a new bucket at once, alone, and from then on each interval with all others. */
+  #observeInterval(): void {
+    const nowMs = this.#host.nowMs();
+    const passedMs = nowMs - this.#observedMs;
+    this.#observedMs = nowMs;
+    if (passedMs < shortestIntervalMs || passedMs > longestIntervalMs) return;
+    this.intervalMs = passedMs;
   }
 
   #isInTime(): boolean {
