@@ -35,6 +35,14 @@ export interface LevelRule {
   readonly wildcard: Wildcard | undefined;
 }
 
+/** The rules that an entry with one key may be for. */
+interface KeyRules<Rule> {
+  /** The one whose composite key is this key. */
+  keyOnly: Rule | undefined;
+  /** By the entry's value: those whose composite key is this key, `_` and the value. */
+  byValue: TextMap<Rule> | undefined;
+}
+
 /** How many rules are entered between two yields: well below a millisecond. */
 const rulesAtOnce = 100;
 /** Above this many underscores a composite key is read as a whole instead. */
@@ -48,22 +56,22 @@ const maxSplits = 32;
 export class Level<Rule extends LevelRule> {
   /** How the last `find` found its rule. */
   static lastFound: Found = found.exact;
-  /** By key and value, for each split of the composite key. */
-  readonly #byValue: TextMap<TextMap<Rule>>;
-  /** By the composite key as a whole, which may be an entry's key. */
+  /** For each split of a composite key, and for keys without a value. */
+  readonly #byKey: TextMap<KeyRules<Rule>>;
+  /** By the composite key as a whole: an entry's key may be one that is not in `#byKey`. */
   readonly #byComposite: TextMap<Rule>;
-  /** Whether there are rules that are not in `#byValue`. */
+  /** Whether there are rules whose composite key has too many splits to enter each. */
   readonly #hasUnsplit: boolean;
   /** Undefined when there are no wildcards. */
   readonly #findWildcard: FindWildcard<Rule> | undefined;
 
   private constructor(
-    byValue: TextMap<TextMap<Rule>>,
+    byKey: TextMap<KeyRules<Rule>>,
     byComposite: TextMap<Rule>,
     hasUnsplit: boolean,
     findWildcard: FindWildcard<Rule> | undefined,
   ) {
-    this.#byValue = byValue;
+    this.#byKey = byKey;
     this.#byComposite = byComposite;
     this.#hasUnsplit = hasUnsplit;
     this.#findWildcard = findWildcard;
@@ -71,18 +79,25 @@ export class Level<Rule extends LevelRule> {
 
   /** The last of rules with the same name wins. Yields where a caller may serve others. */
   static *create<Rule extends LevelRule>(rules: readonly Rule[]): Generator<void, Level<Rule>> {
-    let byValue: TextMap<TextMap<Rule>> = new Map();
+    let byKey: TextMap<KeyRules<Rule>> = new Map();
     let byComposite: TextMap<Rule> = new Map();
     let hasUnsplit = false;
     const wildcards: WildcardRule<Rule>[] = [];
 
+    function at(key: string): KeyRules<Rule> {
+      let named = byKey.get(key);
+      if (named === undefined) {
+        named = { keyOnly: byComposite.get(key), byValue: undefined };
+        byKey = withRoom(byKey);
+        byKey.set(key, named);
+      }
+      return named;
+    }
+
     function enter(key: string, value: string, rule: Rule): void {
-      const before = byValue.get(key);
-      const values = withRoom(before ?? new Map<string, Rule>());
-      values.set(value, rule);
-      if (values === before) return;
-      byValue = withRoom(byValue);
-      byValue.set(key, values);
+      const named = at(key);
+      named.byValue = withRoom(named.byValue ?? new Map<string, Rule>());
+      named.byValue.set(value, rule);
     }
 
     for (const [index, rule] of rules.entries()) {
@@ -91,6 +106,9 @@ export class Level<Rule extends LevelRule> {
       if (wildcard !== undefined) wildcards.push({ rule, wildcard });
       byComposite = withRoom(byComposite);
       byComposite.set(composite, rule);
+      // Of many rules with values none gets an object of its own: its whole name is hardly a key.
+      const named = value === '' ? at(composite) : byKey.get(composite);
+      if (named !== undefined) named.keyOnly = rule;
       const splits = splitsOf(composite);
       hasUnsplit ||= splits === undefined;
       for (const split of splits ?? []) {
@@ -99,14 +117,15 @@ export class Level<Rule extends LevelRule> {
         else enter(composite.slice(0, split), composite.slice(split + 1), rule);
       }
     }
-    return new Level(byValue, byComposite, hasUnsplit, yield* createWildcardList(wildcards));
+    return new Level(byKey, byComposite, hasUnsplit, yield* createWildcardList(wildcards));
   }
 
   /** The rule for the entry: the first of `inOrder`. `lastFound` is how it was found. */
   find(key: string, value: string): Rule | undefined {
+    const named = this.#byKey.get(key);
     Level.lastFound = found.exact;
     const exact =
-      this.#byValue.get(key)?.get(value) ??
+      named?.byValue?.get(value) ??
       (this.#hasUnsplit ? this.#byComposite.get(`${key}_${value}`) : undefined);
     if (exact !== undefined) {
       // The value may be the pattern's own text: it shares the pattern's counter.
@@ -121,7 +140,7 @@ export class Level<Rule extends LevelRule> {
       }
     }
     Level.lastFound = found.keyOnly;
-    return this.#byComposite.get(key);
+    return named === undefined ? this.#byComposite.get(key) : named.keyOnly;
   }
 }
 
