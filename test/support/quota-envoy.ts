@@ -115,7 +115,7 @@ export function createQuotaWorld(
       return stream;
     },
     async turn() {
-      for (let round = 0; round < 4; round++) await setImmediate();
+      for (let round = 0; round < 8; round++) await setImmediate();
     },
   };
 }

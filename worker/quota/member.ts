@@ -37,13 +37,10 @@ export class Member {
   told: Strategy | undefined;
   /** Reports in a row without a request. */
   idleReports = 0;
-  /** When it reported last, monotonic. */
-  reportedMs: number;
 
-  constructor(stream: MemberStream, entries: readonly Entry[], nowMs: number) {
+  constructor(stream: MemberStream, entries: readonly Entry[]) {
     this.stream = stream;
     this.entries = entries;
-    this.reportedMs = nowMs;
   }
 
   /** Whether all that it is told depends on is known. */

@@ -42,7 +42,7 @@ function readReports(reader: WireReader): UsageReports {
     if (field === 1 && reader.wireType === wireTypes.bytes) domain = reader.readString();
     else if (field === 2 && reader.wireType === wireTypes.bytes) {
       const outerEnd = reader.enter();
-      usages.push(readUsage(reader));
+      usages.push(readUsage(reader, true));
       reader.leave(outerEnd);
     } else reader.skip(field);
   }
@@ -51,20 +51,20 @@ function readReports(reader: WireReader): UsageReports {
 
 /** Released versions of Envoy send a list of usages; the merged text of the protocol has a map of them by number, whose
  * entries have the number as field 1 and the usage as field 2. */
-function readUsage(reader: WireReader): BucketUsage {
+function readUsage(reader: WireReader, mayBeEntry: boolean): BucketUsage {
   let isMapEntry = false;
   let entries: readonly Entry[] = [];
   let elapsedSeconds = 0;
   let allowed: number | bigint = 0;
   let denied: number | bigint = 0;
   for (let field = reader.nextField(); field !== 0; field = reader.nextField()) {
-    if (field === 1 && reader.wireType === wireTypes.varint) {
+    if (field === 1 && reader.wireType === wireTypes.varint && mayBeEntry) {
       isMapEntry = true;
       reader.readVarint();
     } else if (field <= 2 && reader.wireType === wireTypes.bytes) {
       const outerEnd = reader.enter();
       if (field === 2 && isMapEntry) {
-        ({ entries, elapsedSeconds, allowed, denied } = readUsage(reader));
+        ({ entries, elapsedSeconds, allowed, denied } = readUsage(reader, false));
       } else if (field === 2) elapsedSeconds = readSeconds(reader);
       else entries = readBucketId(reader);
       reader.leave(outerEnd);

@@ -16,10 +16,12 @@ export interface Quota {
 export function createQuota(deps: QuotaDeps): Quota {
   let loading: Promise<QuotaService> | undefined;
   let service: QuotaService | undefined;
+  let isClosed = false;
 
   async function load(): Promise<QuotaService> {
     const loaded = await import('./quota-service.ts');
-    service ??= new loaded.QuotaService(deps);
+    service = new loaded.QuotaService(deps);
+    if (isClosed) service.close();
     return service;
   }
 
@@ -41,6 +43,9 @@ export function createQuota(deps: QuotaDeps): Quota {
       ],
     ],
     describe: () => service?.describe() ?? [],
-    close: () => service?.close(),
+    close() {
+      isClosed = true;
+      service?.close();
+    },
   };
 }

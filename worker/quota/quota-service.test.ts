@@ -3,6 +3,7 @@ import test from 'ava';
 import { AppError } from '../../shared/errors.ts';
 import { grpcStatus } from '../../shared/grpc/status.ts';
 import { createHit } from '../../test/support/counting.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import {
   createQuotaWorld,
   encodeReports,
@@ -196,6 +197,26 @@ test('rules that change are assigned with the next report', async (t) => {
   t.deepEqual(await report([usage(bucket, 0)]), ['DENY_ALL', '8 and 1 in 31536000 s']);
 });
 
+test('a limit with another unit is another one, also where its number and the other callers stay', async (t) => {
+  const world = createQuotaWorld(ruleOf('unit: hour, requests_per_unit: 8'));
+  const [one, other] = [openByHand(world), openByHand(world)];
+  await one.report([usage(bucket, 0)]);
+  await other.report([usage(bucket, 0)]);
+  world.useRules(ruleOf('unit: second, requests_per_unit: 8'));
+  const told = await one.report([usage(bucket, 0)]);
+  t.is(told.at(-1), '4 and 480 in 60 s');
+});
+
+test('decisions go on while a report of many buckets is taken', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const stream = world.open();
+  const bucketQuotaUsages = Array.from({ length: 9_000 }, (_, at) => usage({ k: `${at}` }));
+  stream.handler.message(encodeReports({ domain: 'd', bucketQuotaUsages }));
+  t.true(world.service.buckets < 9_000, 'not all at once');
+  await eventually('all buckets', () => world.service.buckets === 9_000);
+  await eventually('an assignment for each', () => stream.actions.length >= 9_000);
+});
+
 test('a bucket without a request in ten reports is abandoned', async (t) => {
   const world = createQuotaWorld(aSecond);
   const { report } = openByHand(world);
@@ -252,6 +273,26 @@ test('an assignment lives for three reporting intervals, however soon after its 
   t.deepEqual(lives, [15, 15, 21, 21]);
 });
 
+/** An entry of the map in another one, as often as fits into a message. */
+function toNestedEntries(): Buffer {
+  const varint = (value: number): number[] =>
+    value < 0x80 ? [value] : [(value % 0x80) | 0x80, ...varint(Math.floor(value / 0x80))];
+  const heads: number[][] = [];
+  for (let length = 0; length < 400_000; length += heads.at(-1)?.length ?? 0) {
+    heads.push([0x08, 0x01, 0x12, ...varint(length)]);
+  }
+  const nested = heads.reverse().flat();
+  return Buffer.from([0x0a, 0x01, 0x64, 0x12, ...varint(nested.length), ...nested]);
+}
+
+test('an entry of the map within another one is no usage, however deep they are', async (t) => {
+  const world = createQuotaWorld(aSecond);
+  const stream = world.open();
+  t.notThrows(() => stream.handler.message(toNestedEntries()));
+  await eventually('its end', () => stream.ending !== undefined);
+  t.like(stream.ending, { status: grpcStatus.invalidArgument });
+});
+
 test('what is no usage report ends its stream with the reason, and no other stream', async (t) => {
   const world = createQuotaWorld(aSecond);
   const other = openByHand(world);
@@ -260,7 +301,7 @@ test('what is no usage report ends its stream with the reason, and no other stre
     for (const message of messages) {
       stream.handler.message(Buffer.isBuffer(message) ? message : encodeReports(message));
     }
-    await world.turn();
+    await eventually('its end', () => stream.ending !== undefined);
     return stream.ending;
   };
   const withUsage = (more: object) => ({

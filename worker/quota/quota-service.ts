@@ -53,6 +53,8 @@ export class QuotaService implements QuotaStreamHost {
   readonly #membersOf = new Map<Share, Member>();
   /** To be planned. */
   #dirty = new Set<Pool>();
+  /** Planned or counted just now: to be planned again in a moment. */
+  readonly #early = new Set<Pool>();
   readonly #toFlush = new Set<QuotaStream>();
   #isFlushScheduled = false;
   #isClosed = false;
@@ -123,7 +125,7 @@ export class QuotaService implements QuotaStreamHost {
     return this.#deps.clock.monotonicMs();
   }
 
-  added(_member: Member): void {
+  added(): void {
     this.buckets++;
   }
 
@@ -212,7 +214,9 @@ export class QuotaService implements QuotaStreamHost {
     const { domain } = member.stream;
     const prefix = options.cacheKeyPrefix;
     const id = toCounterKey(prefix, domain, member.ordered, match.sharedValues, match.metricKey);
-    const key = `${toMapKey(id)} ${match.limit.requestsPerUnit} ${match.limit.counterTag}`;
+    const { requestsPerUnit, unit, unitMultiplier, algorithm, burst } = match.limit;
+    const shape = [requestsPerUnit, unit, unitMultiplier, algorithm, burst].join(' ');
+    const key = `${toMapKey(id)} ${shape}`;
     let pool = this.#pools.get(key);
     if (pool === undefined) {
       pool = new Pool(owned(key), domain, match);
@@ -265,30 +269,36 @@ export class QuotaService implements QuotaStreamHost {
     if (this.#isFlushScheduled || this.#isClosed) return;
     this.#isFlushScheduled = true;
     setImmediate(() => {
-      this.#isFlushScheduled = false;
-      this.#flush();
+      void runInSlices(this.#flush()).then(() => {
+        this.#isFlushScheduled = false;
+        if (this.#dirty.size + this.#toFlush.size > 0) this.#schedule();
+      });
     });
   }
 
-  #flush(): void {
-    if (this.#isClosed) return;
+  /** Plans, and then sends; decisions go on meanwhile. */
+  *#flush(): Generator<void, void> {
     const nowMs = this.nowMs();
     const pools = this.#dirty;
     this.#dirty = new Set();
     for (const pool of pools) {
-      if (pool.isCounting || pool.waits(nowMs)) this.#dirty.add(pool);
+      if (this.#isClosed) return;
+      if (pool.isCounting || pool.waits(nowMs)) this.#early.add(pool);
       else if (pool.isPaced) this.#tell(pool);
       else this.#count(pool);
+      yield;
     }
-    if (this.#dirty.size > 0) this.#retrySoon();
-    for (const stream of this.#toFlush) stream.flush();
+    if (this.#early.size > 0) this.#retrySoon();
+    const streams = [...this.#toFlush];
     this.#toFlush.clear();
+    for (const stream of streams) yield* stream.flush();
   }
 
   #retrySoon(): void {
     this.#cancelRetry ??= this.#deps.clock.after(retryPlanMs, () => {
       this.#cancelRetry = undefined;
-      this.#schedule();
+      for (const pool of this.#early) this.#plan(pool);
+      this.#early.clear();
     });
   }
 

@@ -2,6 +2,7 @@
 
 import type { StreamCaller, StreamHandler } from '../../shared/grpc/method.ts';
 import { type GrpcErrorStatus, grpcStatus } from '../../shared/grpc/status.ts';
+import { runInSlices } from '../../shared/in-slices.ts';
 import { owned } from '../../shared/owned-text.ts';
 import { Member, type MemberStream, toBucketKey } from './member.ts';
 import {
@@ -26,14 +27,15 @@ const leastTtlSeconds = 5;
 export const idleReportsMax = 10;
 /** Of one message. */
 const maxActions = 1_000;
+/** Of messages that are not taken yet. */
+const maxUsagesWaiting = 2 * maxBucketsPerStream;
 
 /** What the stream needs of the service. */
 export interface QuotaStreamHost {
   /** How many buckets all streams have. */
   readonly buckets: number;
   nowMs(): number;
-  /** Finds the limits of a new member. */
-  added(member: Member): void;
+  added(): void;
   reported(member: Member, usage: BucketUsage): void;
   removed(member: Member): void;
   /** Has `flush` called at the end of this turn. */
@@ -49,6 +51,9 @@ export class QuotaStream implements StreamHandler, MemberStream {
   readonly #host: QuotaStreamHost;
   readonly #members = new Map<string, Member>();
   readonly #outbox = new Set<Member>();
+  /** Messages that are not taken yet, the one that is being taken first. */
+  #waiting: (readonly BucketUsage[])[] = [];
+  #usagesWaiting = 0;
   #domain = '';
   #isOpen = true;
   /** Of its reports, as observed. */
@@ -86,16 +91,30 @@ export class QuotaStream implements StreamHandler, MemberStream {
     }
     const { domain, usages } = decoded.message;
     if (!this.#takeDomain(domain)) return;
-    let isKnown = true;
-    for (const usage of usages) {
-      if (!this.#isOpen) return;
-      if (this.#take(usage)) isKnown = false;
-    }
-    if (!isKnown) return;
-    this.#observeInterval();
-    if (!this.#isInTime()) {
-      const text = `more than ${maxReportsPerSecond} reports a second`;
-      this.#refuse(grpcStatus.resourceExhausted, text);
+    this.#waiting.push(usages);
+    this.#usagesWaiting += usages.length;
+    if (this.#usagesWaiting > maxUsagesWaiting || this.#waiting.length > maxUsagesWaiting) {
+      this.#refuse(grpcStatus.resourceExhausted, 'too many usage reports at once');
+    } else if (this.#waiting.length === 1) void runInSlices(this.#takeWaiting());
+  }
+
+  /** Decisions go on meanwhile. A message waits until all of it is taken. */
+  *#takeWaiting(): Generator<void, void> {
+    for (let usages = this.#waiting[0]; usages !== undefined; usages = this.#waiting[0]) {
+      let isKnown = true;
+      for (const usage of usages) {
+        if (!this.#isOpen) return;
+        if (this.#take(usage)) isKnown = false;
+        yield;
+      }
+      this.#waiting.shift();
+      this.#usagesWaiting -= usages.length;
+      if (!isKnown) continue;
+      this.#observeInterval();
+      if (!this.#isInTime()) {
+        const text = `more than ${maxReportsPerSecond} reports a second`;
+        this.#refuse(grpcStatus.resourceExhausted, text);
+      }
     }
   }
 
@@ -107,6 +126,7 @@ export class QuotaStream implements StreamHandler, MemberStream {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#outbox.clear();
+    this.#waiting = [];
     this.#host.ended(this);
   }
 
@@ -116,11 +136,14 @@ export class QuotaStream implements StreamHandler, MemberStream {
     this.#outbox.add(member);
   }
 
-  flush(): void {
-    if (!this.#isOpen) return;
+  /** Yields where decisions may be made. */
+  *flush(): Generator<void, void> {
     const { ttlSeconds } = this;
     let actions: BucketAction[] = [];
-    for (const member of this.#outbox) {
+    const members = [...this.#outbox];
+    this.#outbox.clear();
+    for (const member of members) {
+      if (!this.#isOpen) return;
       const { entries } = member;
       if (member.idleReports >= idleReportsMax) {
         actions.push({ entries, assignment: undefined });
@@ -132,8 +155,8 @@ export class QuotaStream implements StreamHandler, MemberStream {
         }
       }
       if (actions.length >= maxActions) actions = this.#send(actions);
+      yield;
     }
-    this.#outbox.clear();
     if (actions.length > 0) this.#send(actions);
   }
 
@@ -169,12 +192,10 @@ export class QuotaStream implements StreamHandler, MemberStream {
       this.#refuse(grpcStatus.invalidArgument, problem);
       return false;
     }
-    const nowMs = this.#host.nowMs();
     const key = toBucketKey(usage.entries);
     const known = this.#members.get(key);
     if (known !== undefined) {
       this.#host.reported(known, usage);
-      known.reportedMs = nowMs;
       return false;
     }
     if (this.#members.size >= maxBucketsPerStream || this.#host.buckets >= maxBuckets) {
@@ -189,9 +210,9 @@ export class QuotaStream implements StreamHandler, MemberStream {
       key: owned(key),
       value: owned(value),
     }));
-    const member = new Member(this, entries, nowMs);
+    const member = new Member(this, entries);
     this.#members.set(owned(key), member);
-    this.#host.added(member);
+    this.#host.added();
     this.#host.reported(member, usage);
     return true;
   }
