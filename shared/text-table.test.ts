@@ -1,8 +1,7 @@
-// How the table behaves as its entries become many and few again. That it grows in small steps is in
-// worker/counters/memory-store.test.ts.
+// How the table behaves as its entries become many and few again.
 import test from 'ava';
 import { createRandom } from '../test/support/random.ts';
-import { TextEntry, TextTable } from './text-table.ts';
+import { TextEntry, TextTable, wholeSize } from './text-table.ts';
 
 class Item extends TextEntry<Item> {}
 
@@ -40,4 +39,20 @@ test('an entry that leaves while the others move is in the table no more', (t) =
   t.is(table.get('key 32500'), undefined);
   for (const item of items.slice(0, 32_000)) table.delete(item);
   for (const item of items.slice(33_000)) t.is(table.get(item.key), item);
+});
+
+test('with each entry that is added four find their place among many maps, none of which becomes large', (t) => {
+  const table = new TextTable<Item>();
+  const items = Array.from({ length: 300_000 }, (_, index) => new Item(`key ${index}`));
+  let placed = 0;
+  for (const [index, item] of items.entries()) {
+    table.add(item);
+    const before = placed;
+    while (placed < wholeSize && items[placed]?.part !== undefined) placed++;
+    if (placed - before > 4) return t.fail(`entry ${index} places ${placed - before}`);
+  }
+  t.is(placed, wholeSize);
+  const sizes = new Set(items.map(({ part }) => part?.size ?? items.length));
+  const largest = Math.max(...sizes);
+  t.true(largest < wholeSize, `a map of ${largest}`);
 });

@@ -2,7 +2,7 @@
 // has 260,000 or 520,000, and again and again where as many come as go.
 
 /** So many entries are copied in two milliseconds. */
-const wholeSize = 32_768;
+export const wholeSize = 32_768;
 /** A million entries make parts of half that size. */
 const partCount = 64;
 /** Entries that move into the parts with each one that is added. */

@@ -1,12 +1,6 @@
 // Time and bounds of the in-process store; the rest of its behaviour is in the contract of counter stores.
-import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
-import {
-  createHit,
-  createRequest,
-  type HitOptions,
-  startCounting,
-} from '../../test/support/counting.ts';
+import { createHit, type HitOptions, startCounting } from '../../test/support/counting.ts';
 import { createManualClock } from '../../test/support/manual-clock.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createMemoryStore } from './memory-store.ts';
@@ -52,7 +46,6 @@ const limiter: LimiterWindow = {
   ...{ windowStart: 0, windowSeconds: 10, isEven: true },
 };
 const ofDay = { limiter: { ...limiter, windowSeconds: 86_400 }, windowSeconds: 86_400 };
-const never = { deadlineMs: Number.POSITIVE_INFINITY, settle: () => {} };
 const ofBucket = { key: 'bucket', limit: 10, windowSeconds: 10, limiter };
 
 test('expired counters make room, live ones are never dropped for others', async (t) => {
@@ -69,59 +62,6 @@ test('expired counters make room, live ones are never dropped for others', async
   t.is(await count(store, 'more', 5), 1);
   t.is(await count(store, 'long', 100), 3);
   t.is(store.state().detail, '2 counters in this process');
-});
-
-/** The longest time that 32 of 600,000 take, in milliseconds of processor time, which a busy machine lengthens least. */
-async function measureLongest(add: (first: number) => () => void): Promise<number> {
-  let longestMs = 0;
-  for (let first = 0; first < 600_000; first += 32) {
-    const measured = add(first);
-    const before = process.threadCpuUsage();
-    measured();
-    longestMs = Math.max(longestMs, process.threadCpuUsage(before).user / 1000);
-    // Whoever runs beside this test in the process has a turn.
-    if (first % 8_192 === 0) await setImmediate();
-  }
-  return longestMs;
-}
-
-function measureCounters(): Promise<number> {
-  let execute = () => {};
-  const store = createMemoryStore({
-    clock: createManualClock(),
-    log: createRecordedLog(),
-    soon: (task) => {
-      execute = task;
-    },
-  });
-  return measureLongest((first) => {
-    for (let caller = first; caller < first + 32; caller++) {
-      store.count(createRequest([createHit({ ...ofDay, key: `caller ${caller}` })], never));
-    }
-    return execute;
-  });
-}
-
-function measureMap(): Promise<number> {
-  const map = new Map<string, object>();
-  return measureLongest((first) => {
-    const keys = Array.from({ length: 32 }, (_, index) => `caller ${first + index}`);
-    return () => {
-      for (const key of keys) map.set(key, { key });
-    };
-  });
-}
-
-test('600,000 counters come without the pauses in which a map of all of them grows', async (t) => {
-  // A collection of garbage takes some of it, and not each time at the worst moment.
-  let counters = Number.POSITIVE_INFINITY;
-  let map = Number.POSITIVE_INFINITY;
-  for (let tries = 0; tries < 6; tries++) {
-    counters = Math.min(counters, await measureCounters());
-    map = Math.min(map, await measureMap());
-    if (counters <= map * 0.5) break;
-  }
-  t.true(counters <= map * 0.5, `${counters} ms, the map ${map} ms`);
 });
 
 test('a pause of ages takes no longer than one of a second', async (t) => {
