@@ -8,31 +8,16 @@ import { type AdminClient, createAdminClient } from '../../admin-client.ts';
 import { checkToken, readTokenFile, type TokenResult } from '../../token-file.ts';
 import { readTlsOptions, type TlsOptions } from '../tls-options.ts';
 
-export interface AdminOptions extends AccessOptions {
+export interface AdminOptions extends TlsOptions {
   readonly adminUrl?: string;
-}
-
-/** Credentials, and trusted authorities. */
-export interface AccessOptions extends TlsOptions {
   readonly tokenFile?: string;
 }
 
 const defaultUrl = 'http://127.0.0.1:18001';
 
 export function addAdminOptions(command: Command): Command {
-  const text = `the admin API (RATELANE_ADMIN_URL; default: ${defaultUrl})`;
-  return addAccessOptions(command.option('--admin-url <url>', text));
-}
-
-/** For a command that queries several control planes: `--admin-url` is an array then. */
-export function addAdminOptionsForSeveral(command: Command): Command {
-  const text = `the admin API; repeat it for several control planes (RATELANE_ADMIN_URL for one; default: ${defaultUrl})`;
-  const collect = (url: string, earlier: readonly string[] = []) => [...earlier, url];
-  return addAccessOptions(command.option('--admin-url <url>', text, collect));
-}
-
-function addAccessOptions(command: Command): Command {
   return command
+    .option('--admin-url <url>', `the admin API (RATELANE_ADMIN_URL; default: ${defaultUrl})`)
     .option(
       '--token-file <path>',
       'a file with the token to send (RATELANE_ADMIN_TOKEN_FILE, or the token itself in RATELANE_ADMIN_TOKEN)',
@@ -85,26 +70,8 @@ export async function openAdminClient(
   return { ok: true, client: createAdminClient({ url, token: token?.value, secureContext }) };
 }
 
-/** One client for each different URL, or the first mistake. */
-export async function openAdminClients(
-  urls: readonly string[] | undefined,
-  access: AccessOptions,
-  environment: Environment,
-): Promise<
-  | { readonly ok: true; readonly clients: readonly AdminClient[] }
-  | { readonly ok: false; readonly message: string }
-> {
-  const clients = new Map<string, AdminClient>();
-  for (const adminUrl of urls ?? [undefined]) {
-    const opened = await openAdminClient({ ...access, ...(adminUrl && { adminUrl }) }, environment);
-    if (!opened.ok) return opened;
-    clients.set(opened.client.url, opened.client);
-  }
-  return { ok: true, clients: [...clients.values()] };
-}
-
 async function readToken(
-  { tokenFile }: AccessOptions,
+  { tokenFile }: AdminOptions,
   environment: Environment,
 ): Promise<TokenResult | undefined> {
   const path = tokenFile ?? environment['RATELANE_ADMIN_TOKEN_FILE'];

@@ -152,13 +152,13 @@ export async function finishChange(
 ): Promise<void> {
   const revision = 'id' in answer ? answer.id : answer.revision;
   const question = { revision, minWorkers, isApproved };
-  const fleet = wait ? await askFleet([client], question, timeout, io) : undefined;
+  const asked = wait ? await askFleet(client, question, timeout, io) : undefined;
   if (json) {
-    const shown = { ...answer, ...(fleet?.ok && { status: toFleetJson(fleet.status) }) };
+    const shown = { ...answer, ...(asked?.ok && { status: toFleetJson(asked.fleet) }) };
     io.write(`${JSON.stringify(shown, undefined, 2)}\n`);
-  } else if (fleet?.ok) writeFleetStatus(fleet.status, io);
-  if (fleet?.ok === false) io.writeError(fleet.message);
-  if (fleet !== undefined) finish(fleet.ok ? toExitCode(fleet.status) : exitCodes.trouble);
+  } else if (asked?.ok) writeFleetStatus(asked.fleet, io);
+  if (asked?.ok === false) io.writeError(asked.message);
+  if (asked !== undefined) finish(asked.ok ? toExitCode(asked.fleet) : exitCodes.trouble);
 }
 
 function finishRefused({ io, finish, fail }: CommandFrame, result: AdminCallResult): void {

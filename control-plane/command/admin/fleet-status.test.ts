@@ -20,10 +20,7 @@ function errorsOf(verdict: StatusJson['verdict'], reachable: boolean): string {
   const clock = { wallMs: () => Date.parse('2026-11-25T10:00:00.000Z') };
   const io = { clock, write() {}, writeError: (text: string) => (errors += text) };
   writeFleetStatus(
-    {
-      answers: [{ url: 'http://a', status }],
-      verdict: { verdict, outcome: 'pending', text: '' } as never,
-    },
+    { status, verdict: { verdict, outcome: 'pending', text: '' } as never },
     io as unknown as CommandIo,
   );
   return errors;

@@ -1,14 +1,13 @@
-// Asks control planes whether the newest revision is in force everywhere, once or until it is. verdict.ts
-// combines their answers.
+// Asks a control plane whether the newest revision is in force everywhere, once or until it is.
 import { escapeText } from '../../../shared/rules/problem/escaped-text.ts';
 import { isError } from '../../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../../shared/rules/problem/problem-text.ts';
 import { type NoticeJson, toNotices, toNoticeText } from '../../admin/notices.ts';
 import { fromProblemJson } from '../../admin/problem-json.ts';
 import type { StatusJson } from '../../admin/status-report.ts';
-import { mergeTraffic, toTrafficText } from '../../admin/traffic-json.ts';
-import { type Answer, judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
-import type { AdminCall, AdminCallResult, AdminClient } from '../../admin-client.ts';
+import { toTrafficText } from '../../admin/traffic-json.ts';
+import { judgeAnswers, type Question, type Verdict } from '../../admin/verdict.ts';
+import type { AdminCallResult, AdminClient } from '../../admin-client.ts';
 import { describeFewer } from '../../snapshot/served-counts.ts';
 import { type CommandIo, type ExitCode, exitCodes } from '../command-frame.ts';
 import { startProgress } from '../progress.ts';
@@ -23,13 +22,13 @@ const shortestCallMs = 1_000;
 const awayStatuses: readonly number[] = [502, 503, 504];
 
 export interface FleetStatus {
-  readonly answers: readonly Answer[];
+  readonly status: StatusJson;
   readonly verdict: Verdict;
 }
 
 export type FleetResult =
-  | { readonly ok: true; readonly status: FleetStatus }
-  /** None answers, or one refuses: why, for people, in several lines with their ends. */
+  | { readonly ok: true; readonly fleet: FleetStatus }
+  /** It does not answer, or refuses: why, for people, in several lines with their ends. */
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -37,7 +36,7 @@ export type FleetResult =
  * error why it waits.
  */
 export async function askFleet(
-  clients: readonly AdminClient[],
+  client: AdminClient,
   question: Question,
   waitMs: number | undefined,
   io: CommandIo,
@@ -51,28 +50,24 @@ export async function askFleet(
     for (let asked = 0; ; asked++) {
       const look = asked % asksPerLook === 0;
       const leftMs = Math.max(shortestCallMs, endMs - io.clock.monotonicMs());
-      const call: AdminCall = {
+      const result = await client.call({
         method: 'GET',
         path: `/status?look=${look}${query}`,
         ...(waitMs !== undefined && { timeoutMs: leftMs }),
-      };
-      const results = await Promise.all(clients.map((client) => client.call(call)));
+      });
       // A timer may fire early, and leave too little time for another call.
-      const wantedMs = results.some((result) => !result.ok && result.isTimeout)
-        ? shortestCallMs
-        : 0;
+      const wantedMs = !result.ok && result.isTimeout ? shortestCallMs : 0;
       const isLast = waitMs === undefined || io.clock.monotonicMs() + wantedMs >= endMs;
-      const answers = results.map((result, index) => toAnswer(`${clients[index]?.url}`, result));
-      const isSilent = answers.every(({ error }) => error !== undefined);
-      if (results.some(isRefusal) || (isSilent && isLast)) {
-        const failures = results.filter((each) => !hasStatus(each)).map(formatFailure);
-        return { ok: false, message: failures.join('') };
+      const status = toStatus(result);
+      if (status === undefined) {
+        if (isRefusal(result) || isLast) return { ok: false, message: formatFailure(result) };
+        waitsFor = `for an answer: ${toFailureText(client, result)}`;
+      } else {
+        const verdict = judgeAnswers([{ url: client.url, status }], question);
+        if (verdict.outcome !== 'pending' || isLast)
+          return { ok: true, fleet: { status, verdict } };
+        waitsFor = escapeText(verdict.text);
       }
-      const verdict = judgeAnswers(answers, question);
-      if (!isSilent && (verdict.outcome !== 'pending' || isLast)) {
-        return { ok: true, status: { answers, verdict } };
-      }
-      waitsFor = isSilent ? `for an answer: ${answers[0]?.error}` : escapeText(verdict.text);
       await pause(io, Math.min(pauseMs, Math.max(0, endMs - io.clock.monotonicMs())));
     }
   } finally {
@@ -80,25 +75,25 @@ export async function askFleet(
   }
 }
 
+function toStatus(result: AdminCallResult): StatusJson | undefined {
+  return result.ok && result.answer.status === 200
+    ? (result.answer.value as StatusJson)
+    : undefined;
+}
+
 function formatFailure(result: AdminCallResult): string {
   return result.ok ? formatRefusal(result.answer) : `error: ${result.message}\n`;
 }
 
-function toAnswer(url: string, result: AdminCallResult): Answer {
-  if (!result.ok) return { url, error: result.message.split('\n', 1)[0] ?? '' };
-  const { status, value } = result.answer;
-  return status === 200
-    ? { url, status: value as StatusJson }
-    : { url, error: `the admin API at ${url} answers HTTP ${status}` };
-}
-
-function hasStatus(result: AdminCallResult): boolean {
-  return result.ok && result.answer.status === 200;
+function toFailureText({ url }: AdminClient, result: AdminCallResult): string {
+  return result.ok
+    ? `the admin API at ${url} answers HTTP ${result.answer.status}`
+    : (result.message.split('\n', 1)[0] ?? '');
 }
 
 /** A restarting control plane does not answer for a moment, or a proxy answers for it; a refusal is final. */
 function isRefusal(result: AdminCallResult): boolean {
-  return result.ok && !hasStatus(result) && !awayStatuses.includes(result.answer.status);
+  return result.ok && !awayStatuses.includes(result.answer.status);
 }
 
 const exitCodeOf: Readonly<Record<Verdict['outcome'], ExitCode>> = {
@@ -113,63 +108,41 @@ export function toExitCode({ verdict }: FleetStatus): ExitCode {
 }
 
 /** Human-readable: one line, warnings, and what is wrong with an invalid revision. */
-export function writeFleetStatus({ answers, verdict }: FleetStatus, io: CommandIo): void {
+export function writeFleetStatus({ status, verdict }: FleetStatus, io: CommandIo): void {
   const { outcome, text } = verdict;
   if (outcome === 'no_such_revision') io.writeError(`error: ${escapeText(text)}\n`);
   else io.write(`${escapeText(text)}\n`);
-  const known = answers.flatMap(({ status }) => status ?? []);
-  const traffic = mergeTraffic(known.map((status) => status.traffic));
-  for (const served of new Set(known.flatMap(toServedText))) io.write(served);
-  if (traffic !== null) io.write(`${toTrafficText(traffic)}\n`);
+  io.write(toServedText(status));
+  const { traffic, setAside = [], rolloutWarning } = status;
+  // An older control plane does not report it.
+  if (traffic) io.write(`${toTrafficText(traffic)}\n`);
   const nowMs = io.clock.wallMs();
   // Where the verdict is about the store of the rules, it says it.
-  const notices = known.flatMap((status) =>
-    noticesOf(status)
-      .filter(({ kind }) => kind !== 'rules_store_unreachable' || status.verdict !== 'pending')
-      .map((each) => `warning: ${escapeText(toNoticeText(each, nowMs))}\n`),
-  );
-  const memory = answers.flatMap(toMemoryTexts);
-  const away = known.flatMap(toAwayTexts);
-  const foreseen = known.flatMap(({ rolloutWarning }) =>
-    rolloutWarning == null ? [] : `warning: ${escapeText(rolloutWarning)}\n`,
-  );
-  const aside = known.flatMap(({ setAside = [] }) =>
-    setAside.map(
-      (path) => `warning: a file could not be read, and is kept as ${escapeText(path)}\n`,
-    ),
-  );
-  const all = [...notices, ...away, ...memory, ...aside, ...foreseen];
-  for (const warning of new Set(all)) {
-    io.writeError(warning);
-  }
-  if (outcome === 'refused') {
-    const problems = known.find((status) => status.verdict === 'invalid')?.newest?.problems ?? [];
-    const errors = problems.filter(isError);
+  const notices = noticesOf(status)
+    .filter(({ kind }) => kind !== 'rules_store_unreachable' || status.verdict !== 'pending')
+    .map((each) => toNoticeText(each, nowMs));
+  const aside = setAside.map((path) => `a file could not be read, and is kept as ${path}`);
+  const foreseen = rolloutWarning == null ? [] : [rolloutWarning];
+  const all = [...notices, ...toAwayTexts(status), ...toMemoryTexts(status), ...aside, ...foreseen];
+  for (const warning of new Set(all)) io.writeError(`warning: ${escapeText(warning)}\n`);
+  if (outcome === 'refused' && status.verdict === 'invalid') {
+    const errors = (status.newest?.problems ?? []).filter(isError);
     if (errors.length > 0) io.writeError(`${formatProblems(errors.map(fromProblemJson))}\n`);
   }
 }
 
-/** The answer of one control plane unchanged; of several the verdict, and the answer of each. */
-export function toFleetJson({ answers, verdict: { verdict, text } }: FleetStatus): object {
-  const [first, ...others] = answers;
-  if (first?.status !== undefined && others.length === 0) {
-    return { ...first.status, verdict, text };
-  }
-  const controlPlanes = answers.map(({ url, status = null, error = null }) => ({
-    url,
-    error,
-    status,
-  }));
-  return { verdict, text, controlPlanes };
+/** The answer, with the verdict on what was asked. */
+export function toFleetJson({ status, verdict: { verdict, text } }: FleetStatus): object {
+  return { ...status, verdict, text };
 }
 
 /** Which workers get fewer limits than others, or none; an older control plane does not report it. */
-function toServedText({ inForce }: StatusJson): string[] {
-  if (inForce?.fewer === undefined) return [];
+function toServedText({ inForce }: StatusJson): string {
+  if (inForce?.fewer === undefined) return '';
   const { limits, fewer, fewerInAll = 0 } = inForce;
-  if (limits === 0) return ['no worker gets any limit\n'];
+  if (limits === 0) return 'no worker gets any limit\n';
   const text = describeFewer({ limits, fewer, fewerInAll });
-  return text === undefined ? [] : [`${escapeText(text)}\n`];
+  return text === undefined ? '' : `${escapeText(text)}\n`;
 }
 
 /** An older control plane tells only what they are made of. */
@@ -183,28 +156,16 @@ function noticesOf({ notices, disagreements, unenforced, store }: StatusJson): N
 }
 
 /** Peers without an answer, where the verdict does not say so. */
-function toAwayTexts({ verdict, controlPlanes }: StatusJson): string[] {
-  if (verdict === 'not_known') return [];
-  // An older control plane names none.
-  return (controlPlanes ?? []).flatMap(({ error }) =>
-    error === null ? [] : `warning: ${escapeText(error)}\n`,
-  );
+function toAwayTexts({ verdict, controlPlanes = [] }: StatusJson): string[] {
+  return verdict === 'not_known' ? [] : controlPlanes.flatMap(({ error }) => error ?? []);
 }
 
-/** The warnings of the control plane that was asked, and of its peers, that they may forget verdicts. */
-function toMemoryTexts({ url, status }: Answer, _: number, answers: readonly Answer[]): string[] {
-  if (status === undefined) return [];
-  // An older control plane tells neither.
-  const peers = (status.controlPlanes ?? []).filter((each) => each.url !== 'this');
-  const all = [
-    { url: answers.length === 1 ? undefined : url, memoryProblem: status.memory?.problem },
-    ...peers,
-  ];
-  return all.flatMap(({ url, memoryProblem }) =>
-    memoryProblem == null
-      ? []
-      : `warning: ${escapeText(`${url === undefined ? '' : `${url}: `}${memoryProblem}`)}\n`,
-  );
+/** That the control plane, or a peer, may forget verdicts; an older one tells neither. */
+function toMemoryTexts({ memory, controlPlanes = [] }: StatusJson): string[] {
+  const ofPeers = controlPlanes
+    .filter(({ url, memoryProblem }) => url !== 'this' && memoryProblem != null)
+    .map(({ url, memoryProblem }) => `${url}: ${memoryProblem}`);
+  return [...(memory?.problem == null ? [] : [memory.problem]), ...ofPeers];
 }
 
 function pause({ clock }: CommandIo, ms: number): Promise<void> {

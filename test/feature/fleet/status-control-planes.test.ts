@@ -1,9 +1,7 @@
-// `status` against real admin APIs: revisions that are not the newest, several control planes, and none
-// of their workers.
+// `status` against real admin APIs: revisions that are not the newest, and no workers.
 import test, { type ExecutionContext } from 'ava';
 import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
-import { freePort } from '../../support/free-port.ts';
 
 const rules = (requests: number) =>
   `domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: ${requests}}}]\n`;
@@ -65,29 +63,4 @@ test('a revision that the store does not have is told at once', async (t) => {
   t.like(run, { code: 2, out: '' });
   // A slow machine says first that it waits for an answer.
   t.regex(run.err, /^error: no such revision: abcdef012345\n$/m);
-});
-
-test('several control planes are asked, and one that does not answer leaves it open', async (t) => {
-  const one = await startPlane(t, { 'a.yaml': rules(1) });
-  const same = await startPlane(t, { 'a.yaml': rules(1) });
-  const both = ['--admin-url', same.url, '--min-workers', '0'];
-  t.is((await status(one.url, ...both)).code, 0);
-  const gone = `http://127.0.0.1:${await freePort()}`;
-  const open = await status(one.url, ...both, '--admin-url', gone);
-  t.is(open.code, 3);
-  t.regex(open.out, /^not known: the admin API at http:\S+ cannot be reached: .*ECONNREFUSED.*\n$/);
-  const { verdict, controlPlanes } = JSON.parse(
-    (await status(one.url, ...both, '--admin-url', gone, '--json')).out,
-  );
-  t.is(verdict, 'not_known');
-  t.like(controlPlanes, [
-    { url: one.url, error: null, status: { verdict: 'no_workers' } },
-    { url: same.url, error: null, status: { verdict: 'no_workers' } },
-    { url: gone, status: null },
-  ]);
-  const other = await startPlane(t, { 'a.yaml': rules(2) });
-  const differing = await status(one.url, ...both, '--admin-url', other.url);
-  t.is(differing.code, 3);
-  t.regex(differing.out, /^the control planes differ about the newest revision: \w{12} at /);
-  t.is((await status(gone)).code, 2, 'nobody answers');
 });
