@@ -28,7 +28,6 @@ import {
   type XdsMetrics,
 } from './discovery-stream.ts';
 import { createEntrance } from './entrance.ts';
-import { createFetch } from './fetch.ts';
 import { type CallDeps, type OpenCall, refuseCall, StreamCall } from './grpc-call.ts';
 import { type AdsTls, createHttp2Server, toTlsOptions } from './http2-server.ts';
 import { KeptNames } from './kept-names.ts';
@@ -140,10 +139,6 @@ export function createAdsServer(deps: AdsServerDeps, options: AdsServerOptions):
     [aggregated.StreamAggregatedResources.path, openStream(protocols.aggregatedSotw)],
     [aggregated.DeltaAggregatedResources.path, openStream(protocols.aggregatedDelta)],
     [rateLimitConfig.StreamRlsConfigs.path, openStream(protocols.dedicatedSotw)],
-    [
-      rateLimitConfig.FetchRlsConfigs.path,
-      (call) => createFetch({ snapshots, clock, limits }, protocols.dedicatedSotw, call),
-    ],
     ...(deps.methods ?? []),
   ]);
   const rights = new OpenRights<StreamCall>({

@@ -26,7 +26,6 @@ export type AggregatedDiscoveryDefinition = {
 
 export type RateLimitConfigDiscoveryDefinition = {
   readonly StreamRlsConfigs: SotwMethod;
-  readonly FetchRlsConfigs: SotwMethod;
 };
 
 /**

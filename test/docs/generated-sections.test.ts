@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import { replaceSection } from '../../shared/generated-section.ts';
+import { replaceSection } from './generated-section.ts';
 import { generatedSections } from './generated-sections.ts';
 
 const root = join(import.meta.dirname, '..', '..');

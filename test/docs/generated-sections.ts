@@ -1,19 +1,20 @@
 // All parts of documents that are made from the code.
-import { createControlPlaneSections } from '../../control-plane/document-sections.ts';
 import { policyKeys } from '../../control-plane/policy/policy-keys.ts';
 import { testKeys } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
-import { type GeneratedSection, toTable } from '../../shared/generated-section.ts';
-import { adviceSection, ruleKeySection } from '../../shared/rules/schema/key-documents.ts';
-import { workerSections } from '../../worker/document-sections.ts';
+import { advisoryRules, meaningOf, severityOf } from '../../shared/rules/problem/problem-rule.ts';
+import { ruleKeys } from '../../shared/rules/rule-keys.ts';
+import { createControlPlaneSections } from './control-plane-sections.ts';
+import { type GeneratedSection, toTable } from './generated-section.ts';
 import { routerSections } from './router-options.ts';
+import { workerSections } from './worker-sections.ts';
 
 function toKeySection(
   document: string,
   mark: string,
-  keys: readonly (typeof policyKeys | typeof testKeys)[number][],
+  keys: readonly (typeof policyKeys | typeof ruleKeys | typeof testKeys)[number][],
 ): GeneratedSection {
   return {
-    document: new URL(`../../control-plane/${document}`, import.meta.url),
+    document: new URL(`../../${document}`, import.meta.url),
     mark,
     text: toTable(
       ['Key', 'Where', 'Meaning'],
@@ -23,10 +24,17 @@ function toKeySection(
 }
 
 export const generatedSections: readonly GeneratedSection[] = [
-  ruleKeySection,
-  adviceSection,
-  toKeySection('docs/commands.md', 'test-keys', testKeys),
-  toKeySection('docs/commands.md', 'policy-keys', policyKeys),
+  toKeySection('shared/rules/README.md', 'keys', ruleKeys),
+  {
+    document: new URL('../../shared/rules/README.md', import.meta.url),
+    mark: 'advice',
+    text: toTable(
+      ['Name', 'Severity', 'Meaning'],
+      advisoryRules.map((rule) => [`\`${rule}\``, severityOf(rule), meaningOf(rule)]),
+    ),
+  },
+  toKeySection('control-plane/docs/commands.md', 'test-keys', testKeys),
+  toKeySection('control-plane/docs/commands.md', 'policy-keys', policyKeys),
   ...workerSections,
   ...(await createControlPlaneSections()),
   ...routerSections,

@@ -1,6 +1,6 @@
 // The reference of the router's options, from the comments of their types.
 import { readFileSync } from 'node:fs';
-import type { GeneratedSection } from '../../shared/generated-section.ts';
+import type { GeneratedSection } from './generated-section.ts';
 
 const router = new URL('../../shared/router/', import.meta.url);
 

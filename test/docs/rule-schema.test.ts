@@ -10,7 +10,7 @@ import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups
 import { parseRuleDocument } from '../../shared/rules/document/document.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { ruleKeys, type Section } from '../../shared/rules/rule-keys.ts';
-import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
+import { formatRuleSchema } from '../../shared/rules/schema/json-schema.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const isValid = new Ajv({ allErrors: true, strictTypes: false, strictRequired: false }).compile(

@@ -5,10 +5,10 @@ import { formatPolicySchema } from '../../control-plane/policy/policy-keys.ts';
 import { formatTestSchema } from '../../control-plane/rehearsal/rule-tests/test-keys.ts';
 import { formatNodeGroupsSchema } from '../../control-plane/snapshot/node-groups-keys.ts';
 import { AppError } from '../../shared/errors.ts';
-import { replaceSection } from '../../shared/generated-section.ts';
 import { bearer } from '../../shared/router/guard.ts';
-import { formatRuleSchema } from '../../shared/rules/schema/key-documents.ts';
+import { formatRuleSchema } from '../../shared/rules/schema/json-schema.ts';
 import { withSettings } from './chart-settings.ts';
+import { replaceSection } from './generated-section.ts';
 import { generatedSections } from './generated-sections.ts';
 import { drawWindowEdge } from './window-edge-picture.ts';
 

@@ -174,7 +174,6 @@ test.serial(
       [aggregated.StreamAggregatedResources, sotwSample],
       [aggregated.DeltaAggregatedResources, deltaSample],
       [dedicated.StreamRlsConfigs, sotwSample],
-      [dedicated.FetchRlsConfigs, sotwSample],
     ] as const;
     await fuzz(t, 'streams of a hostile worker', async (random) => {
       const [method, sample] = random.pick(methods);

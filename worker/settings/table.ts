@@ -46,13 +46,6 @@ export const workerTable = {
       default: '',
       doc: 'Path of a unix socket to listen on, in place of host and port',
     }),
-    transport: choice({
-      names: ['GRPC_TRANSPORT'],
-      words: { http2: 'http2', 'grpc-js': 'grpc-js' },
-      default: 'http2',
-      doc: 'Formerly the HTTP/2 implementation',
-      deprecated: 'it has no effect',
-    }),
     maxConnectionAgeMs: duration({
       names: ['GRPC_MAX_CONNECTION_AGE'],
       default: undefined,

@@ -6,7 +6,7 @@ import { createDocumentSchema, type JsonSchema } from './document-schema.ts';
 
 const rows: readonly RuleKey[] = ruleKeys;
 
-export function createRuleSchema(): JsonSchema {
+function createRuleSchema(): JsonSchema {
   return createDocumentSchema<Section>({
     title: 'Rate limit rules of one domain',
     rows,
@@ -27,4 +27,9 @@ export function createRuleSchema(): JsonSchema {
           }
         : {},
   });
+}
+
+/** The text of rules.schema.json, which `schema` prints. */
+export function formatRuleSchema(): string {
+  return `${JSON.stringify(createRuleSchema(), undefined, 2)}\n`;
 }

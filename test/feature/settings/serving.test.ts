@@ -217,13 +217,6 @@ test('certificates that are replaced while the port serves count for new connect
   await t.throwsAsync(async () => (await open(clientCertificate)).isServed());
 });
 
-test('GRPC_TRANSPORT: the transport that was set once has no effect, which is said', async (t) => {
-  const worker = await startWorker(t, { env: { ...memory, GRPC_TRANSPORT: 'grpc-js' } });
-  await worker.started;
-  const warning = worker.log.lines.find((line) => line.includes('GRPC_TRANSPORT')) ?? '';
-  t.regex(warning, /^warning .*has no effect/);
-});
-
 test('REQUEST_INVALID_UTF8: a request with a byte that is not UTF-8 fails by name, or is counted', async (t) => {
   const rules =
     'domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: year, requests_per_unit: 1}}\n';

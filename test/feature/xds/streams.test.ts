@@ -1,6 +1,5 @@
 // Discovery over the network: both protocols and the dedicated service, from a snapshot to what a
 // client receives, and who has what afterwards.
-import { Client, credentials } from '@grpc/grpc-js';
 import test from 'ava';
 import type {
   DiscoveryRequestMessage,
@@ -12,8 +11,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 
 const { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } =
   discoveryProtos.aggregated;
-const { StreamRlsConfigs: dedicated, FetchRlsConfigs: fetchMethod } =
-  discoveryProtos.rateLimitConfig;
+const { StreamRlsConfigs: dedicated } = discoveryProtos.rateLimitConfig;
 
 const first = snapshotOf({ shop: 'one', mail: 'one' });
 const second = snapshotOf({ shop: 'two', mail: 'one' });
@@ -34,23 +32,6 @@ function accept(response: DiscoveryResponseMessage): DiscoveryRequestMessage {
 
 function contents({ resources = [] }: DiscoveryResponseMessage): string[] {
   return resources.map(({ value }) => value?.toString() ?? '');
-}
-
-function fetchOnce(
-  port: number,
-  request: DiscoveryRequestMessage,
-): Promise<DiscoveryResponseMessage> {
-  const client = new Client(`localhost:${port}`, credentials.createInsecure());
-  return new Promise<DiscoveryResponseMessage>((resolve, reject) => {
-    client.makeUnaryRequest(
-      fetchMethod.path,
-      fetchMethod.requestSerialize,
-      fetchMethod.responseDeserialize,
-      request,
-      { deadline: Date.now() + 60_000 },
-      (error, response) => (error === null && response ? resolve(response) : reject(error)),
-    );
-  }).finally(() => client.close());
 }
 
 test('a worker gets everything, then each change, and the record shows what it has', async (t) => {
@@ -198,23 +179,6 @@ test('the dedicated service streams without a type, and refuses another', async 
   t.is(code, 3);
   t.is(details, "type_url 'type.googleapis.com/other.Type' is not served");
   worker.close();
-  await ads.stop();
-});
-
-test('a fetch gets everything or what it names, whatever version it says it holds', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const all = await fetchOnce(ads.port, { node, versionInfo: first.version });
-  t.is(all.versionInfo, first.version);
-  t.deepEqual(contents(all), ['one', 'one']);
-  const some = await fetchOnce(ads.port, { node, resourceNames: ['shop', 'missing'] });
-  t.deepEqual(contents(some), ['one']);
-  ads.choose(() => undefined);
-  await t.throwsAsync(fetchOnce(ads.port, { node }), {
-    message: '14 UNAVAILABLE: no configuration is loaded yet',
-  });
-  await t.throwsAsync(fetchOnce(ads.port, { node, typeUrl: 'other' }), {
-    message: "3 INVALID_ARGUMENT: type_url 'other' is not served",
-  });
   await ads.stop();
 });
 

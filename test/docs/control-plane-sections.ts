@@ -1,20 +1,20 @@
 // The sections of the control plane's documents that come from its code: settings, the commands of the
 // command line, the routes of the admin API, and the metrics.
 import type { Command } from 'commander';
-import { type GeneratedSection, toTable } from '../shared/generated-section.ts';
-import { bearer } from '../shared/router/index.ts';
-import { toMarkdown } from '../shared/settings/document.ts';
-import { createAdminApp } from './admin/admin-app.ts';
-import { createProgram } from './command/program.ts';
-import { createControlPlaneMetrics } from './metrics/metrics.ts';
-import { controlPlaneTable } from './settings/table.ts';
+import { createAdminApp } from '../../control-plane/admin/admin-app.ts';
+import { createProgram } from '../../control-plane/command/program.ts';
+import { createControlPlaneMetrics } from '../../control-plane/metrics/metrics.ts';
+import { controlPlaneTable } from '../../control-plane/settings/table.ts';
+import { bearer } from '../../shared/router/index.ts';
+import { toMarkdown } from '../../shared/settings/document.ts';
+import { type GeneratedSection, toTable } from './generated-section.ts';
 
-const inDocs = (name: string) => new URL(`./docs/${name}`, import.meta.url);
+const inDocs = (name: string) => new URL(`../../control-plane/docs/${name}`, import.meta.url);
 
 export async function createControlPlaneSections(): Promise<readonly GeneratedSection[]> {
   return [
     {
-      document: new URL('../worker/docs/settings.md', import.meta.url),
+      document: new URL('../../worker/docs/settings.md', import.meta.url),
       mark: 'control-plane-settings',
       text: toMarkdown(controlPlaneTable),
     },
