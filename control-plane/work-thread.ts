@@ -20,8 +20,6 @@ export interface WorkThreadDeps
 const defaultDeadlineMs = 60_000;
 /** For a job that follows at once, such as the look after a write. */
 const idleMs = 2_000;
-/** Characters: after more the thread has so much memory that starting it again costs less. */
-const mostKept = 256 * 1024;
 /** Beside what the process itself has: a quarter of the memory that there is, and enough for 30,000 limits. */
 const threadMb = Math.min(512, Math.max(96, Math.floor(memoryMb() / 4)));
 const resourceLimits = {
@@ -34,11 +32,5 @@ const entry = ownPath('control-plane/work-thread-main.ts');
 /** `mostWaiting` is in characters. */
 export function createWorkThread(deps: WorkThreadDeps): ThreadOfJobs {
   const startWorker = () => new Worker(entry, { resourceLimits });
-  return new ThreadOfJobs({
-    deadlineMs: defaultDeadlineMs,
-    startWorker,
-    idleMs,
-    mostKept,
-    ...deps,
-  });
+  return new ThreadOfJobs({ deadlineMs: defaultDeadlineMs, startWorker, idleMs, ...deps });
 }

@@ -56,8 +56,6 @@ export interface JobThreadDeps {
   readonly mostWaiting?: number;
   /** How long it stays for the next job. */
   readonly idleMs: number;
-  /** After a job of a larger size it does not stay: its memory is given back before the result is received. Default: any. */
-  readonly mostKept?: number;
   readonly startWorker: () => Worker;
 }
 
@@ -106,10 +104,10 @@ export class ThreadOfJobs implements JobThread {
   }
 
   async #runNow<Result>(job: ThreadJob<Result>): Promise<Result> {
-    const { subject, size = 0, signal, send, receive } = job;
+    const { subject, signal, send, receive } = job;
     if (this.#isClosed) throw new Error('closed');
     signal?.throwIfAborted();
-    const { clock, deadlineMs, idleMs, mostKept = Number.POSITIVE_INFINITY } = this.#deps;
+    const { clock, deadlineMs, idleMs } = this.#deps;
     this.#subject = subject;
     this.#cancelEnd();
     const isNew = this.#worker === undefined;
@@ -135,7 +133,6 @@ export class ThreadOfJobs implements JobThread {
       await runInSlices(post(send, port1));
       used.postMessage({ pieces: port2 } satisfies Job, [port2]);
       await done.promise;
-      if (size > mostKept) await this.#end();
       return await runInSlices(receive(() => receiveMessageOnPort(port1)?.message));
     } finally {
       used.off('message', onMessage);

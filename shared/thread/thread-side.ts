@@ -1,6 +1,8 @@
 // What a thread of jobs runs (job-thread.ts has its other side): it takes a job's messages, and answers when all pieces of
 // the result are sent.
 import { constants, setPriority } from 'node:os';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import type { Job } from './job-thread.ts';
 
@@ -17,7 +19,27 @@ async function answer(doJob: DoJob, pieces: MessagePort): Promise<void> {
     () => receiveMessageOnPort(pieces)?.message,
     (piece) => pieces.postMessage(piece),
   );
+  returnMemory();
   parentPort?.postMessage('done');
+}
+
+/** What a small job leaves is reused by the next one. */
+const mostKeptBytes = 32 * 1024 * 1024;
+
+/** Here, before the receiver makes its own objects. Of a thread that ends with a large heap V8 would return the memory
+ * eight seconds later on the main thread, which takes this 20 to 90 ms. */
+function returnMemory(): void {
+  if (getHeapStatistics().total_physical_size <= mostKeptBytes) return;
+  collect ??= toCollect();
+  // The only kind that also returns the pages that V8 keeps for reuse.
+  collect({ type: 'major', flavor: 'last-resort', execution: 'sync' });
+}
+
+let collect: NodeJS.GCFunction | undefined;
+
+function toCollect(): NodeJS.GCFunction {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as NodeJS.GCFunction;
 }
 
 /** Lower priority, so that the main thread keeps the processor where there are few. Outside Linux this would slow
