@@ -1,5 +1,9 @@
 import test from 'ava';
+import { loadProtos } from '../../shared/wire/protos.ts';
+import { ruleText } from '../../test/support/rules-folder.ts';
+import { policyFile } from '../policy/policy-file.ts';
 import type { Judgement, RevisionMemory } from './admission.ts';
+import { buildSnapshots } from './build.ts';
 import { type ServingEvent, type ServingState, startServing, step } from './serving-state.ts';
 
 const memory: RevisionMemory = {
@@ -60,4 +64,24 @@ test('a judgement of a revision that is not the newest any more is none', (t) =>
   const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
   const whole = toRevision('first');
   t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
+});
+
+test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {
+  const files = [
+    { path: 'a.yaml', text: ruleText('a', 1) },
+    { path: policyFile, text: 'policies: [{domains: a, owners: [ada]}]\n' },
+  ];
+  const [first, second] = ['first', 'second'].map((id) => ({ ...toRevision(id), files }));
+  if (first === undefined || second === undefined) return;
+  const { serialize: encode } = loadProtos().rateLimitConfig;
+  const built = buildSnapshots(first, { mergeDomains: false, maxResponseBytes: 1e6 }, { encode });
+  const [state] = take(startServing(options), {
+    ...{ kind: 'restored', revision: first, outcome: built, why: 'it was kept' },
+  });
+  const effectsOf = (whole: typeof first) => {
+    const [examined] = take(state, { kind: 'found', revision: whole });
+    return take(examined, { kind: 'built', purpose: 'examine', whole, outcome: built })[1];
+  };
+  t.false(effectsOf(first).includes('judge'));
+  t.true(effectsOf(second).includes('judge'));
 });

@@ -224,13 +224,8 @@ export function beforeOf({ inForce, before }: ServingState): Circumstances['befo
 /** Whether others than its author may have made what comes into force with it. */
 export function needsWay(state: ServingState, whole: Revision, outcome: BuildOutcome): boolean {
   const before = beforeOf(state);
-  return (
-    outcome.ok &&
-    state.options.knowsMakers &&
-    before !== undefined &&
-    before.revision.id !== whole.id &&
-    (before.built.policyText ?? outcome.built.policyText) !== undefined
-  );
+  if (!outcome.ok || !state.options.knowsMakers || before?.revision.id === whole.id) return false;
+  return (before?.built.policyText ?? outcome.built.policyText) !== undefined;
 }
 
 export function toCandidate(
@@ -446,12 +441,11 @@ function serve(turn: Turn, to: Partial<Serving>): Turn {
 }
 
 function beginTrial(turn: Turn, whole: Revision, built: BuiltSnapshots, facts: Facts): Turn {
-  const { withdrawn, newest } = turn.state;
-  const isNewest = newest?.whole.id === whole.id;
-  const said = isNewest ? newest.saidBefore : facts.memory.verdictOf(whole.id, built.content);
+  const { withdrawn } = turn.state;
+  const saidBefore = facts.memory.verdictOf(whole.id, built.content);
   // One that comes while the end of another one is not on record yet does not bring that back.
   const begun = withdrawn?.revision === whole.id ? become(turn, { withdrawn: undefined }) : turn;
-  const trial = { whole, sinceMs: facts.wallMs, built, saidBefore: said, isOffered: () => false };
+  const trial = { whole, sinceMs: facts.wallMs, built, saidBefore, isOffered: () => false };
   return serve(begun, { trial });
 }
 
