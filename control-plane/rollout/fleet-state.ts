@@ -304,7 +304,6 @@ function noteFollowed(
   facts: Facts,
 ): Turn {
   const looked = become(turn, { isLooking: false });
-  if (looked.state.isStopped) return looked;
   const { record, snapshots } = facts;
   const { following, memory } = looked.state;
   const inForce = snapshots.inForce?.content;
@@ -442,7 +441,8 @@ function noteWritten(
 ): Turn {
   const { trouble } = facts.record;
   const isDone = isWritten || isTakenBack(facts.record.known.record, asked?.ends);
-  const problem = asked && (isDone ? undefined : `${trouble ?? asked.problem}${asked.anyway}`);
+  const why = trouble ?? (turn.state.isStopped ? 'this control plane stops: try again' : undefined);
+  const problem = asked && (isDone ? undefined : `${why ?? asked.problem}${asked.anyway}`);
   const answered = asked ? become(turn, {}, { kind: 'answer', asked: asked.asked, problem }) : turn;
   if (isWritten) return look(become(answered, {}, ...says), true, facts);
   if (otherwise === 'note_again') {

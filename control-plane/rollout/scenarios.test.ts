@@ -130,10 +130,18 @@ const commands: Readonly<Record<string, Command>> = {
   },
   /** `reach PLANE fine|away|denied`: the store and its record, for one control plane. */
   reach: ({ fleet }, plane = '', mode) => void fleet.reach.set(plane, mode as 'fine'),
-  /** `ACTION PLANE REASON` */
+  /** `hold store|record PLANE` and `release store|record PLANE`: what it asks the store, or writes, is under way meanwhile. */
+  hold: ({ fleet }, ...what) => void fleet.held.set(what.join(' '), Promise.withResolvers()),
+  release({ fleet }, ...what) {
+    fleet.held.get(what.join(' '))?.resolve();
+    fleet.held.delete(what.join(' '));
+    return fleet.settle();
+  },
+  /** `act ACTION PLANE REASON`. Nobody waits for the answer while the record is held. */
   async act({ fleet }, action, plane = '', ...reason) {
     const { rollout } = fleet.planes.get(plane) ?? fleet.plane;
-    return rollout.act(action as RolloutAction, reason.join(' '), 'ada');
+    const answer = rollout.act(action as RolloutAction, reason.join(' '), 'ada');
+    return fleet.held.has(`record ${plane}`) ? undefined : answer;
   },
   undo: ({ fleet }, plane = fleet.plane.name) =>
     fleet.planes.get(plane)?.rollout.undo('undone by ada', 'ada'),
@@ -192,6 +200,8 @@ const commands: Readonly<Record<string, Command>> = {
     for (const each of fleet.workers) if (each.plane === undefined) fleet.connect(each, name);
   },
   stop: ({ fleet }, plane = '', next) => fleet.stopPlane(plane, next),
+  /** It has been told to stop, and is there still. */
+  stopping: ({ fleet }, plane = '') => void fleet.planes.get(plane)?.rollout.stop(),
   /** What is due at this moment is done. */
   settle: ({ fleet }) => fleet.settle(),
   stall: ({ fleet }, plane = '') => fleet.standStill(plane),
@@ -330,4 +340,5 @@ test.after('the table has what the scenarios show', (t) => {
   const path = new URL('fleet-table.txt', import.meta.url);
   if (REWRITE === '1') writeFileSync(path, table.toText());
   t.is(table.toText(), readFileSync(path, 'utf8'), 'REWRITE=1 writes what has changed');
+  t.notRegex(table.toText(), /NO SCENARIO/, 'show it, or say why it cannot happen');
 });

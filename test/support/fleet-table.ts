@@ -15,9 +15,9 @@ export interface FleetTable {
 }
 
 const head = `# What a control plane does: an event, the states in which it happens, and below each state the effects of that step in their
-# order, with a scenario of scenarios/ that shows them. Where a state stands with "no scenario" it can happen, and nothing
-# shows it. Of a look at the workers (followed), the effects that each one has are left out: tick_record, and look_at_store
-# every five seconds. A write is named by what it changes on record. REWRITE=1 writes this (scenarios.test.ts).
+# order, with a scenario of scenarios/ that shows them, or why it cannot happen. Of a look at the workers (followed), the
+# effects that each one has are left out: tick_record, and look_at_store every five seconds. A write is named by what it
+# changes on record. REWRITE=1 writes this (scenarios.test.ts).
 `;
 
 const states = [
@@ -39,9 +39,12 @@ const events = [
   ...['approve', 'undo', 'stop', 'handed_over'],
 ];
 
-/** A control plane that stops says so first. */
-function isPossible(event: string, state: StateName): boolean {
-  return event !== 'handed_over' || state === 'stopped';
+/** Why the event cannot happen in the state, for people. */
+function whyImpossible(event: string, state: StateName): string | undefined {
+  if (event === 'handed_over' && state !== 'stopped') return 'it stops first';
+  if (event === 'followed' && state === 'stopped') return 'a look is over before anything else';
+  if (event === 'written' && state.startsWith('follows')) return 'whoever has written leads';
+  return undefined;
 }
 
 export function createFleetTable(): FleetTable {
@@ -62,13 +65,13 @@ export function createFleetTable(): FleetTable {
 
   function toLines(event: string): string[] {
     return states.flatMap((state) => {
-      if (!isPossible(event, state)) return [];
       const start = `${event}\n${state}\n`;
       const rows = [...shown].filter(([key]) => key.startsWith(start)).sort();
       const texts = rows.map(([key, scenario]) => {
         return `    ${key.slice(start.length)} (${scenario.replace('.txt', '')})`;
       });
-      return [`  ${state}`, ...(texts.length > 0 ? texts : ['    no scenario'])];
+      const none = [`    cannot happen: ${whyImpossible(event, state) ?? 'NO SCENARIO SHOWS IT'}`];
+      return [`  ${state}`, ...(texts.length > 0 ? texts : none)];
     });
   }
 }

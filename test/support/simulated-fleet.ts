@@ -148,6 +148,8 @@ export interface SimulatedFleet {
   readonly reach: Map<string, Reach>;
   /** By name of a control plane: how long it does not notice a new revision. */
   readonly delayMs: Map<string, number>;
+  /** Whose questions to the store, or writes of the record, wait: `store NAME` and `record NAME` of a control plane. */
+  readonly held: Map<string, PromiseWithResolvers<void>>;
   /** Whether a control plane could read a revision, by its id: it has ever seen it. */
   canRead(plane: string, revision: string): boolean;
   /** The first control plane. */
@@ -212,6 +214,7 @@ export async function startSimulatedFleet(
   const vanished = new Map<string, VanishedWorker[]>();
   const reach = new Map<string, Reach>();
   const delayMs = new Map<string, number>();
+  const held = new Map<string, PromiseWithResolvers<void>>();
   const { reportSeconds = 1, peerMs = 0, drawId = randomUUID } = options;
   let seconds = 0;
   let connections = 0;
@@ -399,10 +402,19 @@ export async function startSimulatedFleet(
         };
       },
       async readRevision(id) {
+        const wait = held.get(`store ${process.name}`);
+        if (wait !== undefined) await wait.promise;
         return canRead(known, id) ? store.readRevision(id) : undefined;
+      },
+      async locate(id, newest) {
+        const wait = held.get(`store ${process.name}`);
+        if (wait !== undefined) await wait.promise;
+        return store.locate(id, newest);
       },
       async trigger() {
         triggers.push(process.name);
+        const wait = held.get(`store ${process.name}`);
+        if (wait !== undefined) await wait.promise;
         deliver();
       },
     };
@@ -419,6 +431,8 @@ export async function startSimulatedFleet(
         return text.read();
       },
       async swap(before, given) {
+        const wait = held.get(`record ${process.name}`);
+        if (wait !== undefined) await wait.promise;
         if (process.isDead) return never;
         if (reachOf(process) === 'away') throw new Error('no route to it');
         if (reachOf(process) === 'denied') return { kind: 'denied', reason: 'may only read' };
@@ -578,6 +592,7 @@ export async function startSimulatedFleet(
     effects,
     reach,
     delayMs,
+    held,
     canRead: (plane, revision) => canRead(knownIds.get(plane), revision),
     get plane() {
       const [first] = planes.values();
@@ -679,6 +694,7 @@ export async function startSimulatedFleet(
     async settle() {
       for (let round = 0; round < 3; round++) {
         for (const { name, keeper } of planes.values()) {
+          if (held.has(`record ${name}`)) continue;
           await Promise.race([keeper.settled(), processes.get(name)?.death.promise]);
         }
         await new Promise(setImmediate);
