@@ -17,8 +17,8 @@ const fileJson = Type.Object({
   /** The description of the revision's store. */
   store: Type.String(),
   text: Type.String(),
-  /** Identifies this control plane, the same over restarts. */
-  plane: Type.String({ maxLength: 64 }),
+  /** Identifies this control plane, the same over restarts; the version before the current one has none. */
+  plane: Type.Optional(Type.String({ maxLength: 64 })),
 });
 export type KeptText = Readonly<Omit<Static<typeof fileJson>, 'store'>>;
 

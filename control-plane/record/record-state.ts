@@ -383,7 +383,10 @@ function noteOwn(turn: Turn, kept: KeptText | undefined, now: Now): Turn {
     foreign: { ...state.foreign, own },
   });
   if (!parsed?.ok) return read(known);
-  const { record } = parsed;
+  const { leader } = parsed.record;
+  // In one of the version before this control plane led.
+  const isOwn = kept?.plane === undefined;
+  const record = isOwn ? { ...parsed.record, leader: { ...leader, plane } } : parsed.record;
   const copied = become(known, {
     before: record,
     known: toKnown(undefined, record, now.monotonicMs),

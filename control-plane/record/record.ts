@@ -7,6 +7,7 @@ import type { TrialState } from '../snapshot/snapshot-state.ts';
 import { toOtherVersion } from '../store/kept-version.ts';
 import { maxSharedTextBytes } from '../store/shared-text.ts';
 import { cutText, maxOutcomes, type NewOutcome, outcomeOnRecord, withOutcome } from './outcomes.ts';
+import { formatBefore, fromRecordBefore, unknownContent } from './record-before.ts';
 
 const currentFormat = 3;
 const revisionId = Type.String({ maxLength: 128 });
@@ -266,6 +267,29 @@ function toEnded(
   return { ...rollout, outcome, chosen: [], whole: [], reason };
 }
 
+/** Whether it names revisions without their contents, as the version before wrote them. */
+export function hasUnknownContent({ rollout, inForce, verdicts }: RolloutRecord): boolean {
+  return [rollout, ...inForce, ...verdicts].some((each) => each?.content === unknownContent);
+}
+
+/** The record with the contents of revisions that a record of the version before names without them. */
+export function withContents(
+  record: RolloutRecord,
+  known: readonly { readonly revision: string; readonly content: string }[],
+): RolloutRecord {
+  const complete = <Named extends (typeof known)[number]>(named: Named): Named => {
+    if (named.content !== unknownContent) return named;
+    const found = known.find(({ revision }) => revision === named.revision);
+    return found ? { ...named, content: found.content } : named;
+  };
+  return {
+    ...record,
+    rollout: record.rollout && complete(record.rollout),
+    inForce: record.inForce.map(complete),
+    verdicts: record.verdicts.map(complete),
+  };
+}
+
 /** The record with texts for people as short as it takes for all of it to be a shared text. */
 export function fitRecord(record: RolloutRecord): RolloutRecord {
   let fitted = record;
@@ -346,7 +370,9 @@ export function parseRecord(text: string): RecordReading {
     const { format: _, ...record } = given;
     return { ok: true, record };
   }
-  const other = toOtherVersion(given, [currentFormat]);
+  const record = fromRecordBefore(given);
+  if (record !== undefined) return { ok: true, record: { ...emptyRecord, ...record } };
+  const other = toOtherVersion(given, [formatBefore, currentFormat]);
   if (other === undefined) return refuse('it is not a record of a rollout');
   const inForce = Value.Check(inForceOfAnyVersion, given) ? given.inForce[0] : undefined;
   return refuse(`it is of ${other}`, { inForce });

@@ -1,17 +1,20 @@
 // Puts on record what another control plane, or this one after a restart, has to know of what happened without a
 // rollout: what everybody was given at once, and what was held back. Pure.
+import { isDeepStrictEqual } from 'node:util';
 import { toCountText } from '../../shared/count-text.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import { toHeading } from '../../shared/rules/problem/problem-text.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { inForceOf, maxOutcomes, type NewOutcome } from './outcomes.ts';
 import {
+  hasUnknownContent,
   heldBackOf,
   isJudged,
   noteOutcome,
   openRolloutOf,
   type RolloutOnRecord,
   type RolloutRecord,
+  withContents,
   withInForce,
   withVerdict,
 } from './record.ts';
@@ -61,6 +64,8 @@ export function remember(before: Memory, happened: Happened): Turn {
   const { snapshots, record } = happened;
   const memory = { ...before, invalid: findInvalid(before.invalid, happened) };
   if (!happened.mayWrite) return { memory, effects: [] };
+  const contents = findContents(snapshots, record);
+  if (contents !== undefined) return { memory, effects: [contents] };
   const open = openRolloutOf(record);
   if (open !== undefined && open.revision === snapshots.withdrawn?.revision) {
     const newest = snapshots.newest?.revision.id ?? '';
@@ -186,6 +191,21 @@ function findOutcome(outcome: NewOutcome | undefined, happened: Happened): ToRem
   // A control plane that leads a rollout goes on leading it.
   if (openRolloutOf(record) !== undefined && !leads) return undefined;
   return toWrite(record, change);
+}
+
+/** A record of the version before names revisions alone. */
+function findContents(
+  { inForce, trial, newest }: SnapshotState,
+  record: RolloutRecord,
+): ToRemember | undefined {
+  if (!hasUnknownContent(record)) return undefined;
+  const known = [inForce, trial, newest].flatMap((each) =>
+    each?.content === undefined ? [] : [{ revision: each.revision.id, content: each.content }],
+  );
+  return toWrite(record, (record) => {
+    const complete = withContents(record, known);
+    return isDeepStrictEqual(complete, record) ? undefined : complete;
+  });
 }
 
 const unsaid = { content: '', reason: '', by: '' };

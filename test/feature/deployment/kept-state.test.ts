@@ -1,6 +1,6 @@
-// What an earlier control plane left behind, in the middle of a rollout and after it, as files that an earlier version
-// wrote (test/fixtures/kept, by the format of its record): this one goes on with them, and on the way back, where a newer
-// version has written, it keeps the rules in force.
+// What an earlier control plane left behind, in the middle of a rollout and after it, as files that two earlier versions
+// wrote (test/fixtures/kept, by the format of their record): this one goes on with them, and on the way back, where a
+// newer version has written, it keeps the rules in force.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -80,42 +80,47 @@ async function serve(
   };
 }
 
-for (const place of places) {
-  test(`upgrade, record of format 3, ${place}: a rollout on its way goes on, with as many workers`, async (t) => {
-    const { having, status } = await serve(t, restore(t, `format-3/${place}/running`));
-    await eventually('one has the new revision', () => having('second') === 1);
-    t.is(having('first'), 2);
-    t.is((await status()).rollout?.step, 1);
-  });
+for (const format of [2, 3]) {
+  for (const place of places) {
+    test(`upgrade, record of format ${format}, ${place}: a rollout on its way goes on, with as many workers`, async (t) => {
+      const { having, status } = await serve(t, restore(t, `format-${format}/${place}/running`));
+      await eventually('one has the new revision', () => having('second') === 1);
+      t.is(having('first'), 2);
+      t.is((await status()).rollout?.step, 1);
+    });
 
-  test(`upgrade, record of format 3, ${place}: a rollout that is paused stays paused, for the same reason`, async (t) => {
-    const { everTold, having, status } = await serve(t, restore(t, `format-3/${place}/paused`));
-    await eventually('all have what was in force', () => having('first') === 3);
-    await eventually(
-      'it is known to be paused',
-      async () => (await status()).rollout?.phase === 'paused',
-    );
-    t.regex((await status()).rollout?.text ?? '', /not on a Friday/);
-    t.is(everTold('second'), 0);
-  });
-
-  test(`upgrade, record of format 3, ${place}: what was taken back stays taken back, and is so after another restart`, async (t) => {
-    const kept = restore(t, `format-3/${place}/aborted`);
-    for (const _ of [1, 2]) {
-      const { everTold, having, status, stop } = await serve(t, kept);
+    test(`upgrade, record of format ${format}, ${place}: a rollout that is paused stays paused, for the same reason`, async (t) => {
+      const { everTold, having, status } = await serve(
+        t,
+        restore(t, `format-${format}/${place}/paused`),
+      );
       await eventually('all have what was in force', () => having('first') === 3);
-      t.is((await status()).verdict, 'taken_back');
-      t.regex((await status()).text, /wrong file/);
+      await eventually(
+        'it is known to be paused',
+        async () => (await status()).rollout?.phase === 'paused',
+      );
+      t.regex((await status()).rollout?.text ?? '', /not on a Friday/);
       t.is(everTold('second'), 0);
-      await stop();
-    }
-  });
+    });
 
-  test(`upgrade, record of format 3, ${place}: what was held back stays held back`, async (t) => {
-    const { having, status } = await serve(t, restore(t, `format-3/${place}/held-back`));
-    await eventually('all have what was in force', () => having('first') === 3);
-    t.is((await status()).verdict, 'held_back');
-  });
+    test(`upgrade, record of format ${format}, ${place}: what was taken back stays taken back, and is so after another restart`, async (t) => {
+      const kept = restore(t, `format-${format}/${place}/aborted`);
+      for (const _ of [1, 2]) {
+        const { everTold, having, status, stop } = await serve(t, kept);
+        await eventually('all have what was in force', () => having('first') === 3);
+        t.is((await status()).verdict, 'taken_back');
+        t.regex((await status()).text, /wrong file/);
+        t.is(everTold('second'), 0);
+        await stop();
+      }
+    });
+
+    test(`upgrade, record of format ${format}, ${place}: what was held back stays held back`, async (t) => {
+      const { having, status } = await serve(t, restore(t, `format-${format}/${place}/held-back`));
+      await eventually('all have what was in force', () => having('first') === 3);
+      t.is((await status()).verdict, 'held_back');
+    });
+  }
 }
 
 for (const place of places) {
