@@ -43,10 +43,9 @@ const report: ReportMessage = {
 async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const log = createRecordedLog();
   const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
-  const ads = await startAds({ methods: new Map([[fleet.path, fleet.open]]) });
+  const ads = await startAds(t, { methods: new Map([[fleet.path, fleet.open]]) });
   t.teardown(async () => {
     fleet.stop();
-    await ads.stop();
   });
   /** A link that sends these bytes, and reads nothing until it is told to. */
   async function open(...messages: readonly Buffer[]): Promise<ClientHttp2Stream> {

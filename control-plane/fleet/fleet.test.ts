@@ -53,14 +53,10 @@ async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const log = createRecordedLog();
   const fleet = createFleet({ method, history: createTrafficHistory(clock), log, clock });
   const methods = new Map([[fleet.path, fleet.open]]);
-  const ads = await startAds({ methods });
-  t.teardown(async () => {
-    fleet.stop();
-    await ads.stop();
-  });
+  const ads = await startAds(t, { methods });
+  t.teardown(() => fleet.stop());
   function connect(...messages: readonly FromWorkerMessage[]) {
-    const stream = callDiscovery<FromWorkerMessage, object>(ads.port, method);
-    t.teardown(stream.close);
+    const stream = callDiscovery<FromWorkerMessage, object>(t, ads.port, method);
     for (const message of messages) stream.send(message);
     return stream;
   }

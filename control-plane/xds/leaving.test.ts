@@ -33,8 +33,7 @@ interface OpenWorker {
 async function setUp(t: ExecutionContext, clock: Clock = systemClock) {
   const dropped: string[] = [];
   const metrics = { ...noMetrics, dropped: (reason: string) => void dropped.push(reason) };
-  const ads = await startAds({ snapshot: snapshotOf({ a: '1' }), clock, metrics });
-  t.teardown(ads.stop);
+  const ads = await startAds(t, { snapshot: snapshotOf({ a: '1' }), clock, metrics });
   const { workers } = ads.server;
   async function open(id: string, instance?: string, port = ads.port): Promise<OpenWorker> {
     const socket = connect(port, '127.0.0.1');
@@ -82,7 +81,7 @@ for (const [how, leave] of goodbyes) {
 
 test('a worker that cancels its call and closes its channel has not vanished', async (t) => {
   const { ads, workers, gone } = await setUp(t);
-  const stream = callDiscovery(ads.port, sotw);
+  const stream = callDiscovery(t, ads.port, sotw);
   stream.send({ node: { id: 'w-1' } });
   await stream.next();
   stream.close();
@@ -140,8 +139,7 @@ test('a second stream of a connected instance is refused by name, and the first 
   const { ads, workers, open, dropped } = await setUp(t);
   await open('w-1', 'i-1');
   const [{ address } = { address: '' }] = workers.list();
-  const second = callDiscovery(ads.port, sotw);
-  t.teardown(second.close);
+  const second = callDiscovery(t, ads.port, sotw);
   second.send({ node: { id: 'w-2', metadata: metadataOf('i-1') } });
   const { code, details } = await second.status();
   const text = `instance 'i-1' of worker 'w-1' is connected already, from ${address}`;
@@ -171,8 +169,7 @@ test('a worker that resets its stream and opens the next one at once is not refu
 
 test('an instance that is too long is refused by the name of its key', async (t) => {
   const { ads } = await setUp(t);
-  const stream = callDiscovery(ads.port, sotw);
-  t.teardown(stream.close);
+  const stream = callDiscovery(t, ads.port, sotw);
   stream.send({ node: { id: 'w-1', metadata: metadataOf('i'.repeat(1_025)) } });
   const { code, details } = await stream.status();
   t.deepEqual([code, details], [3, "ratelane.instance in the node's metadata is too long"]);

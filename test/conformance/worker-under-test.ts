@@ -94,7 +94,7 @@ export async function startWorkerUnderTest(
     throw new Error('a group has at least one case');
   }
   const folder = await mkdtemp(join(tmpdir(), 'ratelane-conformance-'));
-  const statsd = await startStatsdReceiver();
+  const statsd = await startStatsdReceiver(unowned);
   const socket = join(folder, 'redis.sock');
   const redisArgs = ['--unixsocket', socket, ...(first.redis_args ?? [])];
   const own =

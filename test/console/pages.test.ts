@@ -72,8 +72,7 @@ browserTest(
     const place = await startPlace(t, { 'd.yaml': sampleRules });
     const workers = [await startFed(t, place, 'edge'), await startFed(t, place, 'edge')];
     const [, port] = place.plane.xdsAddress.split(':');
-    const link = callDiscovery<FromWorkerMessage, object>(Number(port), loadFleetLink());
-    t.teardown(link.close);
+    const link = callDiscovery<FromWorkerMessage, object>(t, Number(port), loadFleetLink());
     const hello = { nodeId: 'stranger', instance: 'of-nobody', agreement: '', countsAlone: false };
     link.send({ hello: { ...hello, allowsReset: false, values: 2 } });
     const { page, complaints } = await visit(t, place);

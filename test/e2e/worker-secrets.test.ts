@@ -169,7 +169,7 @@ function begin(t: ExecutionContext): Run {
   };
 }
 
-async function decide({ note }: Run, worker: WorkerProcess): Promise<void> {
+async function decide(t: ExecutionContext, { note }: Run, worker: WorkerProcess): Promise<void> {
   const good = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
   for (const [path, body] of [
     ['/json', good],
@@ -185,10 +185,9 @@ async function decide({ note }: Run, worker: WorkerProcess): Promise<void> {
     });
     note(`${path} ${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`);
   }
-  const caller = createWorkerCaller(worker);
+  const caller = createWorkerCaller(t, worker);
   note(await caller.decide('shop', 'k', 'v'));
   note(await caller.decide('', 'k', 'v'));
-  caller.close();
 }
 
 // Proof of SECURITY.md: reads rules, statistics, values of requests, and settings without secrets
@@ -221,7 +220,7 @@ test.serial('a worker that serves, with stores that take its passwords', async (
   }
   const rules = { 'shop.yaml': ruleText('shop', 5) };
   const worker = await startWorkerProcess(t, { rules, env: { LOG_LEVEL: 'trace', ...env } });
-  await decide(run, worker);
+  await decide(t, run, worker);
   for (const page of [...pages, ...profiles]) {
     const answer = await fetch(`http://127.0.0.1:${worker.ports.debug}${page}`);
     const bytes = Buffer.from(await answer.arrayBuffer());

@@ -136,8 +136,7 @@ for (const { name, start } of cases) {
       request.resume().on('end', () => response.end(() => notified.push(request.url ?? '')));
     });
     const receiverPort = await listenFor(t, receiver);
-    const statsd = await startStatsdReceiver();
-    t.teardown(() => statsd.close());
+    const statsd = await startStatsdReceiver(t);
     const { flags, env, change, last, processes } = await start(t);
     change(100_000);
 

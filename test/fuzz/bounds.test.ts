@@ -176,8 +176,7 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
   t.timeout(120_000);
   const long = 'x'.repeat(20_000);
   t.is(toNodeIdentity({ id: long }), undefined);
-  const ads = await startAds({ snapshot: snapshotOf({ a: 'x' }) });
-  t.teardown(() => ads.stop());
+  const ads = await startAds(t, { snapshot: snapshotOf({ a: 'x' }) });
   const { aggregated } = discoveryProtos;
   for (const [request, status] of [
     [{ node: { id: long } }, /the node is too large/],
@@ -187,7 +186,7 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
       /too many resource names/,
     ],
   ] as const) {
-    const caller = callDiscovery(ads.port, aggregated.StreamAggregatedResources);
+    const caller = callDiscovery(t, ads.port, aggregated.StreamAggregatedResources);
     caller.send(request);
     t.regex((await caller.status()).details, status);
     caller.close();
@@ -196,25 +195,22 @@ test.serial('a worker cannot make the control plane keep much', async (t) => {
   const versions = Object.fromEntries(
     Array.from({ length: 100_000 }, (_, at) => [`n${at}`, '1'] as const),
   );
-  const empty = await startAds();
-  t.teardown(() => empty.stop());
-  const hoarder = callDiscovery(empty.port, aggregated.DeltaAggregatedResources);
+  const empty = await startAds(t);
+  const hoarder = callDiscovery(t, empty.port, aggregated.DeltaAggregatedResources);
   hoarder.send({ resourceNamesSubscribe: ['nothing'], initialResourceVersions: versions });
   t.regex((await hoarder.status()).details, /too many resource names/);
   hoarder.close();
-  const follower = callDiscovery(ads.port, aggregated.DeltaAggregatedResources);
+  const follower = callDiscovery(t, ads.port, aggregated.DeltaAggregatedResources);
   follower.send({ initialResourceVersions: versions });
   t.is((await follower.next()).resources?.length, 1);
-  follower.close();
 });
 
 test.serial('a worker cannot make the control plane keep the names that it gives up', async (t) => {
   t.timeout(120_000);
   // Without a snapshot nothing is sent, so that nothing of what is owed is ever paid.
-  const ads = await startAds();
-  t.teardown(() => ads.stop());
+  const ads = await startAds(t);
   const namesOf = (part: number) => Array.from({ length: 6_000 }, (_, at) => `n${part}-${at}`);
-  const caller = callDiscovery(ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
+  const caller = callDiscovery(t, ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
   caller.send({ resourceNamesSubscribe: ['*'] });
   for (let part = 0; part < 3; part++) {
     caller.send({ resourceNamesSubscribe: namesOf(part) });
@@ -223,12 +219,11 @@ test.serial('a worker cannot make the control plane keep the names that it gives
   t.regex((await caller.status()).details, /too many resource names/);
   caller.close();
   // What it never asked for is not kept at all, however much of it there is.
-  const stranger = callDiscovery(ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
+  const stranger = callDiscovery(t, ads.port, discoveryProtos.aggregated.DeltaAggregatedResources);
   stranger.send({ resourceNamesSubscribe: ['*'] });
   for (let part = 0; part < 3; part++) stranger.send({ resourceNamesUnsubscribe: namesOf(part) });
   ads.set(snapshotOf({ a: 'x' }));
   const { resources, removedResources } = await stranger.next();
   t.is(resources?.length, 1);
   t.deepEqual(removedResources, []);
-  stranger.close();
 });

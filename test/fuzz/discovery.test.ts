@@ -163,8 +163,7 @@ test.serial(
   'the control plane ends the streams of a hostile worker by name, and serves others',
   async (t) => {
     const contents = { a: 'x', b: 'y' };
-    const ads = await startAds({ snapshot: snapshotOf(contents) });
-    t.teardown(() => ads.stop());
+    const ads = await startAds(t, { snapshot: snapshotOf(contents) });
     const session = connectHttp2(`http://127.0.0.1:${ads.port}`);
     session.on('error', () => {});
     t.teardown(() => session.destroy());
@@ -232,7 +231,7 @@ test.serial(
       `${ended} ended with a problem, ${answered} answers, ${ads.log.lines.length} lines of log`,
     );
     t.true(ended > 0 && answered > 0);
-    const innocent = callDiscovery(ads.port, aggregated.StreamAggregatedResources);
+    const innocent = callDiscovery(t, ads.port, aggregated.StreamAggregatedResources);
     innocent.send({ node: { id: 'innocent' } });
     t.is((await innocent.next()).resources?.length, 2);
     innocent.close();

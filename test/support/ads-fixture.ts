@@ -24,6 +24,7 @@ import type { XdsMetrics } from '../../control-plane/xds/discovery-stream.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { loadDiscoveryProtos, rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { eventually } from './eventually.ts';
+import type { Owner } from './owner.ts';
 import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
 
 export const discoveryProtos = loadDiscoveryProtos();
@@ -51,6 +52,7 @@ export interface AdsFixture {
   set(snapshot: Snapshot): void;
   /** For each node what the function says. */
   choose(choice: (node: NodeIdentity) => Snapshot | undefined): void;
+  /** Done when its owner ends, if not before. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +64,7 @@ export interface AdsFixtureOptions extends Partial<AdsServerOptions> {
   readonly clock?: Clock;
 }
 
-export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixture> {
+export async function startAds(t: Owner, options: AdsFixtureOptions = {}): Promise<AdsFixture> {
   const {
     snapshot,
     authorize,
@@ -85,6 +87,8 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
     },
     { host: '127.0.0.1', port: 0, ...serverOptions },
   );
+  const stop = () => server.stop(500);
+  t.teardown(stop);
   const choose = (choice: typeof current): void => {
     current = choice;
     server.refresh();
@@ -95,7 +99,7 @@ export async function startAds(options: AdsFixtureOptions = {}): Promise<AdsFixt
     log,
     set: (next) => choose(() => next),
     choose,
-    stop: () => server.stop(500),
+    stop,
   };
 }
 
@@ -117,8 +121,9 @@ export interface CallerOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A stream on a connection of its own. */
+/** A stream on a connection of its own, which is closed when its owner ends. */
 export function callDiscovery<Request extends object, Response>(
+  t: Owner,
   port: number,
   method: MethodDefinition<Request, Response, Request, Response>,
   options: CallerOptions = {},
@@ -146,6 +151,11 @@ export function callDiscovery<Request extends object, Response>(
     status = given;
   });
   stream.on('error', () => {});
+  const close = () => {
+    stream.cancel();
+    client.close();
+  };
+  t.teardown(close);
   return {
     waiting,
     send: (request) => void stream.write({ typeUrl: rateLimitConfigTypeUrl, ...request }),
@@ -161,9 +171,6 @@ export function callDiscovery<Request extends object, Response>(
       return status as StatusObject;
     },
     halfClose: () => void stream.end(),
-    close() {
-      stream.cancel();
-      client.close();
-    },
+    close,
   };
 }

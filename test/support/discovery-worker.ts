@@ -1,7 +1,7 @@
 // A worker that is no more than a stream of the discovery service: what it is given, and whether it takes it.
-import type { ExecutionContext } from 'ava';
 import { instanceKey } from '../../shared/instance-key.ts';
 import { callDiscovery, discoveryProtos } from './ads-fixture.ts';
+import type { Owner } from './owner.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 
@@ -17,12 +17,12 @@ export interface DiscoveryWorker {
 
 /** Takes everything but a resource of the name `refused`. `instance`: null for a worker of another make. */
 export function connectWorker(
-  t: Pick<ExecutionContext, 'teardown'>,
+  t: Owner,
   port: number,
   id: string,
   instance: string | null = id,
 ): DiscoveryWorker {
-  const stream = callDiscovery(port, sotw);
+  const stream = callDiscovery(t, port, sotw);
   const fields = instance === null ? {} : { [instanceKey]: { stringValue: instance } };
   const node = { id, metadata: { fields } };
   let version = '';
@@ -41,6 +41,5 @@ export function connectWorker(
     }
     // Until the stream ends.
   })().catch(() => {});
-  t.teardown(stream.close);
   return { id, sees: (text: string) => seen.at(-1)?.includes(text) ?? false, seen };
 }

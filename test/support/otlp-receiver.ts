@@ -3,8 +3,11 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { type Metadata, Server, ServerCredentials } from '@grpc/grpc-js';
-import { fromJSON, type MethodDefinition } from '@grpc/proto-loader';
+import { loadSync, type MethodDefinition } from '@grpc/proto-loader';
+import { listenFor } from './listen.ts';
+import type { Owner } from './owner.ts';
 
 type Attributes = Readonly<Record<string, string | number>>;
 
@@ -40,7 +43,6 @@ export interface OtlpReceiver {
 export interface StalledReceiver {
   readonly url: string;
   readonly connections: number;
-  close(): Promise<void>;
 }
 
 interface Value {
@@ -71,95 +73,23 @@ interface ExportRequest {
   }[];
 }
 
-const field = (id: number, type: string) => ({ id, type });
-const list = (id: number, type: string) => ({ id, type, rule: 'repeated' });
-
-/** opentelemetry.proto.collector.trace.v1, of its messages only what is looked at. */
-const definition = fromJSON(
-  {
-    nested: {
-      opentelemetry: {
-        nested: {
-          proto: {
-            nested: {
-              collector: {
-                nested: {
-                  trace: {
-                    nested: {
-                      v1: {
-                        nested: {
-                          AnyValue: {
-                            fields: {
-                              stringValue: field(1, 'string'),
-                              intValue: field(3, 'int64'),
-                              doubleValue: field(4, 'double'),
-                            },
-                          },
-                          KeyValue: {
-                            fields: { key: field(1, 'string'), value: field(2, 'AnyValue') },
-                          },
-                          Resource: { fields: { attributes: list(1, 'KeyValue') } },
-                          Scope: { fields: { name: field(1, 'string') } },
-                          Status: {
-                            fields: { message: field(2, 'string'), code: field(3, 'int32') },
-                          },
-                          Span: {
-                            fields: {
-                              traceId: field(1, 'bytes'),
-                              spanId: field(2, 'bytes'),
-                              parentSpanId: field(4, 'bytes'),
-                              name: field(5, 'string'),
-                              kind: field(6, 'int32'),
-                              attributes: list(9, 'KeyValue'),
-                              status: field(15, 'Status'),
-                            },
-                          },
-                          ScopeSpans: {
-                            fields: { scope: field(1, 'Scope'), spans: list(2, 'Span') },
-                          },
-                          ResourceSpans: {
-                            fields: {
-                              resource: field(1, 'Resource'),
-                              scopeSpans: list(2, 'ScopeSpans'),
-                            },
-                          },
-                          ExportTraceServiceRequest: {
-                            fields: { resourceSpans: list(1, 'ResourceSpans') },
-                          },
-                          ExportTraceServiceResponse: { fields: {} },
-                          TraceService: {
-                            methods: {
-                              Export: {
-                                comment: '',
-                                requestType: 'ExportTraceServiceRequest',
-                                responseType: 'ExportTraceServiceResponse',
-                              },
-                            },
-                          },
-                        },
-                      },
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-      },
-    },
-  },
-  { longs: Number },
-);
+const definition = loadSync(join(import.meta.dirname, 'otlp-traces.proto'), { longs: Number });
 const service = definition['opentelemetry.proto.collector.trace.v1.TraceService'] as unknown as {
   readonly Export: MethodDefinition<ExportRequest, object, ExportRequest, object>;
 };
 
-export async function startOtlpReceiver(protocol: 'http' | 'grpc'): Promise<OtlpReceiver> {
+/** Closed when its owner ends, if not before. */
+export async function startOtlpReceiver(
+  t: Owner,
+  protocol: 'http' | 'grpc',
+): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const headers: Record<string, string | undefined>[] = [];
   const take = (request: ExportRequest) => spans.push(...toSpans(request));
   const received = { spans, headers };
-  return protocol === 'grpc' ? serveGrpc(received, take) : serveHttp(received, take);
+  const receiver = await (protocol === 'grpc' ? serveGrpc : serveHttp)(received, take);
+  t.teardown(receiver.close);
+  return receiver;
 }
 
 type Received = Pick<OtlpReceiver, 'spans'> & {
@@ -227,25 +157,17 @@ async function serveGrpc(
   };
 }
 
-export async function startStalledReceiver(): Promise<StalledReceiver> {
-  const sockets = new Set<Socket>();
-  let connections = 0;
+/** Closed when its owner ends. */
+export async function startStalledReceiver(t: Owner): Promise<StalledReceiver> {
+  const sockets: Socket[] = [];
   const server = createServer({ pauseOnConnect: true }, (socket) => {
-    connections++;
-    sockets.add(socket);
-    socket.on('error', () => {});
+    sockets.push(socket.on('error', () => {}));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listenFor(t, server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     get connections() {
-      return connections;
-    },
-    async close() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      await once(server, 'close');
+      return sockets.length;
     },
   };
 }

@@ -4,6 +4,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { rateLimitConfigTypeUrl } from '../../shared/wire/discovery.ts';
 import { discoveryProtos } from './ads-fixture.ts';
 import { eventually } from './eventually.ts';
+import type { Owner } from './owner.ts';
 
 const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const node = { id: 'worker-1' };
@@ -15,13 +16,15 @@ export interface RawStream {
   status(): Promise<string>;
 }
 
-/** A stream on a connection of its own that sends what it is told to, byte for byte. */
+/** A stream on a connection of its own, closed when its owner ends, that sends what it is told to, byte for byte. */
 export async function openRaw(
+  t: Owner,
   { port }: { readonly port: number },
   headers: Readonly<Record<string, string>> = {},
 ): Promise<RawStream> {
   const session = connect(`http://127.0.0.1:${port}`);
   session.on('error', () => {});
+  t.teardown(() => session.destroy());
   await once(session, 'remoteSettings');
   return { session, ...openOn(session, headers) };
 }

@@ -3,6 +3,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { freePort } from './free-port.ts';
+import type { Owner } from './owner.ts';
 
 export interface StatsdReceiver {
   readonly port: number;
@@ -31,7 +32,8 @@ export function parseStatsdLine(
   return { label: parts.filter((part) => part !== '').join('|'), type, value };
 }
 
-export async function startStatsdReceiver(): Promise<StatsdReceiver> {
+/** Closed when its owner ends, if not before. */
+export async function startStatsdReceiver(t: Owner): Promise<StatsdReceiver> {
   const port = await freePort();
   const totals = new Map<string, number>();
   const connections = new Set<Socket>();
@@ -77,14 +79,12 @@ export async function startStatsdReceiver(): Promise<StatsdReceiver> {
     udp.close();
     await Promise.all(closed);
   };
-  return {
-    port,
-    totals,
-    close: () => {
-      closing ??= close();
-      return closing;
-    },
+  const closeOnce = () => {
+    closing ??= close();
+    return closing;
   };
+  t.teardown(closeOnce);
+  return { port, totals, close: closeOnce };
 }
 
 function splitOnce(text: string, separator: string): [string, string?] {

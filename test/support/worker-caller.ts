@@ -1,6 +1,7 @@
 // Calls of a worker as a proxy makes them: over gRPC, on one connection that is kept.
 import { credentials, makeClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import { loadProtos } from '../../shared/wire/protos.ts';
+import type { Owner } from './owner.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 const RateLimitClient = makeClientConstructor(loadProtos().rateLimitService, 'RateLimitService');
@@ -38,17 +39,24 @@ export interface WorkerCaller extends Caller {
 
 /** At the worker's port, or at another address. */
 export function createWorkerCaller(
+  t: Owner,
   worker: WorkerProcess,
   address = `127.0.0.1:${worker.ports.grpc}`,
 ): WorkerCaller {
-  return { worker, ...createCaller(address) };
+  return { worker, ...createCaller(t, address) };
 }
 
-export function createCaller(address: string, channel = credentials.createInsecure()): Caller {
+/** Closed when its owner ends. */
+export function createCaller(
+  t: Owner,
+  address: string,
+  channel = credentials.createInsecure(),
+): Caller {
   // Else callers of one address share a connection.
   const client = new RateLimitClient(address, channel, {
     'grpc.use_local_subchannel_pool': 1,
   });
+  t.teardown(() => client.close());
   function ask(domain: string, key: string, value: string): Promise<CallOutcome> {
     const request = { domain, descriptors: [{ entries: [{ key, value }] }] };
     return new Promise((resolve, reject) => {

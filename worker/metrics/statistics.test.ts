@@ -38,8 +38,7 @@ function setUp(t: ExecutionContext, options: Partial<StatisticsOptions>) {
 }
 
 async function startReceiver(t: ExecutionContext): Promise<StatsdReceiver> {
-  const receiver = await startStatsdReceiver();
-  t.teardown(() => receiver.close());
+  const receiver = await startStatsdReceiver(t);
   return receiver;
 }
 

@@ -77,11 +77,9 @@ export async function runEpisode(options: EpisodeOptions): Promise<void> {
         XDS_CLIENT_BACKOFF_MAX_INTERVAL: '1s',
       },
     });
-    const createOne = () => createCaller(`127.0.0.1:${worker.ports.grpc}`);
-    const prober = ending(createOne(), ({ close }) => close());
-    const callers = Array.from({ length: connections }, () =>
-      ending(createOne(), ({ close }) => close()),
-    );
+    const createOne = () => createCaller(owner, `127.0.0.1:${worker.ports.grpc}`);
+    const prober = createOne();
+    const callers = Array.from({ length: connections }, createOne);
     let troubles = 0;
     const readTroubles = async () => {
       troubles = countTroubles(await readPage('stats'));

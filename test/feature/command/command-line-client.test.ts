@@ -148,8 +148,7 @@ for (const protocol of ['http', 'grpc'] as const) {
   test.serial(
     `-oltp-protocol: the call is a span, which the worker's spans belong to (OTLP over ${protocol})`,
     async (t) => {
-      const receiver = await startOtlpReceiver(protocol);
-      t.teardown(() => receiver.close());
+      const receiver = await startOtlpReceiver(t, protocol);
       const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
       const traced = await startWorkerProcess(t, {
         env: {

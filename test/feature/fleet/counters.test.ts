@@ -60,9 +60,8 @@ async function startTwoWorkers(t: ExecutionContext) {
     ),
   );
   const callers = await Promise.all(
-    workers.map(async ({ started }) => createCaller((await started).grpc.text)),
+    workers.map(async ({ started }) => createCaller(t, (await started).grpc.text)),
   );
-  t.teardown(() => callers.forEach(({ close }) => void close()));
   await fleet.linked(2);
   return { ...fleet, redis, callers };
 }
@@ -214,8 +213,7 @@ test.serial('a worker of several processes tells and resets counters as one does
   });
   await eventually('the ports are open', worker.isReady);
   // Connections are handed out in turn.
-  const callers = [1, 2].map(() => createCaller(`127.0.0.1:${worker.ports.grpc}`));
-  t.teardown(() => callers.forEach(({ close }) => void close()));
+  const callers = [1, 2].map(() => createCaller(t, `127.0.0.1:${worker.ports.grpc}`));
   await linked(1);
   for (let round = 0; round < 3; round++) {
     for (const { decide } of callers) await decide('d', 'k', 'ada');

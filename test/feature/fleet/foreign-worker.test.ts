@@ -36,8 +36,7 @@ test('status names the workers that cannot enforce what the rules ask for', asyn
   const [key, value] = extensionsAnnouncement;
   const metadata = { fields: { [key]: { stringValue: value } } };
   const connect = async (node: object) => {
-    const stream = callDiscovery(port, sotw);
-    t.teardown(stream.close);
+    const stream = callDiscovery(t, port, sotw);
     stream.send({ node });
     const { versionInfo = '', nonce = '' } = await stream.next();
     stream.send({ versionInfo, responseNonce: nonce });

@@ -47,7 +47,7 @@ async function startListener(t: ExecutionContext, limit = 0) {
   const reports: ReportMessage[] = [];
   const links: OpenLink[] = [];
   const resource = limitResource('d', 'd', limit);
-  const ads = await startAds({
+  const ads = await startAds(t, {
     snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
     methods: new Map([
       [
@@ -72,7 +72,6 @@ async function startListener(t: ExecutionContext, limit = 0) {
       ],
     ]),
   });
-  t.teardown(ads.stop);
   return { url: `localhost:${ads.port}`, hellos, reports, links };
 }
 
@@ -82,8 +81,7 @@ test('a worker tells what it decides, by rule and by value, and at its end as we
   await eventually('a first report', () => reports.length > 0);
   t.like(hellos[0], { nodeId: 'w-1', countsAlone: true, values: 2 });
   const { grpc } = await worker.started;
-  const caller = createCaller(grpc.text);
-  t.teardown(caller.close);
+  const caller = createCaller(t, grpc.text);
   for (const value of ['hot', 'hot', 'cold'])
     t.is(await caller.decide('d', 'k', value), 'OVER_LIMIT');
   t.is(await caller.decide('d', 'other', 'x'), 'OK');
@@ -121,8 +119,7 @@ test('a worker tells what it answers without its store', async (t) => {
   const store = { KVSTORE_URL: `127.0.0.1:${await freePort()}`, KVSTORE_FAILURE_MODE: 'allow' };
   const worker = await startWorker(t, { env: { ...xds, ...store }, clock: startClock(t) });
   const { grpc } = await worker.started;
-  const caller = createCaller(grpc.text);
-  t.teardown(caller.close);
+  const caller = createCaller(t, grpc.text);
   t.is(await caller.decide('d', 'k', 'x'), 'OK');
   await eventually('it is told', () => reports.at(-1)?.totals?.withoutStore === 1);
   t.like(reports.at(-1)?.totals, { decisions: 1, errors: 0 });
@@ -136,8 +133,7 @@ test('a worker tells how long the calls of its store take', async (t) => {
   const env = { ...xds, KVSTORE_URL: redis.url };
   const worker = await startWorker(t, { env, clock: startClock(t) });
   const { grpc } = await worker.started;
-  const caller = createCaller(grpc.text);
-  t.teardown(caller.close);
+  const caller = createCaller(t, grpc.text);
   t.is(await caller.decide('d', 'k', 'x'), 'OK');
   const calls = () => reports.at(-1)?.totals?.storeDurations.reduce((sum, count) => sum + count, 0);
   await eventually('it is told', () => (calls() ?? 0) > 0);
@@ -147,8 +143,7 @@ test('a worker tells how long the calls of its store take', async (t) => {
 test('a link that breaks costs no decision, and what is counted meanwhile is told on the next one', async (t) => {
   const { url, hellos, reports, links } = await startListener(t);
   const worker = await startWorker(t, { env: environment(url), clock: startClock(t) });
-  const caller = createCaller((await worker.started).grpc.text);
-  t.teardown(caller.close);
+  const caller = createCaller(t, (await worker.started).grpc.text);
   const refuse = async () => t.is(await caller.decide('d', 'k', 'hot'), 'OVER_LIMIT');
   await refuse();
   await eventually('it is told', () => reports.at(-1)?.totals?.decisions === 1);

@@ -86,17 +86,13 @@ async function startPlane(
       return linked.limited(...asked);
     },
   };
-  const ads = await startAds({ methods: new Map([[fleet.path, fleet.open]]) });
-  t.teardown(async () => {
-    fleet.stop();
-    await ads.stop();
-  });
+  const ads = await startAds(t, { methods: new Map([[fleet.path, fleet.open]]) });
+  t.teardown(() => fleet.stop());
   const asked: string[] = [];
   /** Of those that count together and do what they say. */
   const store = { used: workers.find(({ countsAlone }) => !countsAlone)?.used ?? 0 };
   for (const { id, countsAlone = false, limited = {}, used = 0, lies = false } of workers) {
-    const stream = callDiscovery<FromWorkerMessage, ToWorkerMessage>(ads.port, method);
-    t.teardown(stream.close);
+    const stream = callDiscovery<FromWorkerMessage, ToWorkerMessage>(t, ads.port, method);
     const instance = `${id}-instance`;
     const hello = { nodeId: id, instance, agreement: 'a', countsAlone, allowsReset: true };
     stream.send({ hello: { ...hello, values: 2 } });

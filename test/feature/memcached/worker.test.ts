@@ -68,8 +68,7 @@ test.serial(
 );
 
 test.serial('calls to the memory cache are pushed with their codes in their names', async (t) => {
-  const [memcached, statsd] = [await startMemcachedServer(t), await startStatsdReceiver()];
-  t.teardown(statsd.close);
+  const [memcached, statsd] = [await startMemcachedServer(t), await startStatsdReceiver(t)];
   const worker = await startPatientWorker(t, {
     MEMCACHE_HOST_PORT: memcached.url,
     DISABLE_STATS: 'false',

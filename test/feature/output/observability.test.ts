@@ -279,10 +279,10 @@ test('alerts and dashboard name metrics that workers and control plane have', as
     },
   });
   const caller = createCaller(
+    t,
     `localhost:${worker.ports.grpc}`,
     credentials.createSsl(Buffer.from(authority)),
   );
-  t.teardown(caller.close);
   t.is(await caller.decide('shop', 'k', 'v'), 'OK');
   t.is(await caller.decide('shop', 'k', 'v'), 'OVER_LIMIT');
   t.is(await caller.decide('shop', 'none', 'v'), 'OK');

@@ -119,8 +119,7 @@ test('the hits of a rule are the same number at every surface', async (t) => {
   folder.write('d.yaml', lasting(5) + gone);
   const plane = await createControlPlaneInProcess(t, { flags: ['--config-dir', folder.path] });
   await plane.start();
-  const statsd = await startStatsdReceiver();
-  t.teardown(() => statsd.close());
+  const statsd = await startStatsdReceiver(t);
   const pullPort = await freePort();
   const worker = await startWorkerProcess(t, {
     env: {

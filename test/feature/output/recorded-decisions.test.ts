@@ -282,10 +282,9 @@ test('the processes of a worker record in one file', async (t) => {
     },
   });
   for (let caller = 0; caller < 8; caller++) {
-    const { decide, close } = createWorkerCaller(worker);
+    const { decide } = createWorkerCaller(t, worker);
     for (let index = 0; index < 5; index++)
       t.is(await decide('d', 'user', `${caller}-${index}`), 'OK');
-    close();
   }
   await worker.stop();
   const decisions = await readDecisions(path);

@@ -27,8 +27,7 @@ function usedBytes(): number {
 
 test('a million names from requests cost bounded memory, and the fold counter tells', async (t) => {
   const silentPort = await listenFor(t, createServer());
-  const tagged = await startStatsdReceiver();
-  t.teardown(() => tagged.close());
+  const tagged = await startStatsdReceiver(t);
   const pullPort = await freePort();
   const log = createRecordedLog();
   const statistics = createStatistics({

@@ -35,8 +35,7 @@ for (const protocol of ['http', 'grpc'] as const) {
   test.serial(
     `decisions go on, and the stop is bounded, while nobody reads traces over ${protocol}`,
     async (t) => {
-      const receiver = await startStalledReceiver();
-      t.teardown(() => receiver.close());
+      const receiver = await startStalledReceiver(t);
       const worker = await startWorkerProcess(t, {
         rules: {
           'd.yaml': 'domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unlimited: true}\n',

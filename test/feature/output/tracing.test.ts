@@ -26,12 +26,6 @@ const service = 'envoy.service.ratelimit.v3.RateLimitService';
 const callerTrace = 'a'.repeat(32);
 const callerSpan = 'b'.repeat(16);
 
-async function startReceiver(t: ExecutionContext, protocol: 'http' | 'grpc' = 'http') {
-  const receiver = await startOtlpReceiver(protocol);
-  t.teardown(() => receiver.close());
-  return receiver;
-}
-
 function startWorker(
   t: ExecutionContext,
   receiver: OtlpReceiver,
@@ -91,7 +85,7 @@ for (const protocol of ['http', 'grpc'] as const) {
     `TRACING_EXPORTER_PROTOCOL=${protocol}: a decision over gRPC is a server span with the decision and the store's call below it, of TRACING_SERVICE_NAME in TRACING_SERVICE_NAMESPACE`,
     async (t) => {
       const redis = await startRedisServer(t);
-      const receiver = await startReceiver(t, protocol);
+      const receiver = await startOtlpReceiver(t, protocol);
       const worker = await startWorker(t, receiver, {
         BACKEND_TYPE: 'redis',
         KVSTORE_URL: redis.url,
@@ -145,7 +139,7 @@ for (const protocol of ['http', 'grpc'] as const) {
 }
 
 test.serial("a caller's trace is continued, however its headers name it", async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver);
   const [w3c, single, multi, open, split] = ['1', '2', '3', '4', '5'].map((digit) =>
     digit.repeat(32),
@@ -170,7 +164,7 @@ test.serial("a caller's trace is continued, however its headers name it", async 
 });
 
 test.serial('headers that are no trace context begin a trace of its own', async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver);
   const headers = { traceparent: `00-${'0'.repeat(32)}-x-01`, b3: 'z'.repeat(5_000) };
   t.is(await ask(worker, { headers }), 'answered');
@@ -181,7 +175,7 @@ test.serial('headers that are no trace context begin a trace of its own', async 
 test.serial(
   'TRACING_SAMPLING_RATE: the rate is for traces that begin here; a caller has decided for its own',
   async (t) => {
-    const receiver = await startReceiver(t);
+    const receiver = await startOtlpReceiver(t, 'http');
     const worker = await startWorker(t, receiver, { TRACING_SAMPLING_RATE: '0' });
     t.is(await ask(worker), 'answered');
     t.is(
@@ -204,7 +198,7 @@ test.serial(
 test.serial(
   'OTEL_SEMCONV_STABILITY_OPT_IN: a failed call is marked as such, with its status as a word',
   async (t) => {
-    const receiver = await startReceiver(t);
+    const receiver = await startOtlpReceiver(t, 'http');
     const worker = await startWorker(t, receiver, { OTEL_SEMCONV_STABILITY_OPT_IN: 'rpc/old' });
     t.is(await ask(worker, { domain: '' }), 'rate limit domain must not be empty');
     const spans = await receive(receiver, 2);
@@ -222,7 +216,7 @@ test.serial(
 test.serial(
   'over /json each span is a trace of its own, and one is for writing the answer',
   async (t) => {
-    const receiver = await startReceiver(t);
+    const receiver = await startOtlpReceiver(t, 'http');
     const worker = await startWorker(t, receiver);
     const response = await fetch(`http://127.0.0.1:${worker.ports.http}/json`, {
       method: 'POST',
@@ -246,7 +240,7 @@ test.serial(
 );
 
 test.serial('what was recorded is sent before the process ends', async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, { OTEL_BSP_SCHEDULE_DELAY: '60000' });
   t.is(await ask(worker), 'answered');
   t.is(receiver.spans.length, 0);
@@ -256,7 +250,7 @@ test.serial('what was recorded is sent before the process ends', async (t) => {
 });
 
 test.serial("the exporter's own settings are in effect, and their secrets in no log", async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, {
     OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=open-sesame',
     OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
@@ -273,7 +267,7 @@ test.serial("the exporter's own settings are in effect, and their secrets in no 
 });
 
 test.serial('an endpoint that is none is told without what may be a password in it', async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   const worker = await startWorker(t, receiver, {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '://user:open-sesame@collector',
   });
@@ -282,7 +276,7 @@ test.serial('an endpoint that is none is told without what may be a password in 
 });
 
 test.serial('a receiver that refuses is told once, and so is its return', async (t) => {
-  const receiver = await startReceiver(t);
+  const receiver = await startOtlpReceiver(t, 'http');
   receiver.answerWith(401);
   const worker = await startWorker(t, receiver);
   for (let exports = 1; exports <= 3; exports++) {
@@ -299,7 +293,7 @@ test.serial('a receiver that refuses is told once, and so is its return', async 
 test.serial(
   'TRACING_ENABLED: while traces are off nothing of their library is loaded and nobody is connected to',
   async (t) => {
-    const receiver = await startReceiver(t);
+    const receiver = await startOtlpReceiver(t, 'http');
     const hooks = `import { registerHooks } from 'node:module';
     registerHooks({ load(url, context, next) {
       if (url.includes('@opentelemetry')) process.stderr.write('loaded ' + url + '\\n');

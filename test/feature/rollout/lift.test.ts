@@ -33,8 +33,7 @@ test('a lift is in force at once, whatever rollout there is, and ends by itself 
       WORKER_PROCESSES: '2',
     },
   });
-  const { ask, close } = createWorkerCaller(worker);
-  t.teardown(close);
+  const { ask } = createWorkerCaller(t, worker);
   t.deepEqual(await ask('shop', 'user', 'ada'), { answer: 'OK', remaining: 999 });
   t.deepEqual(await ask('shop', 'user', 'ada'), { answer: 'OK', remaining: 998 });
 

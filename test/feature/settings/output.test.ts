@@ -17,7 +17,7 @@ import { startWorkerProcess } from '../../support/worker-process.ts';
 const flushesTimeoutMs = 60_000;
 
 const metricsPort = await freePort();
-const traces = await startOtlpReceiver('http');
+const traces = await startOtlpReceiver(unowned, 'http');
 /** UDP alone: the default would find nobody here. */
 const pushed: string[] = [];
 const receiver = createSocket('udp4', (message) => pushed.push(message.toString()));
@@ -52,7 +52,7 @@ const worker = await startWorkerProcess(unowned, {
     TRACING_SERVICE_INSTANCE_ID: 'worker-7',
   },
 });
-const caller = createWorkerCaller(worker);
+const caller = createWorkerCaller(unowned, worker);
 test.after.always(async () => {
   caller.close();
   await worker.stop();

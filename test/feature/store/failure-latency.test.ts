@@ -90,8 +90,7 @@ for (const mode of Object.keys(answersWhenOpen) as Mode[]) {
       KVSTORE_FAILURE_MODE: mode,
     };
     const worker = await startWorkerProcess(t, { env, rules });
-    const { decide, close } = createWorkerCaller(worker);
-    t.teardown(close);
+    const { decide } = createWorkerCaller(t, worker);
     const load = startLoad(ratePerSecond, async (index) => ({
       answer: await decide('d', 'k', `v${index % values}`),
     }));

@@ -18,10 +18,9 @@ const toEnvironment = (url: string) => ({
 
 test('a worker that was killed has vanished, and one that was stopped has not', async (t) => {
   const resource = limitResource('d', 'd', 0);
-  const ads = await startAds({
+  const ads = await startAds(t, {
     snapshot: createSnapshot([createResource('d', resource.value as Buffer)]),
   });
-  t.teardown(ads.stop);
   const redis = await startRedisServer(t);
   const { workers } = ads.server;
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {

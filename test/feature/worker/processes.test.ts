@@ -80,11 +80,7 @@ function createCallers(
   count: number,
   address?: string,
 ): WorkerCaller[] {
-  const callers = Array.from({ length: count }, () => createWorkerCaller(worker, address));
-  t.teardown(() => {
-    for (const caller of callers) caller.close();
-  });
-  return callers;
+  return Array.from({ length: count }, () => createWorkerCaller(t, worker, address));
 }
 
 /** Each caller in turn; `ask` gives key and value. */
@@ -116,11 +112,10 @@ test.serial(
     });
     // Those of the start's own look at the port.
     await eventually('the port has room', async () => {
-      const caller = createWorkerCaller(worker);
-      const answer = await caller.decide('d', 'k', 'v');
-      if (answer !== 'OK') caller.close();
-      else t.teardown(() => caller.close());
-      return answer === 'OK';
+      const caller = createWorkerCaller(t, worker);
+      const isServed = (await caller.decide('d', 'k', 'v')) === 'OK';
+      if (!isServed) caller.close();
+      return isServed;
     });
     const sockets = Array.from({ length: 6 }, () => {
       const socket = connect(worker.ports.grpc, '127.0.0.1');

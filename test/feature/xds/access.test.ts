@@ -55,19 +55,17 @@ function presenting({ cert, key }: TestCertificate) {
 }
 
 test('TLS: a client that trusts the authority gets its configuration', async (t) => {
-  const ads = await startAds({ snapshot, tls: toTls(serverCertificate) });
-  const worker = callDiscovery(ads.port, sotw, { credentials: trusting });
+  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate) });
+  const worker = callDiscovery(t, ads.port, sotw, { credentials: trusting });
   worker.send({ node });
   t.is((await worker.next()).versionInfo, snapshot.version);
-  worker.close();
-  await ads.stop();
 });
 
 test('mutual TLS: a certificate of an authority is needed, whatever names are in it', async (t) => {
   const authorities = authority + namelessCertificate.cert;
-  const ads = await startAds({ snapshot, tls: toTls(serverCertificate, authorities) });
+  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authorities) });
   for (const certificate of [clientCertificate, namelessCertificate]) {
-    const worker = callDiscovery(ads.port, sotw, { credentials: presenting(certificate) });
+    const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
     worker.send({ node });
     t.is((await worker.next()).versionInfo, snapshot.version);
     worker.close();
@@ -88,29 +86,30 @@ test('mutual TLS: a certificate of an authority is needed, whatever names are in
 });
 
 test('a new certificate counts for new connections, with the same clients admitted', async (t) => {
-  const ads = await startAds({ snapshot, tls: toTls(serverCertificate, authority) });
+  const ads = await startAds(t, { snapshot, tls: toTls(serverCertificate, authority) });
   const before = await peerName(ads.port, clientCertificate);
   ads.server.replaceTls(toTls(renewedCertificate, authority));
   t.deepEqual([before, await peerName(ads.port, clientCertificate)], ['server', 'renewed']);
   t.is(await peerName(ads.port, strangerCertificate), undefined);
   t.throws(() => ads.server.replaceTls({ certificate: 'nonsense', key: 'nonsense' }));
   t.is(await peerName(ads.port, clientCertificate), 'renewed');
-  await ads.stop();
 });
 
 test('a token in the request metadata decides, and the reason is told without it', async (t) => {
-  const ads = await startAds({
+  const ads = await startAds(t, {
     snapshot,
     authorize: (headers) =>
       headers.authorization === 'Bearer secret-one'
         ? { ok: true }
         : { ok: false, reason: 'the token is missing or unknown' },
   });
-  const known = callDiscovery(ads.port, sotw, { metadata: { authorization: 'Bearer secret-one' } });
+  const known = callDiscovery(t, ads.port, sotw, {
+    metadata: { authorization: 'Bearer secret-one' },
+  });
   known.send({ node });
   t.is((await known.next()).versionInfo, snapshot.version);
   for (const metadata of [{}, { authorization: 'Bearer secret-two' }]) {
-    const stranger = callDiscovery(ads.port, sotw, { metadata });
+    const stranger = callDiscovery(t, ads.port, sotw, { metadata });
     stranger.send({ node });
     const { code, details } = await stranger.status();
     t.is(code, 16);
@@ -147,7 +146,7 @@ test('a stream whose token is revoked ends, is no worker any more, and others st
   const clock = createManualClock(Date.now());
   const known = new Set(['Bearer one', 'Bearer two']);
   const reasonAgainst = (token: string) => (known.has(token) ? undefined : 'it is revoked');
-  const ads = await startAds({
+  const ads = await startAds(t, {
     ...{ snapshot, clock },
     authorize: ({ authorization = '' }) => ({
       ok: true,
@@ -155,7 +154,7 @@ test('a stream whose token is revoked ends, is no worker any more, and others st
     }),
   });
   const open = async (token: string, id: string) => {
-    const worker = callDiscovery(ads.port, sotw, {
+    const worker = callDiscovery(t, ads.port, sotw, {
       metadata: { authorization: `Bearer ${token}` },
     });
     worker.send({ node: { id } });
@@ -163,23 +162,21 @@ test('a stream whose token is revoked ends, is no worker any more, and others st
     return worker;
   };
   const one = await open('one', 'worker-1');
-  const two = await open('two', 'worker-2');
+  await open('two', 'worker-2');
   known.delete('Bearer one');
   clock.advance(10_000);
   t.like(await one.status(), { code: 16, details: 'it is revoked' });
   await eventually('it has left', () => ads.server.workers.list().length === 1);
   t.is(ads.server.workers.list()[0]?.node.id, 'worker-2');
   t.true(ads.log.lines.some((line) => /a call of \S+ was ended: it is revoked$/.test(line)));
-  for (const worker of [one, two]) worker.close();
-  await ads.stop();
 });
 
 test('a stream ends when its client certificate has expired, or its authority is taken out', async (t) => {
   const clock = createManualClock(Date.now());
   const authorities = authority + namelessCertificate.cert;
-  const ads = await startAds({ snapshot, clock, tls: toTls(serverCertificate, authorities) });
+  const ads = await startAds(t, { snapshot, clock, tls: toTls(serverCertificate, authorities) });
   const open = async (certificate: TestCertificate) => {
-    const worker = callDiscovery(ads.port, sotw, { credentials: presenting(certificate) });
+    const worker = callDiscovery(t, ads.port, sotw, { credentials: presenting(certificate) });
     worker.send({ node });
     await worker.next();
     return worker;
@@ -196,6 +193,4 @@ test('a stream ends when its client certificate has expired, or its authority is
   clock.setWall(Date.UTC(2200, 0));
   clock.advance(10_000);
   t.like(await known.status(), { code: 16, details: 'the client certificate has expired' });
-  for (const worker of [nameless, known]) worker.close();
-  await ads.stop();
 });

@@ -4,7 +4,13 @@ import { connect } from 'node:net';
 import { credentials } from '@grpc/grpc-js';
 import test, { type ExecutionContext } from 'ava';
 import { authority, serverCertificate } from '../../contract/grpc-transport-certificates.ts';
-import { callDiscovery, discoveryProtos, snapshotOf, startAds } from '../../support/ads-fixture.ts';
+import {
+  type AdsFixtureOptions,
+  callDiscovery,
+  discoveryProtos,
+  snapshotOf,
+  startAds,
+} from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { openRaw, request } from '../../support/raw-discovery.ts';
@@ -15,18 +21,15 @@ const sotw = discoveryProtos.aggregated.StreamAggregatedResources;
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
 
 /** A server with a worker that has its configuration; `change` says whether it gets the next one. */
-async function startAttacked(t: ExecutionContext, options: Parameters<typeof startAds>[0] = {}) {
-  const ads = await startAds({ snapshot: snapshotOf({ shop: 'first' }), ...options });
-  t.teardown(ads.stop);
-  const open = () => {
-    const call = callDiscovery(
+async function startAttacked(t: ExecutionContext, options: AdsFixtureOptions = {}) {
+  const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'first' }), ...options });
+  const open = () =>
+    callDiscovery(
+      t,
       ads.port,
       sotw,
       options.tls ? { credentials: credentials.createSsl(Buffer.from(authority)) } : {},
     );
-    t.teardown(call.close);
-    return call;
-  };
   const worker = open();
   const answer = async () => {
     const { versionInfo = '', nonce = '' } = await worker.next();
@@ -62,8 +65,7 @@ function begun(bytes: number): Buffer {
 test('a request that is begun must be complete in time, with what comes of it or without', async (t) => {
   const clock = createManualClock();
   const ads = await startAttacked(t, { clock });
-  const raw = await openRaw(ads);
-  t.teardown(() => raw.session.destroy());
+  const raw = await openRaw(t, ads);
   raw.stream.write(Buffer.concat([request(), begun(10)]));
   await eventually('it is known', () => ads.server.workers.list().length === 2);
   for (let seconds = 0; seconds < 29; seconds++) {

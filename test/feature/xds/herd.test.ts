@@ -6,8 +6,7 @@ import { snapshotOf, startAds } from '../../support/ads-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 
 test('workers that connect while the process is busy are taken in by the kernel', async (t) => {
-  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
-  t.teardown(ads.stop);
+  const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'one' }) });
   const count = 1_000;
   // Says how many are connected once all are, or none has been for 20 s: one that the kernel has no place for hears nothing.
   const herd = `
@@ -27,8 +26,7 @@ test('workers that connect while the process is busy are taken in by the kernel'
 });
 
 test('workers whose answers to the settings are on their way are not closed for being many', async (t) => {
-  const ads = await startAds({ snapshot: snapshotOf({ shop: 'one' }) });
-  t.teardown(ads.stop);
+  const ads = await startAds(t, { snapshot: snapshotOf({ shop: 'one' }) });
   let greeted = 0;
   let closed = 0;
   for (let index = 0; index < 2_500; index++) {

@@ -83,56 +83,47 @@ for (const { title, bytes, status } of badRequests) {
   test(`${title}: the stream ends with a reason, and the server goes on`, async (t) => {
     const { metrics, reasons } = recordDrops();
     const limits = title.includes('request above') ? { maxRequestBytes: 1_000 } : {};
-    const ads = await startAds({ snapshot: small, limits, metrics });
-    const raw = await openRaw(ads);
+    const ads = await startAds(t, { snapshot: small, limits, metrics });
+    const raw = await openRaw(t, ads);
     raw.stream.write(bytes);
     t.is(await raw.status(), status);
     if (status.startsWith('3')) t.deepEqual(reasons, ['bad_request']);
-    const worker = callDiscovery(ads.port, sotw);
+    const worker = callDiscovery(t, ads.port, sotw);
     worker.send({ node });
     t.is((await worker.next()).versionInfo, small.version);
-    worker.close();
-    raw.session.destroy();
-    await ads.stop();
   });
 }
 
 test('a request that ends within a message is an error', async (t) => {
-  const ads = await startAds({ snapshot: small });
-  const raw = await openRaw(ads);
+  const ads = await startAds(t, { snapshot: small });
+  const raw = await openRaw(t, ads);
   raw.stream.end(request().subarray(0, 9));
   t.is(await raw.status(), '13 the request ended within a message');
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('a request that comes byte by byte is a request', async (t) => {
-  const ads = await startAds({ snapshot: small });
-  const raw = await openRaw(ads);
+  const ads = await startAds(t, { snapshot: small });
+  const raw = await openRaw(t, ads);
   for (const byte of Buffer.concat([request(), request({ versionInfo: 'again' })])) {
     raw.stream.write(Buffer.from([byte]));
   }
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);
   t.is(ads.server.workers.list()[0]?.sent?.version, small.version);
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('unknown methods and what is not gRPC get an answer', async (t) => {
-  const ads = await startAds({ snapshot: small });
-  const raw = await openRaw(ads, { ':path': '/some.Service/Method' });
+  const ads = await startAds(t, { snapshot: small });
+  const raw = await openRaw(t, ads, { ':path': '/some.Service/Method' });
   t.is(await raw.status(), '12 unknown method /some.Service/Method');
   const plain = openOn(raw.session, { 'content-type': 'text/plain' });
   t.is(await plain.status(), '13 this port speaks gRPC alone');
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('too many requests end the stream; answers to responses do not count', async (t) => {
   const { metrics, reasons } = recordDrops();
   const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
-  const ads = await startAds({ snapshot: small, limits, metrics });
-  const worker = callDiscovery(ads.port, sotw);
+  const ads = await startAds(t, { snapshot: small, limits, metrics });
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
   for (let turn = 0; turn < 20; turn++) {
     const { versionInfo = '', nonce = '' } = await worker.next();
@@ -150,16 +141,13 @@ test('too many requests end the stream; answers to responses do not count', asyn
   t.is(code, 8);
   t.is(details, 'too many requests on this stream');
   t.deepEqual(reasons, ['too_many_requests']);
-  worker.close();
-  await ads.stop();
 });
 
 test('answers that change the names count, as each brings a response to answer', async (t) => {
   const limits = { requestBurst: 5, requestsPerSecond: 0.001 };
-  const ads = await startAds({ snapshot: snapshotOf({ a: '1', b: '1' }), limits });
-  t.teardown(ads.stop);
+  const ads = await startAds(t, { snapshot: snapshotOf({ a: '1', b: '1' }), limits });
   const names = (turn: number) => [turn % 2 === 0 ? 'a' : 'b'];
-  const chooser = callDiscovery(ads.port, sotw);
+  const chooser = callDiscovery(t, ads.port, sotw);
   const chooses = async () => {
     chooser.send({ node, resourceNames: names(0) });
     for (let turn = 1; turn < 20; turn++) {
@@ -170,7 +158,7 @@ test('answers that change the names count, as each brings a response to answer',
   await t.throwsAsync(chooses(), {
     message: 'the stream ended: too many requests on this stream',
   });
-  const asker = callDiscovery(ads.port, delta);
+  const asker = callDiscovery(t, ads.port, delta);
   const asksAgain = async () => {
     asker.send({ node, resourceNamesSubscribe: names(0) });
     for (let turn = 1; turn < 20; turn++) {
@@ -181,15 +169,13 @@ test('answers that change the names count, as each brings a response to answer',
   await t.throwsAsync(asksAgain(), {
     message: 'the stream ended: too many requests on this stream',
   });
-  chooser.close();
-  asker.close();
 });
 
 test('a worker that refuses one choice of names after another does so in two lines', async (t) => {
   // All of them within the time of one line.
   const all = snapshotOf({ a: '1', b: '1', c: '1', d: '1', e: '1', f: '1' });
-  const ads = await startAds({ snapshot: all, clock: createManualClock() });
-  const worker = callDiscovery(ads.port, sotw);
+  const ads = await startAds(t, { snapshot: all, clock: createManualClock() });
+  const worker = callDiscovery(t, ads.port, sotw);
   const chosen: string[] = [];
   for (const name of all.resources.keys()) {
     chosen.push(name);
@@ -206,24 +192,22 @@ test('a worker that refuses one choice of names after another does so in two lin
 
 test('large requests cost more of what a stream may send', async (t) => {
   const limits = { requestBurst: 10, requestsPerSecond: 0.001 };
-  const ads = await startAds({ snapshot: small, limits });
-  const worker = callDiscovery(ads.port, delta);
+  const ads = await startAds(t, { snapshot: small, limits });
+  const worker = callDiscovery(t, ads.port, delta);
   const versions = Array.from({ length: 700 }, (_, at) => [`gone-${at}`, 'x'.repeat(1000)]);
   worker.send({ node, initialResourceVersions: Object.fromEntries(versions) });
   t.is((await worker.status()).details, 'too many requests on this stream');
-  worker.close();
-  await ads.stop();
 });
 
 test('streams beyond the limit are refused, and admitted when others have left', async (t) => {
   const { metrics, reasons } = recordDrops();
-  const ads = await startAds({ snapshot: small, limits: { maxStreams: 2 }, metrics });
-  const workers = [callDiscovery(ads.port, sotw), callDiscovery(ads.port, sotw)];
+  const ads = await startAds(t, { snapshot: small, limits: { maxStreams: 2 }, metrics });
+  const workers = [callDiscovery(t, ads.port, sotw), callDiscovery(t, ads.port, sotw)];
   for (const worker of workers) {
     worker.send({ node });
     await worker.next();
   }
-  const third = callDiscovery(ads.port, sotw);
+  const third = callDiscovery(t, ads.port, sotw);
   third.send({ node });
   const { code, details } = await third.status();
   t.is(code, 8);
@@ -231,16 +215,14 @@ test('streams beyond the limit are refused, and admitted when others have left',
   t.deepEqual(reasons, ['too_many_streams']);
   workers[0]?.close();
   await eventually('one has left', () => ads.server.workers.list().length === 1);
-  const fourth = callDiscovery(ads.port, sotw);
+  const fourth = callDiscovery(t, ads.port, sotw);
   fourth.send({ node });
   t.is((await fourth.next()).versionInfo, small.version);
-  for (const worker of [...workers, third, fourth]) worker.close();
-  await ads.stop();
 });
 
 test('where all connections are served, those beyond the limit are closed', async (t) => {
-  const ads = await startAds({ snapshot: small, limits: { maxConnections: 1 } });
-  const raw = await openRaw(ads);
+  const ads = await startAds(t, { snapshot: small, limits: { maxConnections: 1 } });
+  const raw = await openRaw(t, ads);
   raw.stream.write(request());
   await eventually('the first is served', () => ads.server.workers.list().length === 1);
   const second = connect(`http://127.0.0.1:${ads.port}`);
@@ -249,28 +231,24 @@ test('where all connections are served, those beyond the limit are closed', asyn
   t.is(ads.server.workers.list().length, 1);
   const line = 'warning xDS: there are 1 connections already: the one that was newest was closed';
   t.true(ads.log.lines.includes(line));
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('a stream without a request is ended', async (t) => {
-  const ads = await startAds({ snapshot: small, limits: { requestMs: 50 } });
-  const raw = await openRaw(ads);
+  const ads = await startAds(t, { snapshot: small, limits: { requestMs: 50 } });
+  const raw = await openRaw(t, ads);
   t.is(await raw.status(), '3 no request came on this stream');
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('a stream that is not read is cut off; others on its connection and elsewhere go on', async (t) => {
   const { metrics, reasons } = recordDrops();
-  const ads = await startAds({ snapshot: large, limits: { drainTimeoutMs: 3_000 }, metrics });
+  const ads = await startAds(t, { snapshot: large, limits: { drainTimeoutMs: 3_000 }, metrics });
   ads.choose(({ id }) => (id === 'slow' ? large : small));
-  const raw = await openRaw(ads);
+  const raw = await openRaw(t, ads);
   raw.stream.pause();
   raw.stream.write(request({ node: { id: 'slow' } }));
   const neighbour = openOn(raw.session);
   neighbour.stream.write(request());
-  const elsewhere = callDiscovery(ads.port, sotw);
+  const elsewhere = callDiscovery(t, ads.port, sotw);
   elsewhere.send({ node });
   await elsewhere.next();
   await eventually('the slow one is gone', () => ads.server.workers.list().length === 2);
@@ -288,16 +266,13 @@ test('a stream that is not read is cut off; others on its connection and elsewhe
   await eventually('the neighbour too', () =>
     ads.server.workers.list().every(({ sent }) => sent?.version === next.version),
   );
-  elsewhere.close();
-  raw.session.destroy();
-  await ads.stop();
 });
 
 test('a connection that is not read is closed with its only stream', async (t) => {
   const clock = createManualClock();
-  const ads = await startAds({ snapshot: large, clock });
+  const ads = await startAds(t, { snapshot: large, clock });
   const proxy = await startTcpProxy(t, ads.port);
-  const raw = await openRaw({ port: proxy.port });
+  const raw = await openRaw(t, { port: proxy.port });
   raw.stream.write(request());
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);
   proxy.inject({ kind: 'stall' });
@@ -311,8 +286,7 @@ test('a connection that is not read is closed with its only stream', async (t) =
 
 test('a peer that gives no sign of life is closed', async (t) => {
   const clock = createManualClock();
-  const ads = await startAds({ snapshot: small, clock });
-  t.teardown(ads.stop);
+  const ads = await startAds(t, { snapshot: small, clock });
   const socket = connectSocket(ads.port, '127.0.0.1');
   // The preface and empty SETTINGS, and no word after that: no answer to a ping either.
   socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -326,9 +300,8 @@ test('a peer that gives no sign of life is closed', async (t) => {
 
 test('a peer that answers pings stays', async (t) => {
   const clock = createManualClock();
-  const ads = await startAds({ snapshot: small, clock });
-  t.teardown(ads.stop);
-  const { session, stream } = await openRaw(ads);
+  const ads = await startAds(t, { snapshot: small, clock });
+  const { session, stream } = await openRaw(t, ads);
   t.teardown(() => session.destroy());
   stream.write(request());
   await eventually('the worker is known', () => ads.server.workers.list().length === 1);
@@ -345,12 +318,12 @@ test('a peer that answers pings stays', async (t) => {
 });
 
 test('a stop ends streams with a reason, and does not wait for those that do not read', async (t) => {
-  const ads = await startAds({ snapshot: small });
+  const ads = await startAds(t, { snapshot: small });
   ads.choose(({ id }) => (id === 'stuck' ? large : small));
-  const worker = callDiscovery(ads.port, sotw);
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
   await worker.next();
-  const stuck = await openRaw(ads);
+  const stuck = await openRaw(t, ads);
   stuck.stream.pause();
   stuck.stream.write(request({ node: { id: 'stuck' } }));
   await eventually('both are known', () => ads.server.workers.list().length === 2);
@@ -360,15 +333,12 @@ test('a stop ends streams with a reason, and does not wait for those that do not
   t.is(details, 'the control plane is stopping');
   await stopped;
   t.deepEqual(ads.server.workers.list(), []);
-  worker.close();
-  stuck.session.destroy();
 });
 
 test('a port that is taken stops the start', async (t) => {
-  const ads = await startAds({ snapshot: small });
-  await t.throwsAsync(startAds({ port: ads.port }), {
+  const ads = await startAds(t, { snapshot: small });
+  await t.throwsAsync(startAds(t, { port: ads.port }), {
     name: 'AppError',
     message: new RegExp(`^the xDS server cannot listen on 127\\.0\\.0\\.1:${ads.port}: `),
   });
-  await ads.stop();
 });

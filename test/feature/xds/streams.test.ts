@@ -35,8 +35,8 @@ function contents({ resources = [] }: DiscoveryResponseMessage): string[] {
 }
 
 test('a worker gets everything, then each change, and the record shows what it has', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, sotw);
+  const ads = await startAds(t, { snapshot: first });
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
   const one = await worker.next();
   t.is(one.versionInfo, first.version);
@@ -75,12 +75,11 @@ test('a worker gets everything, then each change, and the record shows what it h
 
   worker.close();
   await eventually('it is gone', () => ads.server.workers.list().length === 0);
-  await ads.stop();
 });
 
 test('after a restart of the control plane, workers that hold the version get nothing', async (t) => {
-  const before = await startAds({ snapshot: first });
-  const worker = callDiscovery(before.port, sotw);
+  const before = await startAds(t, { snapshot: first });
+  const worker = callDiscovery(t, before.port, sotw);
   worker.send({ node });
   const one = await worker.next();
   worker.send(accept(one));
@@ -90,7 +89,7 @@ test('after a restart of the control plane, workers that hold the version get no
   worker.close();
 
   const sent: number[] = [];
-  const after = await startAds({
+  const after = await startAds(t, {
     snapshot: snapshotOf({ mail: 'one', shop: 'one' }),
     metrics: {
       streams() {},
@@ -100,9 +99,9 @@ test('after a restart of the control plane, workers that hold the version get no
       dropped() {},
     },
   });
-  const byVersion = callDiscovery(after.port, sotw);
+  const byVersion = callDiscovery(t, after.port, sotw);
   byVersion.send({ ...accept(one) });
-  const byResources = callDiscovery(after.port, delta);
+  const byResources = callDiscovery(t, after.port, delta);
   const held = [...first.resources].map(([name, { version }]) => [name, version] as const);
   byResources.send({ node, initialResourceVersions: Object.fromEntries(held) });
   await eventually('both are known', () => after.server.workers.list().length === 2);
@@ -114,15 +113,12 @@ test('after a restart of the control plane, workers that hold the version get no
     (await byResources.next()).resources?.map(({ name }) => name),
     ['shop'],
   );
-  byVersion.close();
-  byResources.close();
-  await after.stop();
 });
 
 test('streams, responses and answers are counted by protocol', async (t) => {
   const counted: string[] = [];
   const open: Record<string, number> = {};
-  const ads = await startAds({
+  const ads = await startAds(t, {
     snapshot: first,
     metrics: {
       streams(mode, count) {
@@ -134,10 +130,10 @@ test('streams, responses and answers are counted by protocol', async (t) => {
       dropped: (reason) => void counted.push(reason),
     },
   });
-  const worker = callDiscovery(ads.port, sotw);
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
   worker.send(accept(await worker.next()));
-  const other = callDiscovery(ads.port, delta);
+  const other = callDiscovery(t, ads.port, delta);
   other.send({ node: { ...node, id: 'other' } });
   const one = await other.next();
   other.send({ responseNonce: one.nonce ?? '', errorDetail: { message: 'no' } });
@@ -147,68 +143,57 @@ test('streams, responses and answers are counted by protocol', async (t) => {
   other.close();
   await eventually('one has left', () => open['delta'] === 0);
   t.is(open['sotw'], 1);
-  worker.close();
-  await ads.stop();
 });
 
 test('the provider decides by node, and a node whose choice changes is told', async (t) => {
-  const ads = await startAds({ snapshot: first });
+  const ads = await startAds(t, { snapshot: first });
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : undefined));
-  const edge = callDiscovery(ads.port, sotw);
+  const edge = callDiscovery(t, ads.port, sotw);
   edge.send({ node });
   t.is((await edge.next()).versionInfo, first.version);
-  const other = callDiscovery(ads.port, sotw);
+  const other = callDiscovery(t, ads.port, sotw);
   other.send({ node: { id: 'other', cluster: 'core' } });
   await eventually('both are known', () => ads.server.workers.list().length === 2);
   t.is(ads.server.workers.list()[1]?.sent, undefined);
   ads.choose(({ cluster }) => (cluster === 'edge' ? first : second));
   t.is((await other.next()).versionInfo, second.version);
   t.deepEqual(edge.waiting, []);
-  edge.close();
-  other.close();
-  await ads.stop();
 });
 
 test('the dedicated service streams without a type, and refuses another', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, dedicated);
+  const ads = await startAds(t, { snapshot: first });
+  const worker = callDiscovery(t, ads.port, dedicated);
   worker.send({ node, typeUrl: '' });
   t.is((await worker.next()).versionInfo, first.version);
   worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
   const { code, details } = await worker.status();
   t.is(code, 3);
   t.is(details, "type_url 'type.googleapis.com/other.Type' is not served");
-  worker.close();
-  await ads.stop();
 });
 
 test('other types on an aggregated stream stay unanswered; the node of the first request counts', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, sotw);
+  const ads = await startAds(t, { snapshot: first });
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node, typeUrl: 'type.googleapis.com/other.Type' });
   worker.send({});
   t.is((await worker.next()).versionInfo, first.version);
   t.is(ads.server.workers.list()[0]?.node.id, 'worker-1');
   t.is(ads.log.lines.filter((line) => line.includes('other.Type')).length, 1);
-  worker.close();
-  await ads.stop();
 });
 
 test('a client that sends no more gets a clean end', async (t) => {
-  const ads = await startAds({ snapshot: first });
-  const worker = callDiscovery(ads.port, sotw);
+  const ads = await startAds(t, { snapshot: first });
+  const worker = callDiscovery(t, ads.port, sotw);
   worker.send({ node });
   await worker.next();
   worker.halfClose();
   t.is((await worker.status()).code, 0);
-  worker.close();
-  await ads.stop();
 });
 
 test('many workers leave and come in a few lines of the log', async (t) => {
   // All of them within the time of one line.
-  const ads = await startAds({ snapshot: first, clock: createManualClock() });
-  const workers = Array.from({ length: 20 }, () => callDiscovery(ads.port, sotw));
+  const ads = await startAds(t, { snapshot: first, clock: createManualClock() });
+  const workers = Array.from({ length: 20 }, () => callDiscovery(t, ads.port, sotw));
   for (const worker of workers) worker.send({ node });
   await Promise.all(workers.map((worker) => worker.next()));
   for (const worker of workers) worker.close();
