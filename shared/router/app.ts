@@ -14,19 +14,15 @@ import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
 import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import type { OpenApiFrame } from './openapi/frame.ts';
-import { toOpenApi } from './openapi/openapi.ts';
-import { createBodyReader } from './request/body.ts';
-import { type BodyKind, bodyKinds } from './request/body-kind.ts';
+import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
+import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
 import { createForwarding } from './request/forwarded.ts';
 import type { JsonParser } from './request/json.ts';
 import type { Around, Dispatch } from './request/request.ts';
-import { type ModuleTree, readModuleTree } from './table/module-tree.ts';
-import { choosePrefixes } from './table/prefix.ts';
+import { choosePrefixes, type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { listRoutes } from './table/route-list.ts';
 import type { ServedMethod } from './table/served-method.ts';
 import { buildTable } from './table/table.ts';
-import { loadXml } from './xml/xml.ts';
 
 export interface AppOptions {
   /** Folders of controllers, of which the later one wins. Default: from `env`, else `controllers`. */
@@ -65,35 +61,40 @@ export interface AppOptions {
   /** The title and version of the OpenAPI document. */
   readonly info?: OpenApiFrame['info'];
   readonly servers?: OpenApiFrame['servers'];
-  readonly otherPaths?: OpenApiFrame['paths'];
+  readonly otherPaths?: OpenApiFrame['otherPaths'];
   /** Called at the start for each class that is hidden, or has no guard. Default: a line on standard error. */
   readonly warn?: (text: string) => void;
   /** Called for requests that fail because of us. Default: a JSON line on standard error. */
   readonly reportError?: ReportError;
 }
 
-/** By name: one that is misspelt would be lost. */
-const optionNames: Readonly<Record<keyof AppOptions, true>> = {
-  controllerPrefix: true,
-  env: true,
-  loadModules: true,
-  guard: true,
-  around: true,
-  requireGuards: true,
-  cors: true,
-  limits: true,
-  bodyKinds: true,
-  largeJson: true,
-  strictNames: true,
-  missingVerb: true,
-  stringReturn: true,
-  formats: true,
-  trustedProxies: true,
-  info: true,
-  servers: true,
-  otherPaths: true,
-  warn: true,
-  reportError: true,
+type Settings = Required<Omit<AppOptions, 'cors' | 'largeJson'>> & {
+  readonly cors: Cors | undefined;
+  readonly largeJson: JsonParser | undefined;
+};
+
+/** With every name, so that one that is misspelt is not lost. */
+const defaults: Settings = {
+  controllerPrefix: [],
+  env: {},
+  loadModules: readModuleTree,
+  guard: [],
+  around: [],
+  requireGuards: false,
+  cors: undefined,
+  limits: {},
+  bodyKinds,
+  largeJson: undefined,
+  strictNames: false,
+  missingVerb: 405,
+  stringReturn: 'application/json',
+  formats: {},
+  trustedProxies: [],
+  info: { title: 'API', version: '0.0.0' },
+  servers: [],
+  otherPaths: {},
+  warn: writeWarning,
+  reportError: writeErrorReport,
 };
 
 export interface App {
@@ -115,59 +116,32 @@ export interface App {
 
 /** Rejects with a StartError that names every reason why it cannot serve. */
 export async function createApp(options: AppOptions = {}): Promise<App> {
-  const limits: Limits = { ...defaultLimits, ...options.limits };
-  refuseWrongOptions(options);
-  const load = options.loadModules ?? readModuleTree;
+  const { forward, ...settings } = readOptions(options);
+  const limits: Limits = { ...defaultLimits, ...settings.limits };
   const trees: ModuleTree[] = [];
-  for (const prefix of choosePrefixes(options.controllerPrefix, options.env ?? {})) {
-    trees.push(await load(prefix));
+  for (const prefix of choosePrefixes(settings.controllerPrefix, settings.env)) {
+    trees.push(await settings.loadModules(prefix));
   }
-  const compiler = createSchemaCompiler(options.formats);
-  const table = buildTable(trees, {
-    compiler,
-    limits,
-    guard: options.guard,
-    requireGuards: options.requireGuards ?? false,
-    cors: options.cors,
-    around: options.around,
-    warn: options.warn ?? writeWarning,
-  });
+  const compiler = createSchemaCompiler(settings.formats);
+  const table = buildTable(trees, { ...settings, compiler, limits });
   await compiler.load();
-  const kinds = options.bodyKinds ?? bodyKinds;
   const routes = listRoutes(table);
-  const xml = routes.some(({ route }) => route.xml) ? await loadXml() : undefined;
   const live = createLiveConnections(limits.liveConnections);
-  const info = options.info ?? { title: 'API', version: '0.0.0' };
   let document: OpenApiDocument | undefined;
   const describe = () => {
-    const { servers, otherPaths: paths } = options;
-    // OpenAPI has no words for WebSockets.
-    document ??= toOpenApi(
-      routes.filter(({ route }) => route.verb !== 'CONNECT'),
-      {
-        info,
-        bodyKinds: kinds,
-        ...(servers && { servers }),
-        ...(paths && { paths }),
-      },
-    );
+    document ??= toOpenApi(routes, settings);
     return document;
   };
   const answer = createDispatch({
+    ...settings,
     table,
     limits,
-    bodies: createBodyReader(kinds, options.largeJson),
-    stringReturn: options.stringReturn ?? 'application/json',
-    xml,
-    strictNames: options.strictNames ?? false,
-    missingVerb: options.missingVerb ?? 405,
-    reportError: options.reportError ?? writeErrorReport,
+    readBody: createBodyReader(settings.bodyKinds, settings.largeJson),
+    xml: routes.some(({ route }) => route.xml) ? await import('./xml/xml.ts') : undefined,
     describe,
     live,
   });
-  const { trustedProxies: proxies = [] } = options;
-  const forward = createForwarding(proxies);
-  const dispatch: Dispatch = proxies.length === 0 ? answer : (request) => answer(forward(request));
+  const dispatch: Dispatch = forward === undefined ? answer : (request) => answer(forward(request));
   const hasSockets = routes.some(({ route }) => route.socket !== undefined);
   return {
     dispatch,
@@ -181,13 +155,18 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
 }
 
-function refuseWrongOptions(options: AppOptions): void {
-  const wrong = corsProblem(options.cors) ?? aroundProblem(options.around);
+/** Throws a StartError for what is no option, and for one that does not hold. */
+function readOptions(
+  options: AppOptions,
+): Settings & { readonly forward: ReturnType<typeof createForwarding> } {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const settings: Settings = { ...defaults, ...Object.fromEntries(given) };
+  const wrong = corsProblem(settings.cors) ?? aroundProblem(settings.around);
   if (wrong !== undefined) throw new StartError([`the application: ${wrong}`]);
   try {
-    refuseUnknownNames('createApp', options, optionNames);
-    refuseWrongLimits('limits of the application', options.limits, defaultLimits);
-    createForwarding(options.trustedProxies ?? []);
+    refuseUnknownNames('createApp', options, defaults);
+    refuseWrongLimits('limits of the application', settings.limits, defaultLimits);
+    return { ...settings, forward: createForwarding(settings.trustedProxies) };
   } catch (cause) {
     throw new StartError([String((cause as Error).message)], { cause });
   }

@@ -9,16 +9,15 @@ import { cancelStream, watchStream } from './answer/stream.ts';
 import { surround } from './around/around.ts';
 import { isConditional, refuseUnmet } from './around/conditions.ts';
 import type { OpenApiDocument } from './controller.ts';
-import { HttpError, NotImplemented, notFound, TooManyConnections } from './errors.ts';
-import { runBefore } from './folder.ts';
-import { askGuards } from './guard.ts';
+import { AccessDenied, HttpError, NotImplemented, notFound, TooManyConnections } from './errors.ts';
+import type { Folder } from './folder.ts';
+import type { Guard } from './guard.ts';
 import type { Limits } from './limits.ts';
 import { answerEvents, eventStream } from './live/event-stream.ts';
 import type { LiveConnections } from './live/live-connections.ts';
-import { answerSocket } from './live/open-socket.ts';
+import { answerSocket } from './live/socket.ts';
 import { type MaybePromise, settle, then, toNative } from './maybe-promise.ts';
-import { type BodyArguments, type BodyReader, noBody } from './request/body.ts';
-import { noKeywords, parseUrlencoded } from './request/keywords.ts';
+import { type BodyArguments, noBody, type ReadBody } from './request/body.ts';
 import {
   type Around,
   type Dispatch,
@@ -28,21 +27,20 @@ import {
   RequestIds,
   type RequestLike,
   type ResponseLike,
+  type RoutedRequest,
 } from './request/request.ts';
-import { parseTarget } from './request/target.ts';
-import { answerServer, answerWithoutRoute } from './table/no-route.ts';
+import { noKeywords, parseTarget, parseUrlencoded } from './request/target.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
-import { resolvePath } from './table/resolve.ts';
+import { answerServer, answerWithoutRoute, resolvePath } from './table/nodes.ts';
 import { isKnownMethod } from './table/verb.ts';
-import type { Xml } from './xml/xml.ts';
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
   readonly limits: Limits;
-  readonly bodies: BodyReader;
+  readonly readBody: ReadBody;
   readonly stringReturn: Writing['stringReturn'];
   /** Where a controller allows it. */
-  readonly xml: Xml | undefined;
+  readonly xml: typeof import('./xml/xml.ts') | undefined;
   readonly strictNames: boolean;
   readonly missingVerb: 405 | 501;
   readonly reportError: ReportError;
@@ -76,7 +74,7 @@ interface Call {
 }
 
 export function createDispatch(deps: DispatchDeps): Dispatch {
-  const { table, limits, bodies, stringReturn, strictNames, missingVerb } = deps;
+  const { table, limits, stringReturn, strictNames, missingVerb } = deps;
   const { reportError, describe, live } = deps;
   const ids = new RequestIds();
   const jsonAlone: Writing = { stringReturn, xml: undefined };
@@ -137,9 +135,11 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
 
   function prepare(call: Call): MaybePromise<BodyArguments> {
     const { route, given, request } = call;
-    return then(askGuards(route.guards, request), () => {
+    const asked = inTurn(route.guards, (guard) => askGuard(guard, request));
+    return then(asked, () => {
       refuseMisfit(call);
-      return then(runBefore(route.folders, request), () => {
+      const ran = inTurn(route.folders, (folder) => runBefore(folder, request));
+      return then(ran, () => {
         if (!route.isConditional || !isConditional(given.headers)) return readBody(call);
         return refuseUnmet(given.headers, () => answerCurrent(call)).then(() => readBody(call));
       });
@@ -174,7 +174,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { route, given } = call;
     const { unparsed } = route;
     if (given.body === undefined && unparsed === undefined) return noBody;
-    return bodies.readBody(given, {
+    return deps.readBody(given, {
       taken: route.binder.takesBody,
       unparsed,
       xml: route.xml ? deps.xml : undefined,
@@ -276,6 +276,53 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       (error) => end(fail(error, request)),
     );
   };
+}
+
+/** Each after the one before. */
+function inTurn<Item>(
+  items: readonly Item[],
+  run: (item: Item) => MaybePromise<void>,
+  at = 0,
+): MaybePromise<void> {
+  const item = items[at];
+  if (item === undefined) return undefined;
+  return then(run(item), () => inTurn(items, run, at + 1));
+}
+
+/** Throws what the guard throws; 403 for a value that lets no caller pass, or 401 where the guard authenticates and the
+ * request has no credentials. */
+function askGuard(guard: Guard, request: RoutedRequest): MaybePromise<void> {
+  return then(toNative(guard.check(request)), (verdict: unknown) => {
+    if (verdict === undefined || verdict === true) return;
+    const cause = new TypeError(
+      `the check of a guard returned ${kindOf(verdict)}; throw AccessDenied or an HttpError to refuse, return nothing to let the request pass`,
+    );
+    const { headers } = request;
+    if (!guard.authenticates || headers.has('authorization') || headers.has('cookie')) {
+      throw new HttpError(403, { detail: 'access denied', cause });
+    }
+    throw new AccessDenied({ scheme: guard.security?.scheme['scheme'] ?? 'bearer', cause });
+  });
+}
+
+/** Keeps what `before` of a folder finds out. Throws where that is no object: a `false` that was meant to refuse would let
+ * every caller pass. */
+function runBefore(folder: Folder, request: RoutedRequest): MaybePromise<void> {
+  return then(toNative(folder.before?.(request)), (found: unknown) => {
+    if (found === undefined) return;
+    if (typeof found !== 'object' || found === null) {
+      throw new TypeError(
+        `the before of a folder returned ${kindOf(found)}; it returns an object or nothing, and throws to refuse`,
+      );
+    }
+    Object.assign(request.state, found);
+  });
+}
+
+/** The kind of a value, but never a text or an object of the application, which may hold a secret. */
+function kindOf(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 async function withoutBody({ status, headers, body }: ResponseLike): Promise<ResponseLike> {

@@ -2,9 +2,9 @@
 // what is done before and after a method (behaviour: folders).
 
 import { type Cors, corsProblem, toCorsArounds } from './cors.ts';
-import { areGuards, describeValue, type Guard } from './guard.ts';
+import { areGuards, type Guard } from './guard.ts';
 import { type MethodLimits, methodLimits, refuseWrongLimits } from './limits.ts';
-import { type MaybePromise, then, toNative } from './maybe-promise.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 import { refuseUnknownNames } from './near-names.ts';
 import type { Around, RoutedAnswer, RoutedRequest } from './request/request.ts';
 
@@ -19,7 +19,7 @@ export interface FolderSpec<State extends object> {
   /** The limits of a method's own `op` go before these. */
   readonly limits?: Partial<MethodLimits>;
   /** Runs when all guards have let the request pass, the outermost folder's first, before the body is read. What it
-   * returns is in `this.state`; what it throws is the answer. */
+   * returns, an object, is in `this.state`; what it throws is the answer. */
   before?(request: RoutedRequest): MaybePromise<State | undefined>;
   /** Surrounds every request below, also one that no method answers; of several the first is outermost. */
   readonly around?: Around | readonly Around[];
@@ -67,26 +67,6 @@ export type StateOf<Declared> = Declared extends Folder<infer State> ? State : n
 
 export function isFolder(value: unknown): value is Folder {
   return typeof value === 'object' && value !== null && brand in value;
-}
-
-/** Calls `before` of each, the outermost first, and keeps what it finds out. Throws where that is no object: a `false`
- * that was meant to refuse would let every caller pass. */
-export function runBefore(
-  folders: readonly Folder[],
-  request: RoutedRequest,
-  at = 0,
-): MaybePromise<void> {
-  const folder = folders[at];
-  if (folder === undefined) return undefined;
-  return then(toNative(folder.before?.(request)), (found: unknown) => {
-    if (found !== undefined && (typeof found !== 'object' || found === null)) {
-      throw new TypeError(
-        `the before of a folder returned ${describeValue(found)}; it returns an object or nothing, and throws to refuse`,
-      );
-    }
-    if (found !== undefined) Object.assign(request.state, found);
-    return runBefore(folders, request, at + 1);
-  });
 }
 
 /** What is wrong with a folder, which would otherwise fail, or not hold, at a request. */

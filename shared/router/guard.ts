@@ -17,38 +17,6 @@ export interface Guard {
   check(request: RoutedRequest): MaybePromise<void | true>;
 }
 
-/** Asks one guard after the other. Throws what a guard throws; 403 for a value that lets no caller pass, or 401 where the
- * guard authenticates and the request has no credentials. */
-export function askGuards(
-  guards: readonly Guard[],
-  request: RoutedRequest,
-  at = 0,
-): MaybePromise<void> {
-  const guard = guards[at];
-  if (guard === undefined) return undefined;
-  return then(toNative(guard.check(request)), (verdict: unknown) => {
-    if (verdict !== undefined && verdict !== true) throw toRefusal(guard, verdict, request);
-    return askGuards(guards, request, at + 1);
-  });
-}
-
-function toRefusal(guard: Guard, verdict: unknown, { headers }: RoutedRequest): HttpError {
-  const cause = new TypeError(
-    `the check of a guard returned ${describeValue(verdict)}; throw AccessDenied or an HttpError to refuse, return nothing to let the request pass`,
-  );
-  const hasCredentials = headers.has('authorization') || headers.has('cookie');
-  if (!guard.authenticates || hasCredentials) {
-    return new HttpError(403, { detail: 'access denied', cause });
-  }
-  return new AccessDenied({ scheme: guard.security?.scheme['scheme'] ?? 'bearer', cause });
-}
-
-/** The kind of a value, but never a text or an object of the application, which may hold a secret. */
-export function describeValue(value: unknown): string {
-  if (value === null || typeof value === 'boolean') return String(value);
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
 export interface GuardOptions {
   readonly realm?: string;
 }

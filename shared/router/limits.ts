@@ -2,77 +2,60 @@
 import { refuseUnknownNames } from './near-names.ts';
 
 /** Each can be set per application; counts and bytes are inclusive. */
-export interface Limits {
+export const defaultLimits = {
   /** Bytes of the request target without scheme and host; more is 414.
    * @default 8 KiB */
-  readonly targetBytes: number;
+  targetBytes: 8 * 1024,
   /** More is 400.
    * @default 32 */
-  readonly pathParts: number;
+  pathParts: 32,
   /** Names in a query or a form; those of a JSON object are bounded by its bytes.
    * @default 100 */
-  readonly keys: number;
+  keys: 100,
   /** Values of one name, and items of a list whose schema has no `maxItems`.
    * @default 1,000 */
-  readonly listItems: number;
+  listItems: 1000,
   /** Nesting of objects and lists in JSON, and of elements in XML.
    * @default 32 */
-  readonly jsonDepth: number;
+  jsonDepth: 32,
   /** Elements and attributes of an XML body, with its comments and the like.
    * @default 10,000 */
-  readonly xmlNodes: number;
+  xmlNodes: 10_000,
   /** More is 413; no more of the body is held. A body that its method does not take has a smaller limit.
    * @default 1 MiB */
-  readonly bodyBytes: number;
+  bodyBytes: 1024 * 1024,
   /** Fields and files of a form; more are 400.
    * @default 20 */
-  readonly multipartParts: number;
+  multipartParts: 20,
   /** Open at a time: events and WebSockets together; more are 503.
    * @default 1,000 */
-  readonly liveConnections: number;
+  liveConnections: 1000,
   /** Bytes of one message of a WebSocket; more closes it with 1009.
    * @default 64 KiB */
-  readonly messageBytes: number;
+  messageBytes: 64 * 1024,
   /** That may wait for the reader of a WebSocket; one who is slower is cut off.
    * @default 1 MiB */
-  readonly queuedBytes: number;
+  queuedBytes: 1024 * 1024,
   /** After this silence events send a comment, and WebSockets a ping; who does not answer until the next is cut off.
    * @default 15 s */
-  readonly heartbeatMs: number;
+  heartbeatMs: 15_000,
   /** From the first wait for the body to its end; more is 408.
    * @default 30 s */
-  readonly bodyTimeoutMs: number;
+  bodyTimeoutMs: 30_000,
   /** From the call of a method to what it returns, with what it waits for; then its `request.signal` is aborted, and the
    * answer is 503. Infinity: no bound.
    * @default Infinity */
-  readonly methodTimeoutMs: number;
-}
-
-export const defaultLimits: Limits = {
-  targetBytes: 8 * 1024,
-  pathParts: 32,
-  keys: 100,
-  listItems: 1000,
-  jsonDepth: 32,
-  xmlNodes: 10_000,
-  bodyBytes: 1024 * 1024,
-  multipartParts: 20,
-  liveConnections: 1000,
-  messageBytes: 64 * 1024,
-  queuedBytes: 1024 * 1024,
-  heartbeatMs: 15_000,
-  bodyTimeoutMs: 30_000,
   methodTimeoutMs: Number.POSITIVE_INFINITY,
-};
+} as const;
 
-/** Those that a folder or a method can set: the others hold before the method of a request is known. */
-export type MethodLimits = Omit<
-  Limits,
-  'targetBytes' | 'pathParts' | 'liveConnections' | 'messageBytes'
->;
+export type Limits = { readonly [Name in keyof typeof defaultLimits]: number };
 
 const { targetBytes, pathParts, liveConnections, messageBytes, ...ofMethods } = defaultLimits;
-export const methodLimits: MethodLimits = ofMethods;
+
+/** Those that a folder or a method can set: the others hold before the method of a request is known. */
+export const methodLimits = ofMethods;
+
+export type MethodLimits = { readonly [Name in keyof typeof methodLimits]: number };
 
 /** Throws a TypeError for a name that `known` does not have, and for what is no limit. */
 export function refuseWrongLimits(what: string, given: object | undefined, known: object): void {

@@ -1,4 +1,5 @@
 // Which name was meant where a given one means nothing: one that differs from it in a letter.
+import { editDistance } from '../nearest-word.ts';
 
 /** Throws a TypeError for a member that means nothing: it would be lost without a word. */
 export function refuseUnknownNames(what: string, given: object, known: object): void {
@@ -17,14 +18,5 @@ export function nearestName(given: string, known: readonly string[]): string | u
 
 /** Whether one letter is missing, too many or another one, or two neighbours have changed places. */
 export function isNear(given: string, meant: string): boolean {
-  if (Math.abs(given.length - meant.length) > 1) return false;
-  let same = 0;
-  while (same < given.length && given[same] === meant[same]) same += 1;
-  const [a, b] = [given.slice(same), meant.slice(same)];
-  return (
-    a.slice(1) === b.slice(1) ||
-    a.slice(1) === b ||
-    a === b.slice(1) ||
-    (a[0] === b[1] && a[1] === b[0] && a.slice(2) === b.slice(2))
-  );
+  return editDistance(given, meant, 1) <= 1;
 }

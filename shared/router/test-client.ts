@@ -2,7 +2,7 @@
 
 import type { ErrorReport } from './answer/error-report.ts';
 import { type App, type AppOptions, createApp } from './app.ts';
-import { type RequestLike, toHeaders } from './request/request.ts';
+import { isWhole, type RequestLike, toHeaders } from './request/request.ts';
 
 export interface TestAnswer {
   readonly status: number;
@@ -46,7 +46,7 @@ export async function createTestClient(
     app,
     reports,
     async send(method, target, { headers = {}, body } = {}) {
-      const sent = toSent(body);
+      const sent = body === undefined ? undefined : toSent(body);
       const type = typeof body === 'string' ? null : sent?.headers.get('content-type');
       const request: RequestLike = {
         method,
@@ -55,13 +55,10 @@ export async function createTestClient(
         body: sent && toChunk(sent),
         remoteAddress: undefined,
       };
-      const answer = await app.dispatch(request);
-      const pieces: Uint8Array[] = [];
-      if (typeof answer.body === 'string') pieces.push(Buffer.from(answer.body));
-      else if (answer.body instanceof Uint8Array) pieces.push(answer.body);
-      else for await (const piece of answer.body ?? []) pieces.push(piece);
-      const text = Buffer.concat(pieces).toString();
-      return { status: answer.status, headers: toHeaders(answer.headers), text, json: parse(text) };
+      const { status, headers: list, body: given } = await app.dispatch(request);
+      const whole = isWhole(given) ? (given ?? '') : Buffer.concat(await Array.fromAsync(given));
+      const text = typeof whole === 'string' ? whole : Buffer.from(whole).toString();
+      return { status, headers: toHeaders(list), text, json: parse(text) };
     },
   };
 }
@@ -71,21 +68,11 @@ async function* toChunk(sent: Response): AsyncGenerator<Uint8Array, void> {
   yield new Uint8Array(await sent.arrayBuffer());
 }
 
-function toSent(body: unknown): Response | undefined {
-  if (body === undefined) return undefined;
-  return isSentAsItIs(body) ? new Response(body) : Response.json(body);
-}
+const sentAsTheyAre = [FormData, Blob, URLSearchParams, Uint8Array];
 
-function isSentAsItIs(
-  body: unknown,
-): body is string | FormData | Blob | URLSearchParams | Uint8Array<ArrayBuffer> {
-  return (
-    typeof body === 'string' ||
-    body instanceof FormData ||
-    body instanceof Blob ||
-    body instanceof URLSearchParams ||
-    body instanceof Uint8Array
-  );
+function toSent(body: unknown): Response {
+  const isSentAsItIs = typeof body === 'string' || sentAsTheyAre.some((one) => body instanceof one);
+  return isSentAsItIs ? new Response(body as string) : Response.json(body);
 }
 
 function parse(text: string): unknown {

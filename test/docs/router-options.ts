@@ -8,8 +8,9 @@ const router = new URL('../../shared/router/', import.meta.url);
 function readMembers(file: string, name: string): readonly (readonly [string, string])[] {
   const source = readFileSync(new URL(file, router), 'utf8');
   const [, body = ''] =
-    new RegExp(`export interface ${name} \\{\\n([\\s\\S]*?)\\n\\}`).exec(source) ?? [];
-  const member = /\/\*\*([\s\S]*?)\*\/\s+readonly (\w+)\??:/g;
+    new RegExp(`export (?:interface|const) ${name}(?: =)? \\{\\n([\\s\\S]*?)\\n\\}`).exec(source) ??
+    [];
+  const member = /\/\*\*([\s\S]*?)\*\/\s+(?:readonly )?(\w+)\??:/g;
   return [...body.matchAll(member)].map(([, comment = '', option = '']) => {
     const text = comment.replace(/\s*\n\s*\*?\s*/g, ' ').trim();
     // The first sentence; the type has the rest.
@@ -20,7 +21,7 @@ function readMembers(file: string, name: string): readonly (readonly [string, st
   });
 }
 
-const limits = readMembers('limits.ts', 'Limits').map(
+const limits = readMembers('limits.ts', 'defaultLimits').map(
   ([name, text]) => `${name} ${/Default: (.*)\.$/.exec(text)?.[1] ?? ''}`,
 );
 

@@ -11,7 +11,6 @@ import {
   type ResponseLike,
   withoutBody,
 } from '../request/request.ts';
-import type { Xml } from '../xml/xml.ts';
 import { cancelStream, isNodeStream, toChunks } from './stream.ts';
 
 /** How values become texts. */
@@ -19,7 +18,7 @@ export interface Writing {
   /** How a text is sent where the method has named no type: as JSON, or raw as this type. */
   readonly stringReturn: 'application/json' | 'text/html';
   /** Where XML is allowed; `asked` is whether a value is sent so when its method has named no type. */
-  readonly xml: (Pick<Xml, 'writeXml'> & { readonly asked: boolean }) | undefined;
+  readonly xml: { readonly asked: boolean; writeXml(value: unknown): string } | undefined;
   /** By status; a value of another one is not sent. */
   readonly filters?: ReadonlyMap<number, (value: unknown) => unknown> | undefined;
 }
@@ -205,7 +204,7 @@ export function fromResponse(
 }
 
 /** What a generator function returns: an iterator of values, not a collection. */
-function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
+export function isGenerator(value: unknown): value is AsyncIterable<unknown> | Iterable<unknown> {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -1,7 +1,7 @@
 // Which format an answer has where its controller allows XML: what the client's Accept header allows
 // (behaviour: accept).
 
-import { isJson, isXml, parseMediaType, splitOutsideQuotes } from '../request/media-type.ts';
+import { isJson, isXml, parseMediaType, readWeights } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
 
 /** For answers that depend on the header, refusals too: a cache must not send them to others. */
@@ -13,18 +13,11 @@ export const varyAccept: Around = async (next) => {
 
 export type Format = 'json' | 'xml';
 
-interface Range {
-  readonly essence: string;
-  readonly weight: number;
-}
+type Ranges = ReturnType<typeof readWeights>;
 
 /** JSON where both are equally preferred or the header is missing; undefined where it accepts neither. */
 export function chooseFormat(accept: string | null): Format | undefined {
-  const ranges = splitOutsideQuotes(accept ?? '', ',').flatMap((entry): Range[] => {
-    const range = parseMediaType(entry);
-    if (range === undefined) return [];
-    return [{ essence: range.essence, weight: Number(range.parameters.get('q') ?? '1') }];
-  });
+  const ranges = readWeights(accept ?? '').filter(([range]) => parseMediaType(range));
   if (ranges.length === 0) return 'json';
   const json = weightOf('json', ranges);
   const xml = weightOf('xml', ranges);
@@ -33,9 +26,9 @@ export function chooseFormat(accept: string | null): Format | undefined {
 }
 
 /** A more specific range takes precedence. */
-function weightOf(format: Format, ranges: readonly Range[]): number {
+function weightOf(format: Format, ranges: Ranges): number {
   let best = { exactness: 0, weight: 0 };
-  for (const { essence, weight } of ranges) {
+  for (const [essence, weight] of ranges) {
     const exactness = exactnessOf(essence, format);
     if (exactness === 0 || exactness < best.exactness) continue;
     const isSame = exactness === best.exactness;

@@ -6,8 +6,8 @@ import { BadRequest, type FieldProblem, notFound } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { Op, WholeBody } from '../op.ts';
 import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
-import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/keywords.ts';
-import { type Plain, withListBound } from '../schema/json-schema.ts';
+import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/target.ts';
+import { isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
@@ -80,7 +80,7 @@ export function compileBinder(
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
   /** A body that is not but its fields; what is wrong with it is thrown. */
   function bindWhole({ cast, check, complete, standard }: Whole, body: BodyArguments): unknown {
-    const { from, whole: sent } = body;
+    const { from, value: sent } = body;
     if (sent === undefined) throw new BadRequest('the body is missing');
     const problems: FieldProblem[] = [];
     const place = { in: 'body', name: '' } as const;
@@ -147,15 +147,16 @@ export function compileBinder(
   function bindRest(
     args: unknown[],
     parts: readonly string[],
-    { positionals, from }: BodyArguments,
+    items: readonly unknown[],
+    from: Origin,
     problems: FieldProblem[],
   ): void {
     if (rest === undefined) return;
     for (const text of parts.slice(path.length)) args.push(readPart(rest, text));
-    if (positionals.length > listItems) {
+    if (items.length > listItems) {
       throw new BadRequest(`the body holds a list of more than ${listItems} items`);
     }
-    positionals.forEach((value, index) => {
+    items.forEach((value, index) => {
       const place = { in: 'body', name: String(index) } as const;
       args.push(readValue(rest, value, from, place, problems));
     });
@@ -210,19 +211,22 @@ export function compileBinder(
     },
     bind(parts, query, body) {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
-      const isOther = whole?.isBehind === false && body.positionals.length > 0;
-      if (isOther || (rest === undefined && whole === undefined && body.positionals.length > 0)) {
+      const { value: sent, from } = body;
+      const isOfFields = isPlain(sent);
+      const items = isOfFields || sent === undefined ? [] : [sent].flat();
+      const takesItems = whole === undefined ? rest !== undefined : whole.isBehind;
+      if (items.length > 0 && !takesItems) {
         throw new BadRequest('the body is not an object of fields');
       }
       const problems: FieldProblem[] = [];
-      const fieldsOfBody = whole === undefined ? body.keywords : noKeywords;
-      const given: Given = { query, body: fieldsOfBody, from: body.from };
+      const fieldsOfBody = whole === undefined && isOfFields ? sent : noKeywords;
+      const given: Given = { query, body: fieldsOfBody, from };
       const args: unknown[] = [undefined];
       if (takesUnparsed) args.push(body.unparsed);
       const value = whole && bindWhole(whole, body);
       if (whole?.isBehind) args.push(value);
       bindPath(args, parts, given, problems);
-      bindRest(args, parts, whole === undefined ? body : noBody, problems);
+      bindRest(args, parts, whole === undefined ? items : [], from, problems);
       const fields = bindKeywords(given, problems);
       if (standard.length > 0) checkStandard(fields, problems);
       refuse(problems);

@@ -1,8 +1,18 @@
 // What surrounds methods: `around(next, request)` is called for every request below a folder, also for those that no
 // method answers, and gets the answer to each, refusals and errors too (behaviour: folders).
+import { fromResponse } from '../answer/encode.ts';
+import { cancelStream, ReplaceableStream, toBody } from '../answer/stream.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import type { Around, ResponseLike, RoutedRequest } from '../request/request.ts';
-import { SurroundedAnswer } from './surrounded-answer.ts';
+import { ListedHeaders } from '../request/listed-headers.ts';
+import {
+  type Around,
+  isWhole,
+  type ResponseLike,
+  type RoutedAnswer,
+  type RoutedRequest,
+  type SessionLike,
+  withoutBody,
+} from '../request/request.ts';
 
 /** What is called inside of all, and how its errors are answered. */
 export interface Surrounded {
@@ -65,4 +75,82 @@ export async function surround(
   if (unanswered > 0) request.end();
   for (const answer of made) if (answer !== result) void answer.end();
   return result;
+}
+
+/** The answer that arounds see: changes of its body keep its headers right, and end the streams that are not sent. */
+export class SurroundedAnswer implements RoutedAnswer {
+  status: number;
+  readonly headers: ListedHeaders;
+  readonly error: unknown;
+  readonly #session: SessionLike | undefined;
+  #body: ResponseLike['body'];
+  /** The body as arounds may read it, where it is a stream. */
+  #shown: ReplaceableStream | undefined;
+  /** The header as it fits the body. */
+  #length: string | null;
+
+  constructor({ status, headers, body, session }: ResponseLike, error?: unknown) {
+    this.status = status;
+    this.headers = new ListedHeaders(headers);
+    this.error = error;
+    this.#session = session;
+    this.#body = body;
+    this.#shown = isWhole(body) ? undefined : new ReplaceableStream(body);
+    this.#length = this.headers.get('content-length');
+  }
+
+  static from(response: Response, requestId: string, error: unknown): SurroundedAnswer {
+    return new SurroundedAnswer(fromResponse(response, undefined, requestId), error);
+  }
+
+  get body(): ResponseLike['body'] {
+    return this.#shown ?? (this.#body as string | Uint8Array | undefined);
+  }
+
+  /** Throws for what cannot be sent, and the error of a stream that was read in vain. */
+  set body(body: unknown) {
+    if (body === this.body) return;
+    const replaced = this.#shown;
+    if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
+      replaced?.throwFailure();
+      void replaced?.end();
+      this.#body = body;
+      this.#shown = undefined;
+    } else if (typeof body === 'object' && body !== null && Symbol.asyncIterator in body) {
+      const stream = body as AsyncIterable<Uint8Array>;
+      this.#body = replaced?.replacedBy(stream) ?? toBody(stream);
+      this.#shown = new ReplaceableStream(this.#body);
+    } else {
+      throw new TypeError('the body of an answer is a text, bytes, a stream or undefined');
+    }
+    this.headers.delete('content-length');
+    this.#length = null;
+    const tag = this.headers.get('etag');
+    if (body !== undefined && tag?.startsWith('"')) this.headers.set('etag', `W/${tag}`);
+  }
+
+  /** Throws where its stream was read, and so is not there to be sent. */
+  toResponse(): ResponseLike {
+    const { status, headers } = this;
+    const session = this.#session;
+    if (this.#shown?.isRead) {
+      void this.end();
+      throw new TypeError(
+        'an around has read the stream of an answer, and put nothing in its place',
+      );
+    }
+    if (withoutBody.has(status)) this.body = undefined;
+    const body = this.#body;
+    if (this.#length === null || headers.get('content-length') !== this.#length) {
+      if (body === undefined || !isWhole(body)) headers.delete('content-length');
+      else headers.set('content-length', String(Buffer.byteLength(body)));
+    }
+    return { status, headers: headers.list, body, ...(session && { session }) };
+  }
+
+  /** It is not sent. */
+  async end(): Promise<void> {
+    this.#session?.abandon();
+    await cancelStream(this.#body);
+  }
 }

@@ -2,7 +2,7 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib';
-import { splitOutsideQuotes } from '../request/media-type.ts';
+import { readWeights } from '../request/media-type.ts';
 import { type Around, isWhole, type RoutedAnswer } from '../request/request.ts';
 
 interface Coding {
@@ -61,7 +61,6 @@ export function compress({ fromBytes = 1024 }: { readonly fromBytes?: number } =
 
 function isCompressible({ status, headers, body }: RoutedAnswer, fromBytes: number): boolean {
   if (status === 206 || headers.has('content-encoding')) return false;
-
   if (/\bno-transform\b/i.test(headers.get('cache-control') ?? '')) return false;
   if (!compressible.test(headers.get('content-type') ?? '')) return false;
   const length = headers.get('content-length');
@@ -70,12 +69,9 @@ function isCompressible({ status, headers, body }: RoutedAnswer, fromBytes: numb
 
 /** Undefined where none is accepted. */
 function chooseCoding(accept: string): string | undefined {
-  const weights = new Map<string, number>();
-  for (const entry of splitOutsideQuotes(accept, ',')) {
-    const [name = '', ...parameters] = entry.split(';').map((text) => text.trim().toLowerCase());
-    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-    weights.set(name === 'x-gzip' ? 'gzip' : name, weight === undefined ? 1 : Number(weight));
-  }
+  const weights = new Map(
+    readWeights(accept).map(([name, weight]) => [name === 'x-gzip' ? 'gzip' : name, weight]),
+  );
   const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
   const [best] = Object.keys(codings)
     .filter((name) => weightOf(name) > 0)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Controller, Handler } from '../controller.ts';
 import { HttpError } from '../errors.ts';
 import { type Around, isWhole, type ResponseLike, type RoutedAnswer } from '../request/request.ts';
-import { SurroundedAnswer } from './surrounded-answer.ts';
+import { SurroundedAnswer } from './around.ts';
 
 const conditions = ['if-match', 'if-none-match', 'if-unmodified-since', 'if-modified-since'];
 

@@ -2,6 +2,7 @@
 // for it, so a slow reader slows the generator; a reader who goes away ends it.
 import { Readable } from 'node:stream';
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises';
+import { isGenerator } from '../answer/encode.ts';
 import { isNodeStream, toChunks } from '../answer/stream.ts';
 import type { Limits } from '../limits.ts';
 import { toHeaderList } from '../request/listed-headers.ts';
@@ -19,7 +20,9 @@ export function answerEvents(
   draft: LazyDraft,
   { live, limits }: { readonly live: LiveConnections; readonly limits: Limits },
 ): Promise<ResponseLike> | undefined {
-  if (isEventGenerator(value)) return sendEvents(value, request, draft, { live, limits });
+  if (isGenerator(value) && Symbol.asyncIterator in value) {
+    return sendEvents(value as AsyncGenerator, request, draft, { live, limits });
+  }
   const isSent =
     value === undefined ||
     value === null ||
@@ -31,12 +34,6 @@ export function answerEvents(
   return undefined;
 }
 
-function isEventGenerator(value: unknown): value is AsyncGenerator {
-  return (
-    typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value
-  );
-}
-
 async function sendEvents(
   values: AsyncGenerator,
   request: LazyRequest,
@@ -45,14 +42,12 @@ async function sendEvents(
 ): Promise<ResponseLike> {
   let stop = () => {};
   const leave = live.enter(() => stop());
-  const stream = await openEventStream(values, {
-    heartbeatMs: limits.heartbeatMs,
-    onEnd() {
-      leave();
-      request.end();
-    },
+  const stream = new EventStream(values, limits.heartbeatMs, () => {
+    leave();
+    request.end();
   });
   stop = () => stream.end();
+  await stream.start();
   // What the generator has set before its first event counts too.
   const { status = 200, setHeaders, mediaType } = draft;
   const chosen = setHeaders?.get('content-type') ?? mediaType ?? eventStream;
@@ -70,41 +65,27 @@ const heartbeat = ':\n\n';
 /** An error before the first event is answered as any error is, unless it takes longer than this. */
 const firstWaitMs = 1_000;
 
-export interface EventStreamOptions {
-  /** The time after which a silent stream shows that it lives, and notices a reader who has gone. */
-  readonly heartbeatMs: number;
-  /** Called once, when no value will be sent any more. */
-  readonly onEnd: () => void;
-}
-
-/** Starts the generator, and rejects with what it throws before its first event. */
-export async function openEventStream(
-  values: AsyncIterable<unknown>,
-  options: EventStreamOptions,
-): Promise<EventStream> {
-  const stream = new EventStream(values[Symbol.asyncIterator](), options);
-  await stream.start();
-  return stream;
-}
-
 /** A value is taken when its reader has room for it, and one at a time. */
-class EventStream extends Readable {
+export class EventStream extends Readable {
   readonly #values: AsyncIterator<unknown>;
-  readonly #options: EventStreamOptions;
+  readonly #onEnd: () => void;
   readonly #first: Promise<IteratorResult<unknown>>;
   readonly #beat: NodeJS.Timeout;
   #hasBegun = false;
   #isTaking = false;
   #isOver = false;
 
-  constructor(values: AsyncIterator<unknown>, options: EventStreamOptions) {
+  /** After `heartbeatMs` a silent stream shows that it lives, and notices a reader who has gone. `onEnd` is called once,
+   * when no value will be sent any more. */
+  constructor(values: AsyncIterator<unknown>, heartbeatMs: number, onEnd: () => void) {
     super({ highWaterMark: 0 });
     this.#values = values;
-    this.#options = options;
+    this.#onEnd = onEnd;
     this.#first = values.next();
-    this.#beat = setTimeout(() => this.#showLife(), options.heartbeatMs);
+    this.#beat = setTimeout(() => this.#showLife(), heartbeatMs);
   }
 
+  /** Rejects with what the generator throws before its first event. */
   async start(): Promise<void> {
     const over = new AbortController();
     const { signal } = over;
@@ -162,7 +143,7 @@ class EventStream extends Readable {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#beat);
-    this.#options.onEnd();
+    this.#onEnd();
     Promise.resolve(this.#values.return?.()).catch(() => {});
   }
 }

@@ -9,13 +9,13 @@ import { WebSocket } from 'ws';
 import type { ErrorReport } from '../answer/error-report.ts';
 import { type App, type AppOptions, createApp } from '../app.ts';
 import { Controller } from '../controller.ts';
-import { HttpError, StartError } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { bearer } from '../guard.ts';
 import { fastifyPlugin } from '../mounts/fastify.ts';
 import { createNodeServer } from '../mounts/node-http.ts';
 import { type Fields, op } from '../op.ts';
 import { createTestClient } from '../test-client.ts';
-import { openEventStream } from './event-stream.ts';
+import { EventStream } from './event-stream.ts';
 import { ServerEvent } from './server-event.ts';
 
 let ended = Promise.withResolvers<string>();
@@ -242,7 +242,8 @@ test('a generator makes no event before there is room for it', async (t) => {
       yield made;
     }
   }
-  const stream = await openEventStream(count(), { heartbeatMs: 1000, onEnd() {} });
+  const stream = new EventStream(count(), 1000, () => {});
+  await stream.start();
   const reader = stream[Symbol.asyncIterator]();
   for (const _ of [1, 2, 3]) await reader.next();
   t.is(made, 3);
@@ -408,12 +409,6 @@ onEach('the end of the application ends events and sockets', async (t, { port, p
 onEach('a WebSocket is distinguished from the methods of its path', async (t, { port, prefix }) => {
   t.is((await get(port, `${prefix}/rooms/a`)).statusCode, 426);
   t.is(await refusalOf(port, `${prefix}/ticks`), 405);
-});
-
-test('a WebSocket without a guard does not start where guards are required', async (t) => {
-  const options = { loadModules: () => new Map([['', { Rooms }]]), requireGuards: true };
-  const error = await t.throwsAsync(createApp(options), { instanceOf: StartError });
-  t.regex(error?.message ?? '', /^:Rooms has no guard for CONNECT/);
 });
 
 test('an event whose name would end its line is refused', (t) => {

@@ -1,24 +1,65 @@
-// The life of a WebSocket's connection: one instance of its class, whose messages are handled one after another
-// (behaviour: sockets). The socket itself is of the package `ws`.
+// WebSockets: one instance of a class with CONNECT for each connection (behaviour: sockets). CONNECT may still refuse the
+// handshake, with what it throws; after that MESSAGE gets each message, one after another, and DISCONNECT the end. The
+// socket itself is of the package `ws`.
 import { toErrorResponse } from '../answer/problem.ts';
-import type { Socket } from '../controller.ts';
-import { Stop } from '../errors.ts';
-import type { Connection, SessionLike } from '../request/request.ts';
+import type { Binder } from '../arguments/bind.ts';
+import type { ControllerContext, Socket } from '../controller.ts';
+import { HttpError, Stop } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import { noBody } from '../request/body.ts';
+import { parseJson } from '../request/json.ts';
+import { toHeaderList } from '../request/listed-headers.ts';
+import type {
+  Connection,
+  LazyDraft,
+  LazyRequest,
+  ResponseLike,
+  SessionLike,
+} from '../request/request.ts';
+import { noKeywords } from '../request/target.ts';
+import type { LiveConnections } from './live-connections.ts';
 
-export interface SessionOptions {
-  /** The id of the request, which stands in the problems that its client is sent. */
-  readonly requestId: string;
-  readonly protocol: string;
-  /** Whether binary messages are taken. */
+/** A class with CONNECT, whose instances stay as long as their connections. */
+export interface SocketClass {
+  /** Binds the arguments of MESSAGE; undefined where the class has none: then messages are refused. */
+  readonly message: Binder | undefined;
+  /** MESSAGE gets the bytes of any message, of text or binary. */
   readonly takesBytes: boolean;
-  readonly heartbeatMs: number;
-  readonly queuedBytes: number;
-  /** Calls MESSAGE; what it resolves to is sent. */
-  readonly onMessage: (data: Uint8Array) => Promise<unknown>;
-  /** Calls DISCONNECT. */
-  readonly onEnd: (how: { readonly code: number; readonly reason: string }) => Promise<void>;
+  readonly protocols: readonly string[];
+  /** Makes the instance of a connection. */
+  create(context: ControllerContext): SocketInstance;
+}
+
+interface SocketInstance {
+  CONNECT(...args: readonly unknown[]): unknown;
+  MESSAGE?(...args: readonly unknown[]): unknown;
+  DISCONNECT?(how: { readonly code: number; readonly reason: string }): unknown;
+}
+
+interface SocketContext {
+  readonly request: LazyRequest;
+  readonly response: LazyDraft;
+  readonly describe: ControllerContext['describe'];
+}
+
+interface SocketDeps {
+  readonly live: LiveConnections;
+  readonly limits: Limits;
   /** For what is thrown because of us. */
   readonly report: (status: number, error: unknown) => void;
+}
+
+/** Rejects with what CONNECT throws, or with 503 where too many connections are open. */
+export async function answerSocket(
+  socketClass: SocketClass,
+  context: SocketContext,
+  args: readonly unknown[],
+  deps: SocketDeps,
+): Promise<ResponseLike> {
+  const session = new Session(socketClass, context.request, deps);
+  await session.connect(context, args);
+  const headers = toHeaderList([], context.response.setHeaders, context.request.id);
+  return { status: 101, headers, body: undefined, session };
 }
 
 const wrongKind = 1003;
@@ -26,8 +67,13 @@ const failed = 1011;
 const goingAway = 1001;
 
 /** From CONNECT to DISCONNECT. */
-export class Session implements Socket, SessionLike {
-  readonly #options: SessionOptions;
+class Session implements Socket, SessionLike {
+  readonly protocol: string;
+  readonly #class: SocketClass;
+  readonly #request: LazyRequest;
+  readonly #deps: SocketDeps;
+  readonly #leave: () => void;
+  #instance: SocketInstance | undefined;
   /** What is sent before the connection is open. */
   #early: (string | Uint8Array)[] = [];
   #earlyBytes = 0;
@@ -37,12 +83,27 @@ export class Session implements Socket, SessionLike {
   #isAlive = true;
   #isOver = false;
 
-  constructor(options: SessionOptions) {
-    this.#options = options;
+  constructor(socketClass: SocketClass, request: LazyRequest, deps: SocketDeps) {
+    const offered = request.headers.get('sec-websocket-protocol');
+    this.protocol = chooseProtocol(socketClass.protocols, offered);
+    this.#class = socketClass;
+    this.#request = request;
+    this.#deps = deps;
+    this.#leave = deps.live.enter(() => this.close(goingAway));
   }
 
-  get protocol(): string {
-    return this.#options.protocol;
+  async connect(context: SocketContext, args: readonly unknown[]): Promise<void> {
+    try {
+      this.#instance = this.#class.create({ ...context, socket: this });
+      if ((await this.#instance.CONNECT(...args)) !== false) return;
+      throw new HttpError(403, {
+        cause: new TypeError('CONNECT returned false; it throws an HttpError to refuse'),
+      });
+    } catch (error) {
+      this.#leave();
+      this.#request.end();
+      throw error;
+    }
   }
 
   send(value: unknown): void {
@@ -54,7 +115,7 @@ export class Session implements Socket, SessionLike {
       return;
     }
     this.#earlyBytes += Buffer.byteLength(text);
-    if (this.#earlyBytes > this.#options.queuedBytes) {
+    if (this.#earlyBytes > this.#deps.limits.queuedBytes) {
       throw new RangeError('CONNECT sends more than may wait for the connection');
     }
     this.#early.push(text);
@@ -65,14 +126,9 @@ export class Session implements Socket, SessionLike {
     this.#connection?.close(code, reason);
   }
 
-  /** The application ends. */
-  endWithApplication(): void {
-    this.close(goingAway);
-  }
-
   open(connection: Connection): void {
     this.#connection = connection;
-    const beat = setInterval(() => this.#beat(connection), this.#options.heartbeatMs);
+    const beat = setInterval(() => this.#beat(connection), this.#deps.limits.heartbeatMs);
     connection.on('pong', () => {
       this.#isAlive = true;
     });
@@ -83,22 +139,27 @@ export class Session implements Socket, SessionLike {
     connection.on('error', () => {});
     connection.once('close', (code, reason) => {
       clearInterval(beat);
-      this.#end(code, reason.toString());
+      void this.#end(code, reason.toString());
     });
     for (const text of this.#early) this.#write(connection, text);
     this.#early = [];
   }
 
   abandon(): void {
-    this.#end(1006, '');
+    void this.#end(1006, '');
   }
 
-  #end(code: number, reason: string): void {
+  async #end(code: number, reason: string): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#messages = [];
-    const { onEnd, report } = this.#options;
-    onEnd({ code, reason }).catch((error: unknown) => report(500, error));
+    this.#leave();
+    this.#request.end();
+    try {
+      await this.#instance?.DISCONNECT?.({ code, reason });
+    } catch (error) {
+      this.#deps.report(500, error);
+    }
   }
 
   #write(connection: Connection, text: string | Uint8Array): void {
@@ -107,7 +168,7 @@ export class Session implements Socket, SessionLike {
   }
 
   #cutSlowReader(connection: Connection): void {
-    if (connection.bufferedAmount > this.#options.queuedBytes) connection.terminate();
+    if (connection.bufferedAmount > this.#deps.limits.queuedBytes) connection.terminate();
   }
 
   #beat(connection: Connection): void {
@@ -120,7 +181,7 @@ export class Session implements Socket, SessionLike {
 
   /** While one message is handled no more bytes are read: those that wait are what was read at once. */
   #take(connection: Connection, data: Uint8Array, isBinary: boolean): void {
-    const isRefused = isBinary && !this.#options.takesBytes;
+    const isRefused = isBinary && !this.#class.takesBytes;
     if (isRefused) connection.close(wrongKind, 'messages are texts');
     else this.#messages.push(data);
     if (isRefused || this.#isHandling) return;
@@ -136,7 +197,7 @@ export class Session implements Socket, SessionLike {
   async #handleAll(connection: Connection): Promise<void> {
     for (let data = this.#messages.shift(); data !== undefined; data = this.#messages.shift()) {
       try {
-        const answer = await this.#options.onMessage(data);
+        const answer = await this.#callMessage(data);
         if (answer !== undefined) this.send(answer);
       } catch (error) {
         if (error instanceof Stop) this.send(error.value ?? null);
@@ -145,15 +206,32 @@ export class Session implements Socket, SessionLike {
     }
   }
 
+  /** What it throws at once is a rejection too, so that messages which were read together wait for one another. */
+  async #callMessage(data: Uint8Array): Promise<unknown> {
+    const { message, takesBytes } = this.#class;
+    if (message === undefined) return undefined;
+    const body = takesBytes
+      ? { ...noBody, unparsed: data }
+      : { ...noBody, value: parseJson(data.toString(), this.#deps.limits.jsonDepth) };
+    return this.#instance?.MESSAGE?.(...message.bind([], noKeywords, body));
+  }
+
   /** A wrong message is reported to its sender; a failure of ours ends the connection. */
   #refuse(connection: Connection, error: unknown): void {
-    const { requestId, report } = this.#options;
-    const { status, body } = toErrorResponse(error, requestId);
+    const { status, body } = toErrorResponse(error, this.#request.id);
     this.#write(connection, `{"error":${body}}`);
     if (status < 500) return;
-    report(status, error);
+    this.#deps.report(status, error);
     this.close(failed);
   }
+}
+
+function chooseProtocol(known: readonly string[], offered: string | null): string {
+  if (known.length === 0 || offered === null) return '';
+  const names = offered.split(',').map((name) => name.trim());
+  const chosen = known.find((name) => names.includes(name));
+  if (chosen !== undefined) return chosen;
+  throw new HttpError(400, { detail: `the subprotocol is one of ${known.join(', ')}` });
 }
 
 /** Undefined for what is no bytes. */

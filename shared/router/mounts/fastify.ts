@@ -9,9 +9,8 @@ import { HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { type Dispatch, isWhole, type ResponseLike } from '../request/request.ts';
 import { toOriginForm } from '../request/target.ts';
+import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 import { toRequestLike, type Upgrade } from './node-http.ts';
-import { endUnread } from './unread-body.ts';
-import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
 
 /** What the plugin takes of an application. */
 interface Mounted {

@@ -12,8 +12,7 @@ import { pipeline } from 'node:stream/promises';
 import { ListedHeaders } from '../request/listed-headers.ts';
 import { type Dispatch, isWhole, type RequestLike, type ResponseLike } from '../request/request.ts';
 import type { ServedMethod } from '../table/served-method.ts';
-import { endUnread } from './unread-body.ts';
-import { answerUnreadable, trackAnswer, writeRaw } from './unreadable-request.ts';
+import { answerUnreadable, endUnread, trackAnswer, writeRaw } from './connection.ts';
 
 export type Listener = RequestListener;
 

@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Limits } from '../limits.ts';
 import type { Dispatch, ResponseLike } from '../request/request.ts';
+import { writeRaw } from './connection.ts';
 import { isWebSocket, toRequestLike, type Upgrade } from './node-http.ts';
-import { writeRaw } from './unreadable-request.ts';
 
 export async function loadUpgrade(dispatch: Dispatch, limits: Limits): Promise<Upgrade> {
   const { WebSocketServer } = await import('ws');

@@ -3,17 +3,25 @@
 import { problemSchema, statusTitle } from '../answer/problem.ts';
 import type { OpenApiDocument } from '../controller.ts';
 import type { OpSpec, WholeBody } from '../op.ts';
-import type { BodyKind } from '../request/body-kind.ts';
+import type { BodyKind } from '../request/body.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
-import { isUpload, uploadKeyword } from '../upload.ts';
-import type { OpenApiFrame } from './frame.ts';
+import { uploadKeyword } from '../upload.ts';
 import { Models } from './models.ts';
 
 type Json = { [name: string]: unknown };
 
-export interface OpenApiOptions extends OpenApiFrame {
+/** What an application adds to the document that its controllers make. */
+export interface OpenApiFrame {
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly license?: { readonly name: string; readonly identifier?: string };
+  };
+  readonly servers: readonly { readonly url: string; readonly description?: string }[];
+  /** Paths that are served beside the application, as OpenAPI's path items. */
+  readonly otherPaths: Readonly<Record<string, unknown>>;
   readonly bodyKinds: readonly BodyKind[];
 }
 
@@ -27,53 +35,53 @@ const withBody: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 const problemRef = { $ref: '#/components/responses/Problem' };
 
 export function toOpenApi(
-  entries: readonly RouteEntry[],
-  { info, servers, paths: otherPaths = {}, bodyKinds }: OpenApiOptions,
+  routes: readonly RouteEntry[],
+  { info, servers, otherPaths, bodyKinds }: OpenApiFrame,
 ): OpenApiDocument {
+  // OpenAPI has no words for WebSockets.
+  const entries = routes.filter(({ route }) => route.verb !== 'CONNECT');
   const paths: Record<string, Json> = {};
   const schemes: Json = {};
   const models = new Models({ Problem: problemSchema });
-  const tags = new Set<string>();
+  const operations = new Operations(models, bodyKinds);
   const ids = new Set<string>();
   const hasSchemes = entries.some(({ route }) => route.guards.some(({ security }) => security));
   for (const entry of entries) {
     const { route } = entry;
-    tags.add(tagOf(entry));
     for (const { security } of route.guards) {
       if (security !== undefined) schemes[security.name] = security.scheme;
     }
     for (const verb of route.verb === 'ANY' ? anyVerbs : [route.verb]) {
-      for (const variant of variantsOf(entry)) {
-        paths[variant.path] ??= {};
-        const item = paths[variant.path] as Json;
+      for (const { path, count } of variantsOf(entry)) {
+        paths[path] ??= {};
+        const item = paths[path] as Json;
         // ANY stands for the verbs that the class does not have.
         if (route.verb === 'ANY' && hasVerb(entries, entry, verb)) continue;
         item[verb.toLowerCase()] = {
-          operationId: toOperationId(verb, variant.path, ids),
+          operationId: toOperationId(verb, path, ids),
           // Where other methods need credentials, this one states that it needs none.
           ...(hasSchemes && { security: [] }),
-          ...toOperation(entry, verb, variant, { bodyKinds, models }),
+          ...operations.describe(entry, verb, count),
         };
       }
     }
   }
+  const problem = { schema: { $ref: '#/components/schemas/Problem' } };
   return {
     openapi: '3.1.1',
     info: { ...info },
-    ...(servers && { servers: [...servers] }),
-    tags: [...tags].sort().map((name) => ({ name })),
+    ...(servers.length > 0 && { servers }),
+    tags: [...new Set(entries.map(tagOf))].sort().map((name) => ({ name })),
     paths: sorted({ ...paths, ...otherPaths }),
     components: {
       schemas: models.schemas,
       responses: {
         Problem: {
           description: 'The request failed',
-          content: {
-            'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
-          },
+          content: { 'application/problem+json': problem },
         },
       },
-      ...(Object.keys(schemes).length === 0 ? {} : { securitySchemes: sorted(schemes) }),
+      ...(Object.keys(schemes).length > 0 && { securitySchemes: sorted(schemes) }),
     },
   };
 }
@@ -91,84 +99,157 @@ function variantsOf({ path, parameters, route }: RouteEntry): readonly Variant[]
   return variants;
 }
 
-interface Describing {
-  readonly bodyKinds: readonly BodyKind[];
-  readonly models: Models;
-}
+type Kinds = readonly (BodyKind | 'xml')[];
 
-function toOperation(
-  entry: RouteEntry,
-  verb: Verb,
-  { count }: Variant,
-  { bodyKinds, models }: Describing,
-): Json {
-  const { route, parameters } = entry;
-  const { path = [], spec: declared = {} } = route.op ?? {};
-  const spec: OpSpec = { ...declared, ...declared.shorter?.[count] };
-  const taken = withAliases(route.op?.fields.body, spec.aliases);
-  const shownQuery = withAliases(
-    (declared.shorter?.[count]?.query as Plain | undefined) ?? route.op?.fields.query,
-    spec.aliases,
-  );
-  const takesBody = withBody.has(verb);
-  const positional = parameters.slice(0, count).map((name, index) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: models.describe(path[index]?.schema ?? spec.rest ?? {}),
-  }));
-  const byKeyword = path
-    .slice(count)
-    .flatMap(({ name, byKeyword, optional, schema }) =>
-      byKeyword
-        ? [{ name, in: 'query', required: !optional, schema: models.describe(schema) }]
-        : [],
+const parsedTypes: readonly (readonly [BodyKind | 'xml', string])[] = [
+  ['json', 'application/json'],
+  ['form', 'application/x-www-form-urlencoded'],
+  ['xml', 'application/xml'],
+];
+
+/** Describes methods; their models are collected. */
+class Operations {
+  readonly #models: Models;
+  readonly #bodyKinds: Kinds;
+
+  constructor(models: Models, bodyKinds: Kinds) {
+    this.#models = models;
+    this.#bodyKinds = bodyKinds;
+  }
+
+  /** With so many positional parameters in the path. */
+  describe(entry: RouteEntry, verb: Verb, count: number): Json {
+    const { route, parameters } = entry;
+    const { path = [], spec: declared = {}, fields = {}, whole } = route.op ?? {};
+    const shorter = declared.shorter?.[count];
+    const spec: OpSpec = { ...declared, ...shorter };
+    const taken = withAliases(fields.body, spec.aliases);
+    const query = (shorter?.query as Plain | undefined) ?? fields.query;
+    const takesBody = withBody.has(verb);
+    const positional = parameters.slice(0, count).map((name, index) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: this.#models.describe(path[index]?.schema ?? spec.rest ?? {}),
+    }));
+    const byKeyword = path.slice(count).flatMap(({ name, byKeyword, optional, schema }) => {
+      const described = { name, in: 'query', required: !optional };
+      return byKeyword ? [{ ...described, schema: this.#models.describe(schema) }] : [];
+    });
+    const all = [
+      ...positional,
+      ...byKeyword,
+      ...this.#toParameters(withAliases(query, spec.aliases), 'query'),
+      ...this.#toParameters(takesBody ? undefined : taken, 'query'),
+      ...this.#toParameters(spec.headers as Plain | undefined, 'header'),
+    ];
+    const kinds = route.xml ? [...this.#bodyKinds, 'xml' as const] : this.#bodyKinds;
+    const parsed = takesBody ? this.#toParsedBody(taken, whole, spec, kinds) : undefined;
+    // Without a body the method is given no bytes.
+    const raw = { required: false, content: this.#toContent(spec.otherBodies ?? { '*/*': {} }) };
+    const body = route.unparsed ? raw : parsed;
+    const { guards, negotiated } = route;
+    const security = Object.fromEntries(
+      guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
     );
-  const query = [shownQuery, takesBody ? undefined : taken].flatMap((object) =>
-    toParameters(object, 'query', models),
-  );
-  const kinds = route.xml ? [...bodyKinds, 'xml' as const] : bodyKinds;
-  const parsed = !takesBody
-    ? undefined
-    : route.op?.whole !== undefined
-      ? toWholeBody(route.op.whole, kinds, spec.otherBodies, models)
-      : taken && toRequestBody(taken, kinds, spec.otherBodies, models);
-  const body = route.unparsed
-    ? // Without a body the method is given no bytes.
-      { required: false, content: toContent(spec.otherBodies ?? { '*/*': {} }, models) }
-    : parsed;
-  const all = [
-    ...positional,
-    ...byKeyword,
-    ...query,
-    ...toParameters(spec.headers as Plain | undefined, 'header', models),
-  ];
-  const security = Object.fromEntries(
-    route.guards.flatMap(({ security }) => (security ? [[security.name, []]] : [])),
-  );
-  const isGuarded = route.guards.some((guard) => guard.authenticates);
-  const failures = [
-    400,
-    ...(isGuarded ? [401, 403] : []),
-    ...[404, 405],
-    ...(route.negotiated ? [406] : []),
-    ...(body === undefined ? [] : [413]),
-    ...(parsed === undefined ? [] : [415]),
-    500,
-  ];
-  return {
-    tags: [tagOf(entry)],
-    ...(spec.summary === undefined ? {} : { summary: spec.summary }),
-    ...(spec.description === undefined ? {} : { description: spec.description }),
-    ...(all.length === 0 ? {} : { parameters: all }),
-    ...(body === undefined ? {} : { requestBody: body }),
-    responses: {
-      ...Object.fromEntries(failures.map((status) => [status, problemRef])),
-      ...toFailures(spec.failures, models),
-      ...toResponses(spec, route.negotiated, models),
-    },
-    ...(Object.keys(security).length === 0 ? {} : { security: [security] }),
-  };
+    const failures = [
+      400,
+      ...(guards.some((guard) => guard.authenticates) ? [401, 403] : []),
+      ...[404, 405],
+      ...(negotiated ? [406] : []),
+      ...(body === undefined ? [] : [413]),
+      ...(parsed === undefined ? [] : [415]),
+      500,
+    ];
+    return {
+      tags: [tagOf(entry)],
+      ...(spec.summary !== undefined && { summary: spec.summary }),
+      ...(spec.description !== undefined && { description: spec.description }),
+      ...(all.length > 0 && { parameters: all }),
+      ...(body !== undefined && { requestBody: body }),
+      responses: {
+        ...Object.fromEntries(failures.map((status) => [status, problemRef])),
+        ...this.#toFailures(spec.failures),
+        ...this.#toResponses(spec, negotiated),
+      },
+      ...(Object.keys(security).length > 0 && { security: [security] }),
+    };
+  }
+
+  #toParameters(object: Plain | undefined, place: 'query' | 'header'): readonly Json[] {
+    if (object === undefined) return [];
+    const required = requiredOf(object);
+    return fieldsOf(object).map(([name, schema]) => ({
+      name,
+      in: place,
+      required: required.includes(name),
+      ...(schema['explode'] === false && { style: 'form', explode: false }),
+      schema: this.#models.describe(schema),
+    }));
+  }
+
+  /** Of fields, or of a schema that is more than these. */
+  #toParsedBody(
+    fields: Plain | undefined,
+    whole: WholeBody | undefined,
+    { otherBodies = {} }: OpSpec,
+    given: Kinds,
+  ): Json | undefined {
+    const schema = whole?.schema ?? (fields && toObject(fields));
+    if (schema === undefined) return undefined;
+    const isRequired = whole !== undefined || 'required' in schema;
+    const kinds = whole?.isBehind ? given.filter((kind) => kind !== 'form') : given;
+    const hasFile = JSON.stringify(schema).includes(`"${uploadKeyword}":true`);
+    const types = hasFile ? ([['multipart', 'multipart/form-data']] as const) : parsedTypes;
+    const described = this.#models.describe(schema);
+    const content = types
+      .filter(([kind]) => kinds.includes(kind))
+      .map(([, type]) => [type, { schema: described }]);
+    return {
+      required: isRequired,
+      content: { ...Object.fromEntries(content), ...this.#toContent(otherBodies) },
+    };
+  }
+
+  #toContent(schemas: Readonly<Record<string, object>>): Json {
+    return Object.fromEntries(
+      Object.entries(schemas).map(([type, schema]) => [
+        type,
+        { schema: this.#models.describe(schema) },
+      ]),
+    );
+  }
+
+  #toFailures(failures: OpSpec['failures'] = {}): Json {
+    return Object.fromEntries(
+      Object.entries(failures).map(([status, more]) => {
+        if (more === undefined) return [status, problemRef];
+        const problem = { $ref: '#/components/schemas/Problem' };
+        const schema = { allOf: [problem, this.#models.describe(more)] };
+        const content = { 'application/problem+json': { schema } };
+        return [status, { description: statusTitle(Number(status)), content }];
+      }),
+    );
+  }
+
+  #toResponses({ returns, produces }: OpSpec, negotiated: boolean): Json {
+    if (returns === undefined) {
+      const content = produces === undefined ? {} : { content: { [produces]: {} } };
+      return { 200: { description: statusTitle(200), ...content } };
+    }
+    const others = negotiated ? ['application/xml'] : [];
+    const types = produces === undefined ? ['application/json', ...others] : [produces];
+    const responses: Json = {};
+    for (const [status, returned] of Object.entries(returns)) {
+      const schema = this.#models.describe(returned);
+      const isEmpty = Number(status) === 204 || Reflect.get(Object(schema), 'type') === 'null';
+      responses[status] = {
+        description: statusTitle(Number(status)),
+        ...(!isEmpty && { content: Object.fromEntries(types.map((type) => [type, { schema }])) }),
+      };
+    }
+    return responses;
+  }
 }
 
 /** The other names stand beside a keyword's own, which need not be given then. */
@@ -203,29 +284,11 @@ function fieldsOf({ properties = {}, $defs }: Plain): readonly (readonly [string
   );
 }
 
-function toParameters(object: Plain | undefined, place: 'query' | 'header', models: Models) {
-  if (object === undefined) return [];
-  const required = requiredOf(object);
-  return fieldsOf(object).map(([name, schema]) => ({
-    name,
-    in: place,
-    required: required.includes(name),
-    ...(schema['explode'] === false && { style: 'form', explode: false }),
-    schema: models.describe(schema),
-  }));
-}
-
-type Kinds = readonly (BodyKind | 'xml')[];
-
-function toRequestBody(
-  object: Plain,
-  kinds: Kinds,
-  otherBodies: OpSpec['otherBodies'],
-  models: Models,
-): Json {
+/** The fields of a body as one schema. */
+function toObject(object: Plain): Plain {
   const { $id, $defs, title, properties = {}, additionalProperties = false } = object;
   const required = requiredOf(object);
-  const schema = models.describe({
+  return {
     ...($id !== undefined && { $id }),
     ...($defs !== undefined && { $defs }),
     ...(title !== undefined && { title }),
@@ -233,91 +296,7 @@ function toRequestBody(
     properties,
     ...(required.length > 0 && { required }),
     additionalProperties,
-  });
-  const hasFile = fieldsOf(object).some(([, property]) => isUpload(property));
-  return {
-    required: required.length > 0,
-    content: toContents(schema, kinds, otherBodies, hasFile, models),
   };
-}
-
-function toWholeBody(
-  { schema, isBehind }: WholeBody,
-  kinds: Kinds,
-  otherBodies: OpSpec['otherBodies'],
-  models: Models,
-): Json {
-  const fitting = isBehind ? kinds.filter((kind) => kind !== 'form') : kinds;
-  const described = models.describe(schema);
-  const hasFile = JSON.stringify(schema).includes(`"${uploadKeyword}":true`);
-  return { required: true, content: toContents(described, fitting, otherBodies, hasFile, models) };
-}
-
-function toContents(
-  schema: unknown,
-  kinds: Kinds,
-  otherBodies: OpSpec['otherBodies'],
-  hasFile: boolean,
-  models: Models,
-): Json {
-  const types: readonly (readonly [BodyKind | 'xml', string])[] = hasFile
-    ? [['multipart', 'multipart/form-data']]
-    : [
-        ['json', 'application/json'],
-        ['form', 'application/x-www-form-urlencoded'],
-        ['xml', 'application/xml'],
-      ];
-  const parsed = types.filter(([kind]) => kinds.includes(kind));
-  return {
-    ...Object.fromEntries(parsed.map(([, type]) => [type, { schema }])),
-    ...toContent(otherBodies ?? {}, models),
-  };
-}
-
-function toContent(schemas: Readonly<Record<string, object>>, models: Models): Json {
-  return Object.fromEntries(
-    Object.entries(schemas).map(([type, schema]) => [type, { schema: models.describe(schema) }]),
-  );
-}
-
-function toFailures(failures: OpSpec['failures'] = {}, models: Models): Json {
-  return Object.fromEntries(
-    Object.entries(failures).map(([status, more]) => {
-      if (more === undefined) return [status, problemRef];
-      const schema = {
-        allOf: [{ $ref: '#/components/schemas/Problem' }, models.describe(more)],
-      };
-      const content = { 'application/problem+json': { schema } };
-      return [status, { description: statusTitle(Number(status)), content }];
-    }),
-  );
-}
-
-function answerTypes(produces: string | undefined, negotiated: boolean): readonly string[] {
-  if (produces !== undefined) return [produces];
-  return negotiated ? ['application/json', 'application/xml'] : ['application/json'];
-}
-
-function toResponses({ returns, produces }: OpSpec, negotiated: boolean, models: Models): Json {
-  if (returns === undefined) {
-    const content = produces === undefined ? {} : { content: { [produces]: {} } };
-    return { 200: { description: statusTitle(200), ...content } };
-  }
-  const mediaTypes = answerTypes(produces, negotiated);
-  const responses: Json = {};
-  for (const [status, schema] of Object.entries(returns)) {
-    const described = models.describe(schema);
-    const isEmpty = Number(status) === 204 || Reflect.get(Object(described), 'type') === 'null';
-    responses[status] = {
-      description: statusTitle(Number(status)),
-      ...(isEmpty
-        ? {}
-        : {
-            content: Object.fromEntries(mediaTypes.map((type) => [type, { schema: described }])),
-          }),
-    };
-  }
-  return responses;
 }
 
 /** Verb, path, and the positional parameters after `With`: `getWidgetsWithId`. */

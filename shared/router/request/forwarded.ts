@@ -13,10 +13,11 @@ interface Hop {
 }
 
 /** `trusted`: addresses and networks of the proxies, `10.0.0.0/8`. Throws a TypeError that names what is neither. The
- * returned function puts the client in the place of the proxy: its address, and the host and scheme that it has asked. */
+ * returned function, undefined without proxies, puts the client in the place of the proxy: its address, and the host and scheme that it has asked. */
 export function createForwarding(
   trusted: readonly string[],
-): (request: RequestLike) => RequestLike {
+): ((request: RequestLike) => RequestLike) | undefined {
+  if (trusted.length === 0) return undefined;
   const networks = new BlockList();
   for (const text of trusted) addNetwork(networks, text);
   const isTrusted = (address: string | undefined): address is string =>

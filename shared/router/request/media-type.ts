@@ -57,6 +57,15 @@ export function splitOutsideQuotes(text: string, separator: ',' | ';'): string[]
   return pieces;
 }
 
+/** The entries of a header such as `Accept`, by name in lower case, with their weights. */
+export function readWeights(header: string): readonly (readonly [name: string, weight: number])[] {
+  return splitOutsideQuotes(header, ',').flatMap((entry) => {
+    const [name = '', ...parameters] = splitOutsideQuotes(entry.toLowerCase(), ';');
+    const weight = parameters.flatMap((text) => /^\s*q\s*=(.*)/.exec(text)?.[1] ?? [])[0] ?? '1';
+    return [[name.trim(), Number(weight)] as const];
+  });
+}
+
 const byExtension: ReadonlyMap<string, string> = new Map([
   ['css', 'text/css'],
   ['csv', 'text/csv'],

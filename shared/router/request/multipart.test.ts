@@ -1,8 +1,8 @@
 import test from 'ava';
 import { BadRequest } from '../errors.ts';
 import { defaultLimits } from '../limits.ts';
-import type { Keywords } from './keywords.ts';
 import { parseMultipart } from './multipart.ts';
+import type { Keywords } from './target.ts';
 
 /** A part is given as bytes, each one a character. */
 function parse(disposition: string): Promise<Keywords> {

@@ -6,8 +6,8 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/bus
 import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { BodyPart } from './body-part.ts';
-import { addKeyword, createKeywords, type Keywords } from './keywords.ts';
 import type { MediaType } from './media-type.ts';
+import { addKeyword, createKeywords, type Keywords } from './target.ts';
 import { decodeUtf8, refuseRepaired } from './utf8.ts';
 
 const headerPairsPerPart = 16;

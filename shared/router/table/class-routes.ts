@@ -11,7 +11,7 @@ import { type Cors, corsProblem } from '../cors.ts';
 import { type Folder, toArounds } from '../folder.ts';
 import { type Guard, ownSockets } from '../guard.ts';
 import type { Limits } from '../limits.ts';
-import type { SocketClass } from '../live/open-socket.ts';
+import type { SocketClass } from '../live/socket.ts';
 import { isOp, type Op, type OpSpec, op } from '../op.ts';
 import { mediaTypeOfName } from '../request/media-type.ts';
 import type { Around } from '../request/request.ts';
@@ -30,7 +30,7 @@ import {
 import { type Report, reportMisspelt, reportNoController, reportWrongStatics } from './misspelt.ts';
 import { isParameter, isPrivateName, toClassPathName, toPathName } from './names.ts';
 import type { ClassNode, ModuleNode, Route } from './nodes.ts';
-import { findGuards, type RouteGuards, toGuards } from './route-guards.ts';
+import { findGuards, toGuards } from './route-guards.ts';
 import { answeringVerbs, knownMethods, parseHandlerName, type Verb } from './verb.ts';
 
 /** Parameters of a POST without a declaration: any fields, as one object. */
@@ -96,7 +96,7 @@ function buildClass(
   const cors = controller.cors ?? folders.findLast((folder) => folder.cors)?.cors ?? options.cors;
   const arounds = wrong === undefined ? toArounds(options.around, folders, cors) : [];
   const isForPreflights = controller.cors !== undefined;
-  const node = createClassNode(fullName, { file, cors, isForPreflights, arounds });
+  const node = createClassNode({ name: fullName, file, cors, isForPreflights, arounds });
   addNested(node, name, controller, building);
   if (isController(controller)) addMethods(node, controller, pathName.extension, building);
   return { part: pathName.part, node };
@@ -150,7 +150,7 @@ function addMethods(
     }
     const part = toPathName(suffix);
     const name = `${node.name} (${suffix})`;
-    const child = node.children.get(part) ?? createClassNode(name, node);
+    const child = node.children.get(part) ?? createClassNode({ ...node, name });
     if (child.name !== name) {
       report.mistake(`${node.name}.${method} and ${child.name} have one path`);
       continue;
@@ -190,7 +190,7 @@ function buildRoute(
   { method, verb, handler, extension }: Method,
   building: Building,
 ): Route | undefined {
-  const { module, folders, options, report } = building;
+  const { module, folders, within, options, report } = building;
   const name = `${owner.name}.${method}`;
   const declared: unknown = Reflect.get(controller, method);
   if (declared !== undefined && !isOp(declared)) {
@@ -208,9 +208,15 @@ function buildRoute(
     extension !== undefined && spec?.returns !== undefined ? mediaTypeOfName(extension) : undefined;
   const unparsed = spec?.stream ? 'stream' : spec?.raw ? 'raw' : undefined;
   const xml = controller.xml === true;
-  const limits = limitsOf(declared, building);
+  // Those of the method go before those of the inner folder, and so on to the application's.
+  const levels = [...folders.map((folder) => folder.limits), spec?.limits];
+  const limits: Limits = Object.assign({ ...options.limits }, ...levels);
   try {
-    const { guards, isForgotten } = guardsOf(controller, method, building);
+    const common = [
+      ...toGuards(options.guard, 'the application'),
+      ...folders.flatMap((folder) => folder.guard ?? []),
+    ];
+    const { guards, isForgotten } = findGuards({ controller, method, within, common });
     const asked = verb === 'CONNECT' ? [ownSockets(owner.cors), ...guards] : guards;
     const isTagged = spec?.etag === true && (verb === 'GET' || verb === 'HEAD');
     const isConditional = spec?.etag === true && !isTagged;
@@ -276,35 +282,13 @@ function requiredPositions(declared: Op | undefined): number {
   return at < 0 ? path.length : at;
 }
 
-/** Those of the method go before those of the inner folder, and so on to the application's. */
-function limitsOf(declared: Op | undefined, { folders, options }: Building): Limits {
-  const levels = [...folders.map((folder) => folder.limits), declared?.spec.limits];
-  return Object.assign({ ...options.limits }, ...levels) as Limits;
-}
-
-/** Throws where a guard is none, and where `open()` contradicts one. */
-function guardsOf(
-  controller: ControllerClass,
-  method: string,
-  { within, folders, options }: Building,
-): RouteGuards {
-  const common = [
-    ...toGuards(options.guard, 'the application'),
-    ...folders.flatMap((folder) => folder.guard ?? []),
-  ];
-  return findGuards({ controller, method, within, common });
-}
-
 /** `Type.Partial` keeps defaults: a PATCH that leaves a field out would set it back. */
 function warnOfDefaults(name: string, declared: Op | undefined, report: Report): void {
-  const names = (['query', 'body'] as const).flatMap((where) => {
-    const { properties = {} } = declared?.fields[where] ?? {};
-    // Only TypeBox shows its defaults.
-    if (isStandard(declared?.spec[where])) return [];
-    return Object.entries(properties as Readonly<Record<string, object>>).flatMap(
-      ([key, schema]) => ('default' in schema ? [key] : []),
-    );
-  });
+  // Only TypeBox shows its defaults.
+  const names = (['query', 'body'] as const)
+    .filter((where) => !isStandard(declared?.spec[where]))
+    .flatMap((where) => Object.entries((declared?.fields[where]?.['properties'] ?? {}) as Plain))
+    .flatMap(([key, schema]) => ('default' in (schema as Plain) ? [key] : []));
   if (names.length === 0) return;
   report.warning(
     `${name} has defaults, which reset what a request leaves out: ${names.join(', ')}; declare its fields without`,
@@ -337,11 +321,6 @@ function toSocketClass(controller: ControllerClass, options: ClassOptions): Sock
   };
 }
 
-function createClassNode(
-  name: string,
-  about: Pick<ClassNode, 'file' | 'cors' | 'isForPreflights' | 'arounds'>,
-): ClassNode {
-  const { file, cors, isForPreflights, arounds } = about;
-  const maps = { children: new Map(), verbs: new Map(), answers: new Map() };
-  return { name, file, cors, isForPreflights, arounds, ...maps };
+function createClassNode(about: Omit<ClassNode, 'children' | 'verbs' | 'answers'>): ClassNode {
+  return { ...about, children: new Map(), verbs: new Map(), answers: new Map() };
 }

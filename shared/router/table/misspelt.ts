@@ -43,13 +43,10 @@ export function reportMisspelt(
   }
   for (const name of statics) {
     const place = elsewhere[name];
-    if (place !== undefined) {
-      report.mistake(`${owner}: the static ${name} means nothing; it stands in ${place}`);
-      continue;
-    }
-    const meant = meantStatic(name);
-    if (meant === undefined) continue;
-    report.mistake(`${owner}: the static ${name} means nothing; did you mean ${meant}?`);
+    const meant = place === undefined ? meantStatic(name) : undefined;
+    const hint = place === undefined ? `did you mean ${meant}?` : `it stands in ${place}`;
+    if (place === undefined && meant === undefined) continue;
+    report.mistake(`${owner}: the static ${name} means nothing; ${hint}`);
   }
 }
 

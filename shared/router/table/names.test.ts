@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { isPrivateName, toClassPathName, toPathName } from './names.ts';
-import { canonicalPart } from './resolve.ts';
+import { canonicalPart } from './nodes.ts';
 
 test('names become kebab-case: dashes between cases, before the last capital of a run, never at digits', (t) => {
   const expected = {

@@ -1,4 +1,4 @@
-// Names of modules and classes as path parts (behaviour: names-in-paths). resolve.ts defines how clients can spell
+// Names of modules and classes as path parts (behaviour: names-in-paths). nodes.ts defines how clients can spell
 // them.
 
 const className = /^[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9_]+)?$/;

@@ -1,15 +1,18 @@
-// What the routing table is made of: modules, their classes, and the route of each method. table.ts builds it.
+// What the routing table is made of: modules, their classes, and the route of each method; which of them a path names, and
+// what is answered where that has no method for the request. table.ts builds it.
 import type { Binder } from '../arguments/bind.ts';
 import type { Handler } from '../controller.ts';
 import type { Cors } from '../cors.ts';
+import { BadRequest, HttpError, NotImplemented, notFound } from '../errors.ts';
 import type { Folder } from '../folder.ts';
 import type { Limits } from '../limits.ts';
-import type { SocketClass } from '../live/open-socket.ts';
+import type { SocketClass } from '../live/socket.ts';
 import type { Op } from '../op.ts';
-import type { Around } from '../request/request.ts';
+import { type HeaderList, toHeaderList } from '../request/listed-headers.ts';
+import type { Around, ResponseLike } from '../request/request.ts';
 import type { ControllerClass } from './controller-class.ts';
 import type { RouteGuards } from './route-guards.ts';
-import type { Verb } from './verb.ts';
+import { allowedMethods, anyVerbs, isKnownMethod, type Verb } from './verb.ts';
 
 export interface ModuleNode {
   /** Those that hold for its path, the outermost first. */
@@ -73,4 +76,143 @@ export interface Route extends RouteGuards {
   readonly controller: ControllerClass;
   /** Called on an instance of it. */
   readonly handler: Handler;
+}
+
+export interface Match {
+  readonly module: ModuleNode;
+  /** Undefined where nothing is served. */
+  readonly node: ClassNode | undefined;
+  readonly positionals: readonly string[];
+}
+
+const lower = /^[a-z0-9._-]+$/;
+const canonical = /^[a-z0-9.-]+$/;
+const upper = /^[A-Z0-9._-]+$/;
+
+const noParts: readonly string[] = [];
+const noIds: readonly number[] = [];
+
+/** The longest module, then the longest class in it, else its Default (behaviour: longest-module-wins). The remaining parts
+ * are positional. `strict`: only the canonical spelling matches. */
+export function resolvePath(
+  root: ModuleNode,
+  parts: readonly string[],
+  { strict }: { readonly strict: boolean },
+): Match {
+  let at = 0;
+  let module = root;
+  let idsAt: readonly number[] = noIds;
+  while (true) {
+    let next = childOf(module.modules, parts[at]);
+    if (next === undefined) {
+      next = moduleBelowId(module, parts[at], parts[at + 1]);
+      if (next === undefined) break;
+      idsAt = [...idsAt, at];
+    }
+    module = next;
+    at += 1;
+  }
+  let node = childOf(module.classes, parts[at]);
+  if (node === undefined) node = module.fallback;
+  else at += 1;
+  while (node !== undefined) {
+    const next = childOf(node.children, parts[at]);
+    if (next === undefined) break;
+    node = next;
+    at += 1;
+  }
+  if (node === undefined || (strict && !areCanonical(parts.slice(0, at), idsAt))) {
+    return { module, node: undefined, positionals: noParts };
+  }
+  const rest = at === parts.length ? noParts : parts.slice(at);
+  if (idsAt.length === 0) return { module, node, positionals: rest };
+  const ids = parts.filter((_, index) => idsAt.includes(index));
+  return { module, node, positionals: [...ids, ...rest] };
+}
+
+function areCanonical(parts: readonly string[], idsAt: readonly number[]): boolean {
+  return parts.every((part, at) => idsAt.includes(at) || isCanonical(part));
+}
+
+/**
+ * A part that names nothing here is an id where the next one names something below it; else all stays as it is without
+ * such a folder (behaviour: below-an-id).
+ */
+function moduleBelowId(
+  { parameter, classes, fallback }: ModuleNode,
+  part: string | undefined,
+  next: string | undefined,
+): ModuleNode | undefined {
+  if (parameter === undefined || next === undefined) return undefined;
+  if (childOf(classes, part) !== undefined) return undefined;
+  if (fallback !== undefined && childOf(fallback.children, part) !== undefined) return undefined;
+  const { node } = parameter;
+  const isNamed = childOf(node.modules, next) ?? childOf(node.classes, next);
+  return isNamed === undefined ? undefined : node;
+}
+
+/** Names of the table are canonical, so that a part which is one needs no check of its spelling. */
+function childOf<Node>(
+  children: ReadonlyMap<string, Node>,
+  part: string | undefined,
+): Node | undefined {
+  if (part === undefined || children.size === 0) return undefined;
+  const child = children.get(part);
+  if (child !== undefined) return child;
+  const name = canonicalPart(part);
+  return name === undefined ? undefined : children.get(name);
+}
+
+/** The canonical form of a path part, or undefined where it is no spelling of any name: kebab or
+ * snake, all lower or all upper case, ASCII only. */
+export function canonicalPart(part: string): string | undefined {
+  if (isCanonical(part)) return part;
+  if (!lower.test(part) && !upper.test(part)) return undefined;
+  return part.replaceAll('_', '-').toLowerCase();
+}
+
+function isCanonical(part: string): boolean {
+  return canonical.test(part);
+}
+
+interface Missed {
+  readonly method: string;
+  /** Of the path behind the class. */
+  readonly partCount: number;
+  readonly missingVerb: 405 | 501;
+  readonly requestId: string;
+}
+
+/** Where a class has no method for a request (behaviour: verbs): OPTIONS is answered; any other method is thrown: 404, 405,
+ * 426 or 501. */
+export function answerWithoutRoute(
+  node: ClassNode,
+  { method, partCount, missingVerb, requestId }: Missed,
+): ResponseLike {
+  if (!isKnownMethod(method)) throw new NotImplemented();
+  const fitting = [...node.verbs].filter(
+    ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
+  );
+  if (fitting.length === 0 && node.verbs.get('CONNECT')?.binder.fits(partCount) === true) {
+    const headers = { upgrade: 'websocket', connection: 'Upgrade' };
+    throw new HttpError(426, { headers, detail: 'this is a WebSocket' });
+  }
+  const allow = allowedMethods(fitting.map(([verb]) => verb)).join(', ');
+  if (method === 'OPTIONS' && fitting.length > 0) {
+    if (!node.isForPreflights) return toNoContent(['allow', allow], requestId);
+    throw new BadRequest('a preflight needs Origin and Access-Control-Request-Method');
+  }
+  if (missingVerb === 501 && node.verbs.size > 0 && partCount === 0) throw new NotImplemented();
+  if (missingVerb === 501 || fitting.length === 0) throw notFound();
+  throw new HttpError(405, { headers: { allow } });
+}
+
+/** `OPTIONS *` asks what the server supports; no other method has this target. */
+export function answerServer(method: string, requestId: string): ResponseLike {
+  if (method !== 'OPTIONS') throw new BadRequest('the target * goes with OPTIONS only');
+  return toNoContent(['allow', allowedMethods(anyVerbs).join(', ')], requestId);
+}
+
+function toNoContent(headers: HeaderList, requestId: string): ResponseLike {
+  return { status: 204, headers: toHeaderList(headers, undefined, requestId), body: undefined };
 }

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { choosePrefixes, splitPaths } from './prefix.ts';
+import { choosePrefixes, splitPaths } from './module-tree.ts';
 
 test('what is given wins over the environment, and that over the folder controllers', (t) => {
   const env = { ENDPOINTS_PREFIX: 'b' };

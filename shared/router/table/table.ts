@@ -1,6 +1,6 @@
 // The routing table, built once at start from the modules' exports; requests only read Maps. Two classes of one path
 // are a mistake (behaviour: one-class-for-a-path). At the start module-tree.ts reads the modules, class-routes.ts makes
-// the routes of their classes, and route-guards.ts finds who may call them; for a request resolve.ts finds the entry of
+// the routes of their classes, and route-guards.ts finds who may call them; for a request nodes.ts finds the entry of
 // its path.
 import { StartError } from '../errors.ts';
 import { type Folder, folderProblem, isFolder, toArounds } from '../folder.ts';
@@ -60,7 +60,11 @@ function buildModules(tree: ModuleTree, options: TableOptions, reportOf: ReportO
       report.mistake(withPlace(text, fileOf(tree, other)));
     }
     names.set(path.join('/'), name);
-    const node = moduleAt(root, path, { name, parts, folders, report });
+    const node = moduleAt(root, path, {
+      create: (at) => createModuleNode(foldersOf(parts.slice(0, at), folders)),
+      clash: (one, other) =>
+        report.mistake(`${name}: the folders ${one} and ${other} are one place`),
+    });
     if (isParameter(parts.at(-1) ?? '') && 'Default' in exports) {
       report.mistake(`${name}:Default: the path of a part alone belongs to the module above it`);
     }
@@ -87,37 +91,29 @@ function reportNone(trees: readonly ModuleTree[], warn: TableOptions['warn']): v
   warn(`nothing is served, no export is a controller with a method such as GET: ${named}${more}`);
 }
 
-/** The node of a path, made where it is not there yet. */
+/** The node of a path, made where it is not there yet: `create` gets the length of its path. */
 function moduleAt(
   root: ModuleNode,
   path: readonly string[],
   {
-    name,
-    parts,
-    folders,
-    report,
+    create,
+    clash,
   }: {
-    readonly name: string;
-    /** The path as the names of its folders. */
-    readonly parts: readonly string[];
-    readonly folders: ReadonlyMap<string, Folder>;
-    readonly report: Report;
+    readonly create: (at: number) => ModuleNode;
+    readonly clash: (part: string, other: string) => void;
   },
 ): ModuleNode {
   let node = root;
   for (const [at, part] of path.entries()) {
-    const create = () => createModuleNode(foldersOf(parts.slice(0, at + 1), folders));
-    if (!isParameter(part)) {
-      const next = node.modules.get(part) ?? create();
+    if (isParameter(part)) {
+      node.parameter ??= { name: part, node: create(at + 1) };
+      if (node.parameter.name !== part) clash(part, node.parameter.name);
+      node = node.parameter.node;
+    } else {
+      const next = node.modules.get(part) ?? create(at + 1);
       node.modules.set(part, next);
       node = next;
-      continue;
     }
-    node.parameter ??= { name: part, node: create() };
-    if (node.parameter.name !== part) {
-      report.mistake(`${name}: the folders ${part} and ${node.parameter.name} are one place`);
-    }
-    node = node.parameter.node;
   }
   return node;
 }

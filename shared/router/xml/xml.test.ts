@@ -2,8 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { BadRequest, HttpError } from '../errors.ts';
 import { defaultLimits } from '../limits.ts';
-import { readXml } from './xml-reader.ts';
-import { writeXml } from './xml-writer.ts';
+import { readXml, writeXml } from './xml.ts';
 
 const limits = { ...defaultLimits, xmlNodes: 1_000 };
 const read = (text: string) => readXml(text, limits);

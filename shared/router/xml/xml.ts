@@ -1,17 +1,130 @@
-// XML support, loaded only for applications with a controller that allows it.
+// XML, loaded for applications with a controller that allows it. Untrusted XML is read into the value that the same JSON
+// would have: names are fields, repeated names are lists, and text stays text (behaviour: xml). cast.ts applies declared
+// types. A value is written so that it reads as the same fields.
+import { parseXml, XmlDeclaration, type XmlDocument, XmlElement, XmlText } from '@rgrove/parse-xml';
+import { BadRequest, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { refuseUnsafe } from '../request/json.ts';
+import { refuseXmlSize } from './xml-size.ts';
 
-export interface Xml {
-  /** Throws 400 for what is no XML, is too large, or fits no value; 415 for another encoding. */
-  readXml(text: string, limits: Limits): unknown;
-  /** Throws where the value has no JSON text. */
-  writeXml(value: unknown): string;
+/** Field for the text of an element whose attributes hold fields too. No element can have this name. */
+const textField = '#text';
+
+/** Throws 400 for what is no XML, is too large, or fits no value; 415 for another encoding. */
+export function readXml(text: string, limits: Limits): unknown {
+  // Line ends as XML defines them; the parser takes quadratic time for the same.
+  const normalized = text.replace(/\r\n?/g, '\n');
+  refuseXmlSize(normalized, limits);
+  const document = parse(normalized);
+  refuseEncoding(document);
+  const { root } = document;
+  if (root === null) throw new BadRequest('the body is not XML');
+  const value = toValue(root);
+  return typeof value === 'string' && isBlank(value) ? {} : value;
 }
 
-export async function loadXml(): Promise<Xml> {
-  const [{ readXml }, { writeXml }] = await Promise.all([
-    import('./xml-reader.ts'),
-    import('./xml-writer.ts'),
-  ]);
-  return { readXml, writeXml };
+function parse(text: string): XmlDocument {
+  try {
+    return parseXml(text, { preserveXmlDeclaration: true });
+  } catch (error) {
+    const { line, column } = error as { readonly line?: unknown; readonly column?: unknown };
+    const place = typeof line === 'number' ? `: see line ${line}, column ${column}` : '';
+    throw new BadRequest(`the body is not XML${place}`);
+  }
+}
+
+/** The bytes were read as UTF-8, so the declaration must not name another encoding. */
+function refuseEncoding({ children }: XmlDocument): void {
+  const declaration = children.find((node) => node instanceof XmlDeclaration);
+  const encoding = declaration?.encoding?.toLowerCase() ?? 'utf-8';
+  if (encoding !== 'utf-8' && encoding !== 'us-ascii') {
+    throw new HttpError(415, { detail: 'an XML body must be encoded in UTF-8' });
+  }
+}
+
+/** Recursive, as deep as the bounds allow. */
+function toValue(element: XmlElement): unknown {
+  const elements = element.children.filter((node) => node instanceof XmlElement);
+  const text = element.children.map((node) => (node instanceof XmlText ? node.text : '')).join('');
+  const attributes = Object.entries(element.attributes).filter(
+    ([name]) => !/^(?:xmlns$|xmlns:|xml:)/.test(name),
+  );
+  if (elements.length === 0 && attributes.length === 0) return text;
+  if (elements.length > 0 && !isBlank(text)) {
+    throw new BadRequest(`the element ${shorten(element.name)} has text beside elements`);
+  }
+  const fields = new Map<string, unknown>(attributes);
+  for (const [name, same] of Map.groupBy(elements, (inner) => inner.name)) {
+    if (fields.has(name)) {
+      throw new BadRequest(
+        `the element ${shorten(element.name)} has an attribute and an element of one name`,
+      );
+    }
+    const values = same.map(toValue);
+    fields.set(name, values.length > 1 ? values : values[0]);
+  }
+  if (!isBlank(text)) fields.set(textField, text);
+  for (const [name, value] of fields) refuseUnsafe(name, value);
+  return Object.fromEntries(fields);
+}
+
+/** Whether it is empty or XML white space. */
+function isBlank(text: string): boolean {
+  return !/[^ \t\n\r]/.test(text);
+}
+
+function shorten(name: string): string {
+  return name.length > 64 ? `${name.slice(0, 64)}...` : name;
+}
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+const nameStart =
+  'A-Z_a-z\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f' +
+  '\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}';
+const nameMore = '.0-9\\xb7\\u0300-\\u036f\\u203f\\u2040-';
+/** Without a colon, which would make a prefix; names that begin with xml are reserved. */
+const plainName = new RegExp(`^(?![xX][mM][lL])[${nameStart}][${nameStart}${nameMore}]*$`, 'u');
+/** XML cannot express any other character, not even as a number. */
+const sayable = /^[\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]*$/u;
+
+/** Throws a TypeError where the value has no JSON text, or a name or a character that XML does not have. */
+export function writeXml(value: unknown): string {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON text`);
+  const pieces = ['<?xml version="1.0" encoding="UTF-8"?>\n'];
+  writeElement(pieces, 'value', JSON.parse(text) as Json);
+  return pieces.join('');
+}
+
+function writeElement(pieces: string[], name: string, value: Json): void {
+  pieces.push(`<${name}>`);
+  if (isList(value)) {
+    for (const item of value) writeElement(pieces, 'item', item);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [field, inner] of Object.entries(value)) {
+      if (!plainName.test(field)) throw new TypeError(`${field} cannot be the name of an element`);
+      for (const one of isList(inner) ? inner : [inner]) writeElement(pieces, field, one);
+    }
+  } else if (value !== null) {
+    const text = String(value);
+    if (!sayable.test(text)) throw new TypeError(`XML has not all characters of ${name}`);
+    pieces.push(escapeText(text));
+  }
+  pieces.push(`</${name}>`);
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '\r': '&#13;',
+};
+
+function escapeText(text: string): string {
+  return text.replace(/[&<>\r]/g, (character) => escapes[character] ?? character);
+}
+
+function isList(value: Json): value is readonly Json[] {
+  return Array.isArray(value);
 }

@@ -1,5 +1,7 @@
-// Answers requests that the HTTP parser refuses and the application never sees, in the same format: 501
-// for a method that the parser does not know, 400, 408 or 431 for the rest.
+// What ends on the connection itself. Requests that the HTTP parser refuses and the application never sees are answered
+// in the same format: 501 for a method that the parser does not know, 400, 408 or 431 for the rest. Where a body is left
+// unread, the rest of it is read and dropped for a short time, so that the peer sees the answer and not a reset, then the
+// connection is cut.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -46,4 +48,18 @@ function toHttpError(error: Error): HttpError {
   if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431);
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new HttpError(408);
   return new HttpError(400, { detail: 'the request cannot be read' });
+}
+
+const graceMs = 1_000;
+
+/** For a request that is not complete, before the answer is sent. */
+export function endUnread(request: IncomingMessage, response: ServerResponse): void {
+  response.once('finish', () => {
+    if (request.complete) return;
+    request.resume();
+    const timer = setTimeout(() => request.destroy(), graceMs);
+    timer.unref();
+    request.once('close', () => clearTimeout(timer));
+    request.once('end', () => clearTimeout(timer));
+  });
 }
