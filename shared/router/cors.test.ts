@@ -115,32 +115,6 @@ test("the application's own pages pass, whatever is listed", async (t) => {
   t.deepEqual([status, answered.get('access-control-allow-origin')], [204, null]);
 });
 
-test('an origin that no browser sends keeps the application from starting', async (t) => {
-  const wrong = [
-    'https://a.example/',
-    'https://A.example',
-    'https://a.example:443',
-    'a.example',
-    '*',
-    7,
-  ];
-  for (const one of wrong) {
-    await t.throwsAsync(createTestClient({}, { cors: { origins: [one] } as never }), {
-      message: new RegExp(`cors: ${JSON.stringify(one).replace('*', '\\*')} is not an origin`),
-    });
-  }
-  for (const one of ['http://localhost:8080', 'capacitor://localhost', 'null']) {
-    await t.notThrowsAsync(createTestClient({}, { cors: { origins: [one] } }));
-  }
-  for (const [cors, message] of [
-    [{ origins: [], exposed: [] }, /cors: exposed means nothing/],
-    [{ origins: [], expose: ['a b'] }, /expose is a list of names/],
-    [{ origins: [], maxAge: '60' }, /maxAge is a number of seconds/],
-  ] as const) {
-    await t.throwsAsync(createTestClient({}, { cors: cors as never }), { message });
-  }
-});
-
 test('a class without the declaration answers other origins without a header', async (t) => {
   t.deepEqual(await headersOf('GET', '/closed', { origin }), { status: 204, vary: null });
 });
@@ -151,11 +125,7 @@ test('an application may declare it for all of its classes', async (t) => {
   t.is((await all.send('GET', '/closed', { headers: { origin } })).status, 204);
 });
 
-test('an expression of origins that is too slow stops the start, and a long origin is refused', async (t) => {
-  const slow = { origins: [/https:\/\/(?:[a-z]+)+\.example/] };
-  await t.throwsAsync(createTestClient({ '': { Closed } }, { cors: slow }), {
-    message: /cors: .* can take exponential time/,
-  });
+test('an origin that is longer than an expression may read is refused', async (t) => {
   const { send } = await createTestClient(
     { '': { Closed } },
     { cors: { origins: [/https:\/\/[a-z]+(?:-[a-z]+)*\.example/] } },

@@ -158,15 +158,6 @@ test('a before that returns false lets no caller pass: what it finds out is an o
   }
 });
 
-test('a folder has no names but those that mean something, so that no guard is lost', (t) => {
-  t.throws(() => defineFolder({ gaurd: [] } as object), {
-    message: 'defineFolder: gaurd means nothing; did you mean guard?',
-  });
-  t.throws(() => defineFolder({ limits: { methodTimeoutMS: 1 } as object }), {
-    message: 'defineFolder: limits: methodTimeoutMS means nothing; did you mean methodTimeoutMs?',
-  });
-});
-
 test('_folder.ts of a folder on disk is found, and one without a folder keeps the application from starting', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'folder-'));
   t.teardown(() => rm(root, { recursive: true, force: true }));

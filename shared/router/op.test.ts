@@ -2,7 +2,6 @@ import test from 'ava';
 import Type from 'typebox';
 import { z } from 'zod';
 import { Controller } from './controller.ts';
-import { defineFolder } from './folder.ts';
 import { type Args, type Fields, isOp, op } from './op.ts';
 import { named, optional, part } from './path-part.ts';
 import { createTestClient } from './test-client.ts';
@@ -33,31 +32,6 @@ test('a raw body stands behind the fields, and has none of its own', (t) => {
   const raw = op({ raw: true, path: [Type.Integer()], query: Type.Object({ a: Type.String() }) });
   const args: Same<Args<typeof raw>, [fields: Fields<typeof raw>, body: Uint8Array, number]> = true;
   t.true(args);
-  t.throws(() => op({ raw: true, body: Type.Object({}) }), { message: /a raw body is not parsed/ });
-});
-
-test('a declaration has no names but those that mean something, so that no guard is lost', (t) => {
-  t.throws(() => op({ gaurd: [] } as object), {
-    message: 'op: gaurd means nothing; did you mean guard?',
-  });
-  t.throws(() => op({ publik: true } as object), {
-    message: 'op: publik means nothing; did you mean public?',
-  });
-  t.throws(() => op({ colour: 1 } as object), { message: 'op: colour means nothing' });
-  t.throws(() => op({ limits: { bodyByte: 5 } as object }), {
-    message: 'op: limits: bodyByte means nothing; did you mean bodyBytes?',
-  });
-});
-
-test('a position is a schema of TypeBox', (t) => {
-  t.throws(() => op({ path: [z.int() as never] }), {
-    message: 'op: a position is a schema of TypeBox; zod is for query and body',
-  });
-  t.throws(() => op({ path: [optional(z.int() as never)] }), { message: /zod is for query/ });
-  t.throws(() => op({ rest: z.int() as never }), { message: /zod is for query/ });
-  t.throws(() => op({ path: ['id' as never] }), {
-    message: "op: a position is a schema, as part('id', Type.String()), not id",
-  });
 });
 
 test('a declaration is distinguished from what looks like one', (t) => {
@@ -120,17 +94,7 @@ test('a method that contradicts its declaration does not compile', (t) => {
   t.is(declareWrongly.toString().match(/@ts-expect-error/g)?.length, 11);
 });
 
-test('a limit is a number, and of a method or a folder only one that holds there', async (t) => {
-  for (const limits of [{ bodyBytes: '1 MiB' }, { keys: -1 }, { jsonDepth: Number.NaN }]) {
-    t.throws(() => op({ limits: limits as object }), {
-      message: /is a number that is not negative/,
-    });
-    t.throws(() => defineFolder({ limits: limits as object }), { message: /not negative/ });
-  }
-  for (const limits of [{ targetBytes: 1 }, { messageBytes: 1 }, { liveConnections: 1 }]) {
-    t.throws(() => op({ limits: limits as object }), { message: /means nothing/ });
-    t.throws(() => defineFolder({ limits: limits as object }), { message: /means nothing/ });
-  }
+test('the limits of a method hold for its lists and forms', async (t) => {
   class Forms extends Controller {
     static readonly POST = op({
       body: Type.Object(

@@ -229,28 +229,6 @@ test('a model has its name once in the document, and what is data there keeps it
   t.deepEqual((await send('PATCH', '/users', { body: { age: 3 } })).json, { fields: { age: 3 } });
 });
 
-test('a reference that names nothing, and a slow pattern of any library, stop the start by name', async (t) => {
-  const start = (body: never) => {
-    class Wrong extends Controller {
-      static readonly POST = op({ body }, echo);
-    }
-    return createTestClient({ '': { Wrong } });
-  };
-  const missing = Type.Object({ a: Type.Ref('Nobody') });
-  await t.throwsAsync(start(missing as never), {
-    message: /Wrong\.POST: \$ref Nobody names no schema/,
-  });
-  for (const body of [
-    Type.Object({ a: Type.String({ pattern: '^(a+)+$' }) }),
-    z.object({ a: z.string().regex(/^(a+)+$/) }),
-    z.object({ in: z.array(z.object({ a: z.string().regex(/^(\w+\s?)*$/) })) }),
-    z.union([z.object({ a: z.string().regex(/^(a|a)*$/) }), z.object({ b: z.string() })]),
-    toStandardJsonSchema(v.object({ a: v.pipe(v.string(), v.regex(/^(a+)+$/)) })),
-  ]) {
-    await t.throwsAsync(start(body as never), { message: /can take exponential time/ });
-  }
-});
-
 test('a text that a pattern of another library is tried on is bounded, in alternatives too', async (t) => {
   class Slugs extends Controller {
     static readonly POST = op(
@@ -352,7 +330,6 @@ test('filter sends what returns declares, and nothing where the status is not de
   t.deepEqual((await send('PUT', '/users')).json, [sent]);
   t.is((await send('POST', '/users')).status, 500);
   t.regex(String(reports[0]?.error), /returns declares nothing for 201/);
-  t.throws(() => op({ filter: true }), { message: /filter is by what returns declares/ });
 });
 
 test('of alternatives a text is the first that takes it, by its form too', async (t) => {

@@ -96,17 +96,3 @@ test('what cannot be converted and what the library refuses is reported at once,
   t.is(errors.find(({ name }) => name === 'age')?.reason, 'must be an integer');
   t.is(errors.find(({ name }) => name === 'mail')?.reason, 'is missing');
 });
-
-test('a schema without a JSON Schema is refused where it is declared', (t) => {
-  const query = {
-    '~standard': { version: 1, vendor: 'tea', validate: () => ({ value: 1 }) },
-  } as const;
-  t.throws(() => op({ query }), { message: /this schema of tea has no JSON Schema/ });
-  t.throws(() => op({ query: v.object({ a: v.string() }) }), {
-    message: /valibot has no JSON Schema .*; give it to toStandardJsonSchema\(\)/,
-  });
-  t.throws(() => op({ query: z.object({ at: z.coerce.date() }) }), {
-    message:
-      /^op: a schema of zod has no JSON Schema: Date cannot .*; declare the text that is sent/,
-  });
-});

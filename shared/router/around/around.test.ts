@@ -162,15 +162,6 @@ test('what an around does wrong is a 500 with its reason in the log', async (t) 
     t.is(client.reports.length, 1, reason);
     t.regex(String(client.reports[0]?.error), new RegExp(reason));
   }
-  for (const around of ['log', [undefined]] as never[]) {
-    await t.throwsAsync(createTestClient({ '': { Default } }, { around }), {
-      message: /around is a function/,
-    });
-    const folder = defineFolder({ around });
-    await t.throwsAsync(createTestClient({ '': { Default }, _folder: { folder } }), {
-      message: /_folder: around is a function/,
-    });
-  }
 });
 
 test('a stream that an around reads and does not replace, or that fails while it reads, is a 500', async (t) => {

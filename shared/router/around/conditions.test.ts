@@ -133,15 +133,3 @@ test('dates are compared where there are no tags, and an invalid date is ignored
   t.is(await statusOf('PUT', { 'if-unmodified-since': at }), 204);
   t.is(await statusOf('PUT', { 'if-modified-since': at }), 204);
 });
-
-test('a tag that no GET has cannot be required: the application does not start', async (t) => {
-  class Lonely extends Controller {
-    static readonly GET = op({});
-    GET() {}
-    static readonly PUT = op({ etag: true });
-    PUT() {}
-  }
-  await t.throwsAsync(createTestClient({ '': { Lonely } }), {
-    message: ':Lonely.PUT has etag, whose tag is that of GET: declare it for GET too',
-  });
-});

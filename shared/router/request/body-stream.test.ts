@@ -291,11 +291,6 @@ test('an empty body is an empty stream, which is read once', async (t) => {
   await t.throwsAsync(Array.fromAsync(body), { message: /read once/ });
 });
 
-test('a declaration that also parses the body is refused', (t) => {
-  t.throws(() => op({ stream: true, body: Type.Object({}) }), { message: /not parsed/ });
-  t.throws(() => op({ stream: true, raw: true }), { message: /not parsed/ });
-});
-
 test('a server lets a request take as long as the slowest body of its methods may', async (t) => {
   class Films extends Controller {
     static readonly PUT = op({ stream: true, limits: { bodyTimeoutMs: 600_000 } }, () => 'seen');

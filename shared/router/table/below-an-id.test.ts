@@ -66,16 +66,3 @@ test('a position without a name has that of its folder', async (t) => {
   const { app } = await createTestClient({ 'notes.[id].likes': { Default: Likes } });
   t.deepEqual(app.routes.map(toPathText), ['/notes/:id/likes[/:arg2]']);
 });
-
-test('a method below an id that declares no position for it keeps the application from starting', async (t) => {
-  class Likes extends Controller {
-    GET() {}
-  }
-  const below = { Default: Likes, Likes };
-  const error = await t.throwsAsync(createTestClient({ 'notes.[id]': below }));
-  t.deepEqual(error.message.split('\n').toSorted(), [
-    'notes.[id]:Default.GET must declare a required position for [id]',
-    'notes.[id]:Default: the path of a part alone belongs to the module above it',
-    'notes.[id]:Likes.GET must declare a required position for [id]',
-  ]);
-});

@@ -1,0 +1,37 @@
+// What keeps an application from starting, and what a start warns of. In the lines of starts.txt a module is behind `@` and
+// its path, as JavaScript that exports its classes and constants; `@options` has those of the application.
+import test from 'ava';
+import { testLines } from '../../test/support/reviewed-lines.ts';
+import { StartError } from './errors.ts';
+import { createTestClient } from './test-client.ts';
+
+const names =
+  'basic, bearer, Controller, defineFolder, files, fromOrigins, limited, named, op, open, optional, part, Type';
+const head = `import { ${names} } from '${new URL('index.ts', import.meta.url)}';
+import { z } from '${import.meta.resolve('zod')}';
+import { toStandardJsonSchema } from '${import.meta.resolve('@valibot/to-json-schema')}';
+import * as v from '${import.meta.resolve('valibot')}';
+`;
+
+async function load(source: string): Promise<Record<string, unknown>> {
+  const exported = source.replaceAll(/(?<=^|[;}] )(?=(?:class|const) )/g, 'export ');
+  return import(`data:text/javascript,${encodeURIComponent(head + exported)}`);
+}
+
+testLines(test, new URL('starts.txt', import.meta.url), async (given) => {
+  const told: string[] = [];
+  try {
+    const modules: Record<string, Record<string, unknown>> = {};
+    for (const text of given.split(/(?:^| )@(?=\S* )/).slice(1)) {
+      const at = text.indexOf(' ');
+      modules[text.slice(0, at)] = await load(text.slice(at + 1));
+    }
+    const { options, ...controllers } = modules;
+    const warn = (text: string) => told.push(`warning: ${text}`);
+    await createTestClient(controllers, { warn, ...(options?.['options'] as object) });
+  } catch (error) {
+    const { name, message } = error as Error;
+    told.push(...(error instanceof StartError ? message.split('\n') : [`${name}: ${message}`]));
+  }
+  return told.length === 0 ? 'it starts' : told.join('; ');
+});
