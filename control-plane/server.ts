@@ -110,6 +110,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
     mergeDomains: settings.mergeDomains,
     maxResponseBytes: settings.xds.maxResponseBytes,
     rollsOut: settings.rollout !== '' && settings.rollout !== noSteps,
+    advises: true,
   };
   const { stateDirectory } = settings;
   const activity = createActivity(clock);
@@ -124,10 +125,7 @@ export function createControlPlane(deps: ControlPlaneDeps): ControlPlane {
   const building = new Building({ options: build, encode, clock, known });
   const asked = { deadlineMs: examinationMs, mostWaiting: maxBodyBytes };
   const thread = createWorkThread({ clock, ...asked });
-  const examining = new Building({
-    ...{ encode, clock, known, thread },
-    options: { ...build, advises: true },
-  });
+  const examining = new Building({ options: build, encode, clock, known, thread });
   const examine = createExamine(examining);
   const repositoryFolder = toRepositoryFolder(settings);
   const notifying = createNotifying({

@@ -5,7 +5,7 @@ import type { CheckedRules } from '../../shared/rules/checked-rules.ts';
 import { isError, type Problem } from '../../shared/rules/problem/problem.ts';
 import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { TooBusy } from '../../shared/thread/job-thread.ts';
-import type { BuiltSnapshots } from '../snapshot/build.ts';
+import { type BuiltSnapshots, listProblems } from '../snapshot/build.ts';
 import type { Building } from '../snapshot/building.ts';
 import type { Revision } from '../store/revision.ts';
 
@@ -55,7 +55,7 @@ async function examine(
     documents,
     ruleSet: outcome.ok ? outcome.built.ruleSet : undefined,
     content: outcome.ok ? outcome.built.content : undefined,
-    problems: outcome.ok ? outcome.warnings : outcome.problems,
+    problems: listProblems(outcome),
     governed: outcome.ok ? outcome.built : undefined,
   };
 }

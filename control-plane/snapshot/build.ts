@@ -53,9 +53,20 @@ export interface GroupSnapshots {
 }
 
 export type BuildOutcome =
-  | { readonly ok: true; readonly built: BuiltSnapshots; readonly warnings: readonly Problem[] }
+  | {
+      readonly ok: true;
+      readonly built: BuiltSnapshots;
+      readonly warnings: readonly Problem[];
+      /** What is found beside them for those who write rules; empty unless it is wanted. */
+      readonly advice: readonly Problem[];
+    }
   /** Warnings and notes included. */
   | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** With the advice. */
+export function listProblems(outcome: BuildOutcome): readonly Problem[] {
+  return outcome.ok ? [...outcome.warnings, ...outcome.advice] : outcome.problems;
+}
 
 export interface BuildOptions {
   /** Several files may add to one domain; workers get it as one. */
@@ -160,8 +171,8 @@ export function buildSnapshots(
   const built = toGroups(groups, domains, resources);
   problems.push(...built.flatMap((each) => checkSize(each, maxResponseBytes)));
   if (problems.some(isError)) return refuse(problems, files);
-  if (advises) problems.push(...adviseOnRules(documents, nowMs).filter(isNews));
-  const told = applyAllowances(problems, files);
+  const advice = new Set(advises ? adviseOnRules(documents, nowMs).filter(isNews) : []);
+  const told = applyAllowances([...problems, ...advice], files);
   return {
     ok: true,
     built: Object.freeze({
@@ -174,7 +185,8 @@ export function buildSnapshots(
       policy,
       policyText,
     }),
-    warnings: advises ? [...told.problems, ...told.idle] : told.problems,
+    warnings: told.problems.filter((problem) => !advice.has(problem)),
+    advice: advises ? [...told.problems.filter((each) => advice.has(each)), ...told.idle] : [],
   };
 }
 

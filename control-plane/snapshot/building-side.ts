@@ -36,7 +36,7 @@ export const doBuildJob: DoJob = (next, send) => {
 
 function toBounded(outcome: BuildOutcome): BuildOutcome {
   return outcome.ok
-    ? { ...outcome, warnings: firstOf(outcome.warnings) }
+    ? { ...outcome, warnings: firstOf(outcome.warnings), advice: firstOf(outcome.advice) }
     : { ...outcome, problems: firstOf(outcome.problems) };
 }
 

@@ -58,7 +58,7 @@ test('a large revision is the same from the thread as when it is built here', as
     [...domains].map(([name, rules]) => [name, ...rules.limitNames()]);
   t.deepEqual(listed(ruleSet), listed(wanted));
   t.is(ruleSet.limitCount, wanted.limitCount);
-  t.deepEqual(outcome.warnings, here.warnings);
+  t.deepEqual([outcome.warnings, outcome.advice], [here.warnings, here.advice]);
   t.deepEqual(documents, here.built.documents);
   const [canary, other] = rest.groups;
   t.is(canary?.standard.resources.get('shop'), other?.standard.resources.get('shop'));
@@ -81,6 +81,35 @@ test('a file that stays as it is stays the same document, in both rule sets', as
   t.truthy(ofShop(first));
   t.is(ofShop(second), ofShop(first));
   t.not(second.documents[0], first.documents[0]);
+});
+
+test('equal files are built once, whoever asks, until one of their rules ends', async (t) => {
+  const clock = createManualClock();
+  const known = new KnownDocuments(options);
+  let jobs = 0;
+  function createCounted() {
+    const thread = createWorkThread({ clock: systemClock });
+    const run: typeof thread.run = (job) => {
+      jobs++;
+      return thread.run(job);
+    };
+    return createBuilding(t, { known, clock, thread: { run, close: () => thread.close() } });
+  }
+  const [store, asking] = [createCounted(), createCounted()];
+  const until = new Date(clock.wallMs() + 60_000).toISOString();
+  const ending = `  - {key: a, until: ${until}, rate_limit: {unit: hour, requests_per_unit: 1}}\n`;
+  const toRevision = () => toFiles({ 'shop.yaml': `${toDomain('shop')}${ending}` });
+  const before = await store.build(toRevision());
+  t.deepEqual(await asking.build(toRevision()), before);
+  t.is(jobs, 1);
+  clock.advance(60_000);
+  const after = await asking.build(toRevision());
+  t.is(jobs, 2);
+  const countLimits = ({ outcome }: typeof after) => outcome.ok && outcome.built.ruleSet.limitCount;
+  t.is(countLimits(before), 401);
+  t.is(countLimits(after), 400);
+  await asking.build(toFiles({ 'shop.yaml': toDomain('shop') }));
+  t.is(jobs, 3);
 });
 
 test('an examination of other files leaves the domains of the store as they are built', async (t) => {
@@ -134,9 +163,11 @@ test('what takes too long, or too much memory, is refused with its largest file,
   const programs = [endless, greedy];
   const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2 };
   const entry = new URL('../work-thread-main.ts', import.meta.url);
+  const started = Promise.withResolvers<void>();
   const thread = createWorkThread({
     clock,
     startWorker() {
+      started.resolve();
       const program = programs.shift();
       return program === undefined
         ? new Worker(entry)
@@ -145,6 +176,7 @@ test('what takes too long, or too much memory, is refused with its largest file,
   });
   const building = createBuilding(t, { clock, thread });
   const slow = building.build(large);
+  await started.promise;
   clock.advance(600_000);
   for (const [built, message] of [
     [slow, 'the configuration takes more than 60 s to read'],

@@ -16,9 +16,11 @@ import { createWorkThread } from '../work-thread.ts';
 import {
   type BuildOptions,
   type BuildOutcome,
+  type BuiltSnapshots,
   buildSnapshots,
   createRememberingParser,
   type Encode,
+  listProblems,
 } from './build.ts';
 import { type Needs, toJobPieces } from './building-job.ts';
 import { type Received, receiveBuilt } from './built-pieces.ts';
@@ -46,10 +48,19 @@ interface KnownDocument {
   readonly document: WeakRef<RuleDocument>;
 }
 
-/** Those that are still in use, so that equal files are one document, whichever revisions they are in. */
+type Good = Extract<BuildOutcome, { readonly ok: true }>;
+
+interface KnownBuild extends Omit<Good, 'built'> {
+  readonly files: Revision['files'];
+  readonly built: WeakRef<BuiltSnapshots>;
+}
+
+/** Those that are still in use, so that equal files are one document, and one build, whichever revisions they are in and
+ * whoever asks. */
 export class KnownDocuments {
   readonly checker: RulesChecker;
   readonly #byPath = new Map<string, readonly KnownDocument[]>();
+  #builds: readonly KnownBuild[] = [];
 
   constructor({ mergeDomains }: Pick<BuildOptions, 'mergeDomains'>) {
     this.checker = new RulesChecker({ mergeDomains });
@@ -58,6 +69,27 @@ export class KnownDocuments {
   find(path: string, text: string): RuleDocument | undefined {
     const known = this.#byPath.get(path) ?? [];
     return known.find((each) => each.text === text)?.document.deref();
+  }
+
+  /** What was built of the same files, unless rules have ended since. */
+  *findBuilt({ files, problems }: Files, nowMs: number): Generator<void, Good | undefined> {
+    if (problems.length > 0) return undefined;
+    for (const { files: others, built: reference, ...found } of this.#builds) {
+      const built = reference.deref();
+      if (built === undefined || !(yield* areSame(files, others))) continue;
+      const checked = yield* this.checker.check(built.documents, nowMs);
+      if (!checked.ok) return undefined;
+      const { domains } = built.ruleSet;
+      const isAsBefore = ([name, rules]: [string, object]) => domains.get(name) === rules;
+      return [...checked.rules.domains].every(isAsBefore) ? { ...found, built } : undefined;
+    }
+    return undefined;
+  }
+
+  keepBuilt({ files, problems }: Files, { built, ...found }: Good): void {
+    const alive = this.#builds.filter((each) => each.built.deref() !== undefined);
+    const added = { ...found, files, built: new WeakRef(built) };
+    this.#builds = problems.length > 0 ? alive : [...alive, added];
   }
 
   keep(files: Revision['files'], documents: readonly RuleDocument[]): void {
@@ -75,6 +107,15 @@ export class KnownDocuments {
       this.#byPath.set(file, [...known, { text, document: new WeakRef(document) }]);
     }
   }
+}
+
+function* areSame(a: Revision['files'], b: Revision['files']): Generator<void, boolean> {
+  if (a.length !== b.length) return false;
+  for (const [index, { path, text }] of a.entries()) {
+    yield;
+    if (b[index]?.path !== path || b[index].text !== text) return false;
+  }
+  return true;
 }
 
 /** Characters of all files that take some milliseconds to build. */
@@ -114,9 +155,12 @@ export class Building {
   async findProblems(revision: Files): Promise<Pick<Received, 'ok' | 'problems'>> {
     const problem = findTooMuchText(revision.files, 'error');
     if (problem !== undefined) return { ok: false, problems: [problem] };
-    if (isLarge(revision)) return this.#inThread(revision, new Map(), 'problems');
+    if (isLarge(revision)) {
+      const { ok, problems, advice } = await this.#inThread(revision, new Map(), 'problems');
+      return { ok, problems: [...problems, ...advice] };
+    }
     const { outcome } = this.#buildNow(revision);
-    return { ok: outcome.ok, problems: outcome.ok ? outcome.warnings : outcome.problems };
+    return { ok: outcome.ok, problems: listProblems(outcome) };
   }
 
   /** One file, not built. */
@@ -150,20 +194,25 @@ export class Building {
   async #buildLarge(revision: Files): Promise<Built> {
     const { clock } = this.#deps;
     const known = this.#known;
+    const nowMs = clock.wallMs();
+    const same = await runInSlices(known.findBuilt(revision, nowMs));
+    if (same !== undefined) return { outcome: same, documents: same.built.documents };
     const held = new Map<string, RuleDocument>();
     for (const { path, text } of revision.files) {
       const document = known.find(path, text);
       if (document !== undefined) held.set(path, document);
     }
-    const nowMs = clock.wallMs();
     const needs = { known: new Set(held.keys()) };
-    const { built, problems, documents } = await this.#inThread(revision, held, needs, nowMs);
+    const received = await this.#inThread(revision, held, needs, nowMs);
+    const { built, problems, advice, documents } = received;
     if (built === undefined) return { outcome: { ok: false, problems }, documents };
     const checked = await runInSlices(known.checker.check(documents, nowMs));
     if (!checked.ok) return { outcome: checked, documents };
     known.keep(revision.files, documents);
     const whole = Object.freeze({ ...built, ruleSet: checked.rules });
-    return { outcome: { ok: true, built: whole, warnings: problems }, documents };
+    const outcome: Good = { ok: true, built: whole, warnings: problems, advice };
+    known.keepBuilt(revision, outcome);
+    return { outcome, documents };
   }
 
   async #inThread(
@@ -186,7 +235,8 @@ export class Building {
         error instanceof TooMuch
           ? error.message
           : `${subject} cannot be examined: ${errorText(error)}`;
-      return { ok: false, problems: [tooMuch(revision, reason)], documents: [], built: undefined };
+      const problem = tooMuch(revision, reason);
+      return { ok: false, problems: [problem], advice: [], documents: [], built: undefined };
     }
   }
 }

@@ -25,8 +25,10 @@ type Variants = Readonly<Record<Variant, Resource>>;
 const variants = ['standard', 'lasting', 'extended'] as const;
 type Variant = (typeof variants)[number];
 
+type Found = { readonly problems: readonly Problem[] } | { readonly advice: readonly Problem[] };
+
 type Piece =
-  | { readonly problems: readonly Problem[] }
+  | Found
   | { readonly resources: readonly Variants[] }
   | { readonly leftOut: string; readonly fields: readonly string[] }
   /** The domains of groups that follow, by their numbers, and the versions of their snapshots. */
@@ -50,6 +52,8 @@ export function* toBuiltPieces(
   yield { ok: outcome.ok, built: built && toHead(built) };
   const problems = outcome.ok ? outcome.warnings : outcome.problems;
   yield* toPieces(problems, itemsAtOnce, (part) => ({ problems: part }));
+  const advice = outcome.ok ? outcome.advice : [];
+  yield* toPieces(advice, itemsAtOnce, (part) => ({ advice: part }));
   if (needs === 'problems') return;
   if (built !== undefined) {
     yield* toResourcePieces(built.groups);
@@ -129,6 +133,7 @@ function* toGroupPieces(
 export interface Received {
   readonly ok: boolean;
   readonly problems: readonly Problem[];
+  readonly advice: readonly Problem[];
   readonly documents: readonly RuleDocument[];
   /** All but what is made of the documents. */
   readonly built: Omit<BuiltSnapshots, 'ruleSet'> | undefined;
@@ -142,15 +147,17 @@ export function* receiveBuilt(
   const head = next() as Head | undefined;
   if (head === undefined) throw new Error('it sent nothing');
   const problems: Problem[] = [];
+  const advice: Problem[] = [];
   const parts = new BuiltParts(head.built?.domains ?? [], findKnown);
   for (let piece = next() as Piece | undefined; piece; piece = next() as Piece | undefined) {
     if ('problems' in piece) problems.push(...piece.problems);
+    else if ('advice' in piece) advice.push(...piece.advice);
     else parts.take(piece);
     yield;
   }
   const { documents, ...rest } = parts.toParts();
   const built = head.built && { ...head.built, ...rest, documents };
-  return { ok: head.ok, problems, documents, built };
+  return { ok: head.ok, problems, advice, documents, built };
 }
 
 class BuiltParts {
@@ -169,7 +176,7 @@ class BuiltParts {
     this.#findKnown = findKnown;
   }
 
-  take(piece: Exclude<Piece, { readonly problems: readonly Problem[] }>): void {
+  take(piece: Exclude<Piece, Found>): void {
     if ('resources' in piece) {
       for (const each of piece.resources) this.#takeResource(each);
     } else if ('leftOut' in piece) {
