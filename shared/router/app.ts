@@ -2,7 +2,7 @@
 
 import { type ReportError, writeErrorReport } from './answer/error-report.ts';
 import { createSchemaCompiler } from './arguments/schema.ts';
-import type { OpenApiDocument } from './controller.ts';
+import type { OpenApiDocument, OpenApiFrame } from './controller.ts';
 import { type Cors, corsProblem } from './cors.ts';
 import { createDispatch } from './dispatch.ts';
 import { StartError } from './errors.ts';
@@ -14,10 +14,11 @@ import { createFetch, type Fetch } from './mounts/fetch.ts';
 import { createListener, type Listener, type Upgrade } from './mounts/node-http.ts';
 import { loadUpgrade } from './mounts/upgrade.ts';
 import { refuseUnknownNames } from './near-names.ts';
-import { type OpenApiFrame, toOpenApi } from './openapi/openapi.ts';
-import { type BodyKind, bodyKinds, createBodyReader } from './request/body.ts';
+import { toOpenApi } from './openapi/openapi.ts';
+import { createBodyReader } from './request/body.ts';
 import { createForwarding } from './request/forwarded.ts';
 import type { JsonParser } from './request/json.ts';
+import { type BodyKind, bodyKinds } from './request/media-type.ts';
 import type { Around, Dispatch } from './request/request.ts';
 import { choosePrefixes, type ModuleTree, readModuleTree } from './table/module-tree.ts';
 import { listRoutes } from './table/route-list.ts';

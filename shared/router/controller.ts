@@ -6,6 +6,18 @@ import type { ResponseDraft, RoutedRequest } from './request/request.ts';
 /** Plain JSON, of the shape that OpenAPI gives it. */
 export type OpenApiDocument = { readonly [name: string]: unknown };
 
+/** What an application adds to the document that its controllers make. */
+export interface OpenApiFrame {
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly license?: { readonly name: string; readonly identifier?: string };
+  };
+  readonly servers: readonly { readonly url: string; readonly description?: string }[];
+  /** Paths that are served beside the application, as OpenAPI's path items. */
+  readonly otherPaths: Readonly<Record<string, unknown>>;
+}
+
 /** A WebSocket as its class sees it, `this.socket`. */
 export interface Socket {
   /** The subprotocol of `static protocols` that was chosen; empty for none. */

@@ -1,6 +1,8 @@
 // Cookies with defaults that protect: a page's scripts, other sites and plain connections do not get them unless the
 // application sets it.
 
+import { token } from './request/media-type.ts';
+
 export interface CookieOptions {
   /** Seconds; absent: until the browser ends. 0 removes the cookie. */
   readonly maxAge?: number;
@@ -16,7 +18,6 @@ export interface CookieOptions {
   readonly sameSite?: 'strict' | 'lax' | 'none';
 }
 
-const cookieName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const attribute = /^[\x20-\x3a\x3c-\x7e]*$/;
 
 /** The value of a cookie of a request; undefined without it. Of several the first, as browsers order them. */
@@ -42,7 +43,7 @@ export function setCookie(
   options: CookieOptions = {},
 ): void {
   const { maxAge, path = '/', domain, httpOnly = true, secure = true, sameSite = 'lax' } = options;
-  if (!cookieName.test(name)) throw new TypeError(`${JSON.stringify(name)} names no cookie`);
+  if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} names no cookie`);
   if (!attribute.test(path) || !attribute.test(domain ?? '')) {
     throw new TypeError('the path or the domain of a cookie holds a character that ends it');
   }

@@ -30,35 +30,27 @@ const headerList = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0
 /** What is wrong with a declaration, which would otherwise fail, or admit no page, at the first request with an origin. */
 export function corsProblem(cors: unknown): string | undefined {
   if (cors === undefined || cors === true) return undefined;
-  if (
-    typeof cors !== 'object' ||
-    cors === null ||
-    !('origins' in cors) ||
-    !Array.isArray(cors.origins)
-  ) {
+  const { origins, expose = [], maxAge = 0 } = Object(cors) as Partial<CorsSpec>;
+  if (!Array.isArray(origins)) {
     return "cors is true, or a list: { origins: ['https://shop.example'] }";
   }
   try {
-    refuseUnknownNames('cors', cors, specNames);
+    refuseUnknownNames('cors', Object(cors), specNames);
   } catch (error) {
     return (error as Error).message;
   }
-  const wrong = cors.origins.find((origin) => !isOrigin(origin));
-  if (wrong !== undefined) {
-    const hint = wrong === '*' ? '; cors: true admits every origin' : '';
-    return `cors: ${JSON.stringify(wrong)} is not an origin, such as https://shop.example${hint}`;
-  }
-  for (const origin of cors.origins) {
+  for (const origin of origins) {
+    if (!isOrigin(origin)) {
+      const hint = origin === '*' ? '; cors: true admits every origin' : '';
+      return `cors: ${JSON.stringify(origin)} is not an origin, such as https://shop.example${hint}`;
+    }
     const slow = origin instanceof RegExp ? whyExponential(origin.source) : undefined;
     if (slow !== undefined) return `cors: ${origin} can take exponential time: ${slow}`;
   }
-  const { expose = [], maxAge = 0 } = cors as CorsSpec;
-  if (!Array.isArray(expose) || !expose.every((name) => headerList.test(name))) {
-    return 'cors: expose is a list of names of headers';
-  }
-  return Number.isInteger(maxAge) && maxAge >= 0
-    ? undefined
-    : 'cors: maxAge is a number of seconds';
+  const areHeaders = Array.isArray(expose) && expose.every((name) => headerList.test(name));
+  if (!areHeaders) return 'cors: expose is a list of names of headers';
+  const isAge = Number.isInteger(maxAge) && maxAge >= 0;
+  return isAge ? undefined : 'cors: maxAge is a number of seconds';
 }
 
 /** As browsers send it: without a path, and without the port that its scheme has anyway. */

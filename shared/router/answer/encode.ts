@@ -119,10 +119,8 @@ function toBytes(value: unknown): Encoded | undefined {
   if (typeof value !== 'object' || Object.getPrototypeOf(value) === Object.prototype)
     return undefined;
   const type = 'application/octet-stream';
-  if (value instanceof ArrayBuffer) return sized(new Uint8Array(value), type);
-  if (ArrayBuffer.isView(value)) {
-    return sized(new Uint8Array(value.buffer, value.byteOffset, value.byteLength), type);
-  }
+  const body = bytesOf(value);
+  if (body !== undefined) return { body, type, length: body.byteLength };
   if (value instanceof Blob) {
     const name = value instanceof File ? value.name : '';
     const named = value.type === '' ? (mediaTypeOfName(name) ?? type) : value.type;
@@ -163,8 +161,11 @@ function toWhole(body: string, type: string): Encoded {
   return { body, type, length: Buffer.byteLength(body) };
 }
 
-function sized(body: Uint8Array, type: string): Encoded {
-  return { body, type, length: body.byteLength };
+/** Undefined for what is no bytes. */
+export function bytesOf(value: unknown): Uint8Array | undefined {
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (!ArrayBuffer.isView(value)) return undefined;
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 function isXmlType(mediaType: string): boolean {

@@ -9,6 +9,7 @@ import { type BodyArguments, noBody, type Origin } from '../request/body.ts';
 import { createKeywords, type Keywords, noKeywords, type QueryNames } from '../request/target.ts';
 import { isPlain, type Plain, withListBound } from '../schema/json-schema.ts';
 import { validate } from '../standard-schema.ts';
+import type { CastValue } from './cast.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
@@ -55,17 +56,17 @@ export function compileBinder(
   const path = (declared?.path ?? []).map((entry) => ({
     ...toParameter(bounded(entry.schema), compiler),
     optional: entry.optional,
-    makeDefault: toDefault({ ...entry.schema }),
     keyword: entry.byKeyword ? entry.name : undefined,
   }));
   const restSchema = declared?.spec.rest;
   const rest = restSchema && toParameter(bounded(restSchema), compiler);
-  const whole = declared?.whole && toWhole(declared.whole, bounded, compiler);
-  const { known, others, ...compiled } = toKeywords(declared, bounded, compiler);
-  const keywords = compiled.keywords.map((keyword) => ({
-    ...keyword,
-    makeDefault: toDefault({ ...keyword.schema }),
-  }));
+  const whole = declared?.whole && {
+    ...declared.whole,
+    ...toParameter(bounded(declared.whole.schema), compiler, {
+      isForeign: declared.whole.standard !== undefined,
+    }),
+  };
+  const { keywords, known, others } = toKeywords(declared, bounded, compiler);
   const standard = declared?.standard ?? [];
   const takesUnparsed = declared?.spec.raw === true || declared?.spec.stream === true;
   // A part that cannot come by keyword must be present, with all before it.
@@ -79,15 +80,16 @@ export function compileBinder(
   const ignoresUnknown = unknownQuery === 'ignore';
   const readsQuery = unknownQuery === 'refuse' || declaresQuery;
   /** A body that is not but its fields; what is wrong with it is thrown. */
-  function bindWhole({ cast, check, complete, standard }: Whole, body: BodyArguments): unknown {
-    const { from, value: sent } = body;
+  function bindWhole(
+    { standard, ...parameter }: Parameter & Pick<WholeBody, 'standard'>,
+    { from, value: sent }: BodyArguments,
+  ): unknown {
     if (sent === undefined) throw new BadRequest('the body is missing');
     const problems: FieldProblem[] = [];
     const place = { in: 'body', name: '' } as const;
     // JSON has types of its own.
-    const read = from === 'json' ? (value: unknown) => ({ ok: true, value }) as const : cast;
-    const parameter = { cast: read, check, complete, schema: {} };
-    let value = readValue(parameter, sent, from, place, problems);
+    const cast: CastValue = from === 'json' ? (value) => ({ ok: true, value }) : parameter.cast;
+    let value = readValue({ ...parameter, cast }, sent, from, place, problems);
     if (standard !== undefined && problems.length === 0) {
       const result = validate(standard, value);
       if ('value' in result) value = result.value;
@@ -239,27 +241,6 @@ export function compileBinder(
 function refuse(problems: readonly FieldProblem[]): void {
   if (problems.length === 0) return;
   throw new BadRequest('the arguments are not valid', problems.slice(0, maxProblems));
-}
-
-interface Whole extends Parameter {
-  readonly standard: WholeBody['standard'];
-  readonly isBehind: boolean;
-}
-
-function toWhole(
-  { schema, standard, isBehind }: WholeBody,
-  bounded: (schema: object) => Plain,
-  compiler: SchemaCompiler,
-): Whole {
-  const compiled = toParameter(bounded(schema), compiler, { isForeign: standard !== undefined });
-  return { ...compiled, standard, isBehind };
-}
-
-/** Makes a copy each time, so that no request changes the default of the next; undefined where there is none. */
-function toDefault(schema: Plain): (() => unknown) | undefined {
-  if (!('default' in schema)) return undefined;
-  const value = schema['default'];
-  return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }
 
 function toQueryNames(keywords: readonly Keyword[], expected: readonly string[]): QueryNames {

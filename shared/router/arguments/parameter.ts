@@ -18,6 +18,8 @@ export interface Parameter {
   readonly check: Check;
   /** Fills in defaults inside of the value. */
   readonly complete: ((value: unknown) => unknown) | undefined;
+  /** Makes its own default, a copy each time, so that no request changes that of the next; undefined where it has none. */
+  readonly makeDefault: (() => unknown) | undefined;
 }
 
 export interface Keyword extends Parameter {
@@ -54,7 +56,14 @@ export function toParameter(
     cast: compileCast(schema, accepts, scope),
     check: isForeign ? compiler.compileBounds(schema, $defs) : compiler.compile(schema, $defs),
     complete: isForeign ? undefined : compiler.compileDefaults(schema, $defs),
+    makeDefault: toDefault(schema),
   };
+}
+
+function toDefault(schema: Plain): (() => unknown) | undefined {
+  if (!('default' in schema)) return undefined;
+  const { default: value } = schema;
+  return typeof value === 'object' ? () => structuredClone(value) : () => value;
 }
 
 /** Throws an Error that names the invalid part of the declaration. */

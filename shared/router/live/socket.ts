@@ -1,6 +1,7 @@
 // WebSockets: one instance of a class with CONNECT for each connection (behaviour: sockets). CONNECT may still refuse the
 // handshake, with what it throws; after that MESSAGE gets each message, one after another, and DISCONNECT the end. The
 // socket itself is of the package `ws`.
+import { bytesOf } from '../answer/encode.ts';
 import { toErrorResponse } from '../answer/problem.ts';
 import type { Binder } from '../arguments/bind.ts';
 import type { ControllerContext, Socket } from '../controller.ts';
@@ -107,7 +108,7 @@ class Session implements Socket, SessionLike {
   }
 
   send(value: unknown): void {
-    const text = toBytes(value) ?? (JSON.stringify(value) as string | undefined);
+    const text = bytesOf(value) ?? (JSON.stringify(value) as string | undefined);
     if (text === undefined) throw new TypeError('a message has no value that JSON knows');
     if (this.#isOver) return;
     if (this.#connection !== undefined) {
@@ -232,11 +233,4 @@ function chooseProtocol(known: readonly string[], offered: string | null): strin
   const chosen = known.find((name) => names.includes(name));
   if (chosen !== undefined) return chosen;
   throw new HttpError(400, { detail: `the subprotocol is one of ${known.join(', ')}` });
-}
-
-/** Undefined for what is no bytes. */
-function toBytes(value: unknown): Uint8Array | undefined {
-  if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  if (!ArrayBuffer.isView(value)) return undefined;
-  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }

@@ -1,9 +1,9 @@
 // The OpenAPI 3.1 document of an application: of its declarations, in a stable order.
 
 import { problemSchema, statusTitle } from '../answer/problem.ts';
-import type { OpenApiDocument } from '../controller.ts';
+import type { OpenApiDocument, OpenApiFrame } from '../controller.ts';
 import type { OpSpec, WholeBody } from '../op.ts';
-import type { BodyKind } from '../request/body.ts';
+import type { BodyKind } from '../request/media-type.ts';
 import type { Plain } from '../schema/json-schema.ts';
 import { fillPath, type RouteEntry } from '../table/route-list.ts';
 import { anyVerbs, type Verb } from '../table/verb.ts';
@@ -11,19 +11,6 @@ import { uploadKeyword } from '../upload.ts';
 import { Models } from './models.ts';
 
 type Json = { [name: string]: unknown };
-
-/** What an application adds to the document that its controllers make. */
-export interface OpenApiFrame {
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly license?: { readonly name: string; readonly identifier?: string };
-  };
-  readonly servers: readonly { readonly url: string; readonly description?: string }[];
-  /** Paths that are served beside the application, as OpenAPI's path items. */
-  readonly otherPaths: Readonly<Record<string, unknown>>;
-  readonly bodyKinds: readonly BodyKind[];
-}
 
 interface Variant {
   readonly path: string;
@@ -36,7 +23,7 @@ const problemRef = { $ref: '#/components/responses/Problem' };
 
 export function toOpenApi(
   routes: readonly RouteEntry[],
-  { info, servers, otherPaths, bodyKinds }: OpenApiFrame,
+  { info, servers, otherPaths, bodyKinds }: OpenApiFrame & { readonly bodyKinds: Kinds },
 ): OpenApiDocument {
   // OpenAPI has no words for WebSockets.
   const entries = routes.filter(({ route }) => route.verb !== 'CONNECT');

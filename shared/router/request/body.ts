@@ -4,16 +4,11 @@ import { bodyTooLarge, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { BodyStream, readChunks } from './body-stream.ts';
 import { fewBytes, type JsonParser, parseJson, refuseUnsafe } from './json.ts';
-import { isJson, isXml, type MediaType, parseMediaType } from './media-type.ts';
+import { type BodyKind, kindOf, parseMediaType } from './media-type.ts';
 import { parseMultipart } from './multipart.ts';
 import type { RequestLike } from './request.ts';
 import { parseUrlencoded } from './target.ts';
 import { decodeUtf8 } from './utf8.ts';
-
-/** The kinds of body that an application understands; classes add XML. */
-export const bodyKinds = ['json', 'form', 'multipart', 'text'] as const;
-
-export type BodyKind = (typeof bodyKinds)[number];
 
 /** Where a value comes from. `text` is a path, a query or a form: a list is a repeated name. XML has only texts
  * too, but nested in objects. */
@@ -91,17 +86,6 @@ export function createBodyReader(
     if (kind === 'xml') return { value: xml?.readXml(text, limits), from: 'xml' };
     return { value: kind === 'text' ? text : parseJson(text, limits.jsonDepth), from: 'json' };
   };
-}
-
-/** A charset other than UTF-8 makes the type unsupported. */
-function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefined {
-  if (essence === 'multipart/form-data') return 'multipart';
-  const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
-  if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return undefined;
-  if (isJson(essence)) return 'json';
-  if (isXml(essence)) return 'xml';
-  if (essence === 'application/x-www-form-urlencoded') return 'form';
-  return essence === 'text/plain' ? 'text' : undefined;
 }
 
 /**

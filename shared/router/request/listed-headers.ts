@@ -1,12 +1,13 @@
 // Headers as a list: those that a client has sent, and those of an answer, of which each is sent, or is an error with its
 // name. Most answers have five, and of a request three are read: the platform's `Headers` cost more than the rest.
 
+import { token } from './media-type.ts';
+
 /** Names, in lower case, and values in turn. A name may stand more than once. */
 export type HeaderList = readonly string[];
 
 /** Of the connection, not of the answer: the server sets them. */
 const ofTheServer = 'transfer-encoding';
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const sendable = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 type Entries = ReturnType<Headers['entries']>;

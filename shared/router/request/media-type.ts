@@ -7,6 +7,11 @@ export interface MediaType {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
+/** The kinds of body that an application understands; classes add XML. */
+export const bodyKinds = ['json', 'form', 'multipart', 'text'] as const;
+
+export type BodyKind = (typeof bodyKinds)[number];
+
 /** With the types that are JSON by their suffix. */
 export function isJson(essence: string): boolean {
   return essence === 'application/json' || essence.endsWith('+json');
@@ -17,7 +22,8 @@ export function isXml(essence: string): boolean {
   return essence === 'application/xml' || essence === 'text/xml' || essence.endsWith('+xml');
 }
 
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Of HTTP: a name of a header, a media type's half. */
+export const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 const json: MediaType = { essence: 'application/json', parameters: new Map() };
 
@@ -37,6 +43,17 @@ export function parseMediaType(text: string): MediaType | undefined {
     if (!parameters.has(name)) parameters.set(name, unquote(value));
   }
   return { essence, parameters };
+}
+
+/** A charset other than UTF-8 makes the type unsupported. */
+export function kindOf({ essence, parameters }: MediaType): BodyKind | 'xml' | undefined {
+  if (essence === 'multipart/form-data') return 'multipart';
+  const charset = parameters.get('charset')?.toLowerCase() ?? 'utf-8';
+  if (charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return undefined;
+  if (isJson(essence)) return 'json';
+  if (isXml(essence)) return 'xml';
+  if (essence === 'application/x-www-form-urlencoded') return 'form';
+  return essence === 'text/plain' ? 'text' : undefined;
 }
 
 /** Splits a header's value; a separator inside a quoted text does not count. */

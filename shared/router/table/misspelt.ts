@@ -1,8 +1,8 @@
 // Names on a controller that are nearly those that mean something: a misspelt verb would be a method that no request
 // reaches, a misspelt static a guard that is never asked (behaviour: misspelt-names).
 import { isNear, nearestName } from '../near-names.ts';
+import { token } from '../request/media-type.ts';
 
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const verbs = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'ANY'];
 const meaning = ['private', 'guard', 'cors', 'xml', 'protocols'];
 /** What has a meaning in another place. */
