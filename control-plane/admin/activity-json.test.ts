@@ -61,12 +61,11 @@ test('an outcome that two control planes have on record is listed once', (t) => 
 
 test('a control plane whose actions are not known is named', async (t) => {
   const url = `http://127.0.0.1:${await freePort()}`;
-  const { port } = await startAdminApi(t, {
+  const { url: api, ask } = await startAdminApi(t, {
     files: {},
     peers: [{ kind: 'url', url: new URL(url) }],
   });
-  const api = `http://127.0.0.1:${port}`;
-  const { missing } = JSON.parse(await (await fetch(`${api}/activity`)).text());
+  const { missing } = (await ask('GET', '/activity')).body;
   t.like(missing, [{ url }]);
   const { code, err } = await runInProcess(['audit', '--admin-url', api]);
   t.is(code, 0);

@@ -8,61 +8,15 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { bearer } from '../../shared/router/index.ts';
 import type { Problem } from '../../shared/rules/problem/problem.ts';
-import { startAdminApi } from '../../test/support/admin-api.ts';
+import { type AdminApi, type Reply, startAdminApi } from '../../test/support/admin-api.ts';
 import { runInProcess } from '../../test/support/command-run.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import type { RecordedLog } from '../../test/support/recorded-log.ts';
-import { createRulesFolder, type RulesFolder, ruleText } from '../../test/support/rules-folder.ts';
+import { createRulesFolder, ruleText } from '../../test/support/rules-folder.ts';
 import { type Outcome, testScenarios } from '../../test/support/scenarios.ts';
 import { createAdminApp, maxListeners } from './admin-app.ts';
 
-interface Running {
-  readonly port: number;
-  readonly rules: RulesFolder;
-  readonly log: RecordedLog;
-  ask(method: string, path: string, options?: Asking): Promise<Reply>;
-}
-
-interface Asking {
-  readonly yaml?: string;
-  readonly json?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
-  readonly body: any;
-}
-
-async function run(
-  t: ExecutionContext,
-  files: Readonly<Record<string, string>>,
-  tokens?: string,
-): Promise<Running> {
-  const { port, rules, log } = await startAdminApi(t, {
-    ...{ files, ...(tokens !== undefined && { tokens }) },
-  });
-  return {
-    port,
-    rules,
-    log,
-    async ask(method, path, { yaml, json, headers } = {}) {
-      const type = yaml === undefined ? 'application/json' : 'application/yaml';
-      const body = yaml ?? (json === undefined ? undefined : JSON.stringify(json));
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
-        method,
-        ...(body !== undefined && { body }),
-        headers: { ...(body !== undefined && { 'content-type': type }), ...headers },
-      });
-      const text = await answer.text();
-      const isJson = answer.headers.get('content-type')?.includes('json') === true;
-      const { status } = answer;
-      return { status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
-    },
-  };
-}
+const run = (t: ExecutionContext, files: Readonly<Record<string, string>>, tokens?: string) =>
+  startAdminApi(t, { files, ...(tokens !== undefined && { tokens }) });
 
 function sendRaw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -116,7 +70,7 @@ function showRaw(answer: string): string {
 /** What a scenario has started, and the identifiers that it has seen: `id1`, `id2`... in its text. */
 class Scenario {
   readonly #t: ExecutionContext;
-  readonly #running: Promise<Running>;
+  readonly #running: Promise<AdminApi>;
   readonly #ids: string[] = [];
 
   constructor(t: ExecutionContext, folder: string) {
@@ -131,7 +85,7 @@ class Scenario {
   }
 
   async run(words: readonly string[]): Promise<Outcome> {
-    const { ask, port, rules, log } = await this.#running;
+    const { ask, url, port, rules, log } = await this.#running;
     const [command = '', target = '', ...rest] = words.map((word) =>
       word.replaceAll(/\bid(\d+)\b/g, (_, at) => this.#ids[at - 1] ?? ''),
     );
@@ -140,6 +94,9 @@ class Scenario {
     switch (command) {
       case 'write':
         rules.write(target, toRules(text));
+        return { out: '' };
+      case 'replace':
+        rules.replace(target, readFileSync(file, 'utf8').replace(text, rest[1] ?? ''));
         return { out: '' };
       case 'remove':
         rmSync(file, { recursive: true });
@@ -160,7 +117,7 @@ class Scenario {
       case 'push': {
         const pushed = createRulesFolder(this.#t);
         pushed.write('pushed.yaml', toRules(target));
-        return await runInProcess(['push', pushed.path, '--admin-url', `http://127.0.0.1:${port}`]);
+        return await runInProcess(['push', pushed.path, '--admin-url', url]);
       }
       default: {
         const body = rest.find((word) => !isHeader.test(word));
@@ -300,19 +257,11 @@ test('the description of the API is the one that is kept with it', async (t) => 
 });
 
 test('the revision in force is shown without the store, which may no longer have it', async (t) => {
-  const { port, store } = await startAdminApi(t, {
-    files: { 'a.yaml': ruleText('a', 1) },
-  });
+  const { ask, store } = await run(t, { 'a.yaml': ruleText('a', 1) });
   Object.assign(store, { readRevision: async () => undefined });
-  const url = `http://127.0.0.1:${port}`;
-  const { rules } = (await (await fetch(`${url}/rules/a`)).json()) as { rules: unknown[] };
-  t.is(rules.length, 1);
-  const explained = await fetch(`${url}/explanations`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ domain: 'a', descriptors: [[{ key: 'k', value: 'v' }]] }),
-  });
-  t.is(explained.status, 200);
+  t.is((await ask('GET', '/rules/a')).body.rules.length, 1);
+  const json = { domain: 'a', descriptors: [[{ key: 'k', value: 'v' }]] };
+  t.is((await ask('POST', '/explanations', { json })).status, 200);
 });
 
 test('a listener to the events is told at once that there is something to read', async (t) => {

@@ -3,7 +3,7 @@
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { startAdminApi } from '../../test/support/admin-api.ts';
+import { type AdminApi, startAdminApi } from '../../test/support/admin-api.ts';
 import { createGitRepository } from '../../test/support/git-repository.ts';
 import { openGitStore } from '../../test/support/git-store.ts';
 import { ruleText } from '../../test/support/rules-folder.ts';
@@ -13,7 +13,7 @@ type Files = Readonly<Record<string, string | Buffer | undefined>>;
 
 interface Place {
   readonly store: ConfigStore;
-  readonly port: number;
+  readonly ask: AdminApi['ask'];
   /** Changes files as somebody else would; undefined deletes one. */
   put(files: Files): void;
   /** Puts a symbolic link that leads nowhere in the place of whatever is there. */
@@ -25,10 +25,10 @@ const options = {
 };
 
 async function openDirectory(t: ExecutionContext): Promise<Place> {
-  const { store, port, rules } = await startAdminApi(t, options);
+  const { store, ask, rules } = await startAdminApi(t, options);
   return {
     store,
-    port,
+    ask,
     put(files) {
       for (const [path, text] of Object.entries(files)) {
         if (text === undefined) rmSync(join(rules.path, path));
@@ -42,10 +42,10 @@ async function openDirectory(t: ExecutionContext): Promise<Place> {
 async function openGit(t: ExecutionContext): Promise<Place> {
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository);
-  const { port } = await startAdminApi(t, { ...options, store });
+  const { ask } = await startAdminApi(t, { ...options, store });
   return {
     store,
-    port,
+    ask,
     put: (files) => repository.push(files),
     link(path) {
       const file = join(repository.folder, 'clone', path);
@@ -64,17 +64,10 @@ interface Reply {
   readonly problems: readonly string[];
 }
 
-async function post(place: Place, path: string, body: unknown): Promise<Reply> {
-  const answer = await fetch(`http://127.0.0.1:${place.port}${path}`, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  });
-  const { problems = [] } = (await answer.json()) as {
-    problems?: { file: string; message: string }[];
-  };
-  const texts = problems.map(({ file, message }) => `${file}: ${message}`);
-  return { status: answer.status, problems: texts };
+async function post({ ask }: Pick<Place, 'ask'>, path: string, json: object): Promise<Reply> {
+  const { status, body } = await ask('POST', path, { json });
+  const { problems = [] } = body as { problems?: { file: string; message: string }[] };
+  return { status, problems: problems.map(({ file, message }) => `${file}: ${message}`) };
 }
 
 const rollBack = (place: Place, revision: string) => post(place, '/rollbacks', { revision });
@@ -173,7 +166,6 @@ for (const [name, open] of places) {
     const place = await open(t);
     place.put({ 'shop.yaml': notText, 'other.yaml': ruleText('other', 1) });
     const { id } = await place.store.read();
-    const yaml = ruleText('shop', 1);
     const asked: [string, string, Readonly<Record<string, string>>][] = [
       ['PUT', '/domains/shop', {}],
       ['PUT', '/domains/shop', { 'if-none-match': '*' }],
@@ -182,16 +174,12 @@ for (const [name, open] of places) {
       ['POST', '/domains', {}],
     ];
     for (const [method, path, headers] of asked) {
-      const answer = await fetch(`http://127.0.0.1:${place.port}${path}`, {
-        method,
-        ...(method !== 'DELETE' && { body: yaml }),
-        headers: { ...(method !== 'DELETE' && { 'content-type': 'application/yaml' }), ...headers },
-      });
-      const { detail } = (await answer.json()) as { detail: string };
-      t.is(answer.status, 409, `${method} ${JSON.stringify(headers)}`);
+      const yaml = method === 'DELETE' ? undefined : ruleText('shop', 1);
+      const { status, body } = await place.ask(method, path, { headers, ...(yaml && { yaml }) });
+      t.is(status, 409, `${method} ${JSON.stringify(headers)}`);
       const reason = 'the file is not UTF-8 text';
       t.is(
-        detail,
+        body.detail,
         `shop.yaml of the domain shop is not readable (${reason}): repair it where it lies, or push a revision`,
       );
     }
@@ -235,10 +223,10 @@ test('git: a change that was meant for files that come back meanwhile is not mix
       return revision;
     },
   };
-  const { port } = await startAdminApi(t, { ...options, store: revertingStore });
+  const { ask } = await startAdminApi(t, { ...options, store: revertingStore });
   readsBefore = 0;
   const files = Object.entries(changed).map(([path, text]) => ({ path, text }));
-  const place = { store, port, put: repository.push, link() {} };
+  const place = { store, ask, put: repository.push, link() {} };
   const body = { files, expectedRevision: first };
   t.is((await post(place, '/revisions', body)).status, 412);
   t.is((await post(place, '/revisions', body)).status, 201);
@@ -249,8 +237,8 @@ test('git: commits beside the folder do not stand in the way of a change', async
   const repository = createGitRepository(t);
   const { store } = openGitStore(t, repository, { folder: 'limits' });
   const first = repository.push({ 'limits/a.yaml': ruleText('a', 1) });
-  const { port } = await startAdminApi(t, { ...options, store });
-  const place = { store, port, put: repository.push, link() {} };
+  const { ask } = await startAdminApi(t, { ...options, store });
+  const place = { store, ask, put: repository.push, link() {} };
   repository.push({ 'README.md': 'not ours' });
   const pushed = (requests: number) =>
     post(place, '/revisions', {

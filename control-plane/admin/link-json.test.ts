@@ -91,10 +91,9 @@ test('the workers of all control planes have names that fit together, and so man
     fleet: { list: () => [linkOf('edge', instance), linkOf('stranger', `of ${instance}`)] },
   });
   const peer = await startAdminApi(t, toApi('i-1'));
-  const url = new URL(`http://127.0.0.1:${peer.port}`);
-  const { port } = await startAdminApi(t, { ...toApi('i-2'), peers: [{ kind: 'url', url }] });
-  const answer = await fetch(`http://127.0.0.1:${port}/workers`);
-  const { workers, links } = (await answer.json()) as {
+  const url = new URL(peer.url);
+  const { ask } = await startAdminApi(t, { ...toApi('i-2'), peers: [{ kind: 'url', url }] });
+  const { workers, links } = (await ask('GET', '/workers')).body as {
     workers: { name: string }[];
     links: { instance: string }[];
   };

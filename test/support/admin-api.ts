@@ -197,7 +197,45 @@ export async function startAdminApi(t: ExecutionContext, api: AdminApiOptions) {
     await eventually('the files are read', () => snapshots.state().newest !== undefined);
   }
   rollout.start();
-  return { port: await server.start(), log, rules, store, marks, snapshots };
+  const port = await server.start();
+  const url = `http://127.0.0.1:${port}`;
+  return { url, port, log, rules, store, marks, snapshots, ask: asking(url) };
+}
+
+export type AdminApi = Awaited<ReturnType<typeof startAdminApi>>;
+
+export interface Asking {
+  readonly yaml?: string;
+  readonly json?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
+  readonly body: any;
+}
+
+/** What is JSON is parsed in the reply. */
+function asking(url: string) {
+  return async (method: string, path: string, asked: Asking = {}): Promise<Reply> => {
+    const { yaml, json, headers } = asked;
+    const type = yaml === undefined ? 'application/json' : 'application/yaml';
+    const body = yaml ?? (json === undefined ? undefined : JSON.stringify(json));
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      ...(body !== undefined && { body }),
+      headers: { ...(body !== undefined && { 'content-type': type }), ...headers },
+    });
+    const text = await answer.text();
+    const isJson = answer.headers.get('content-type')?.includes('json') === true;
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: isJson ? JSON.parse(text) : text,
+    };
+  };
 }
 
 function withAnswerMs(peers: Peers, { peerAnswerMs: timeoutMs }: AdminApiOptions): Peers {

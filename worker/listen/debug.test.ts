@@ -4,28 +4,14 @@ import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { Profile } from 'pprof-format';
-import { systemClock } from '../../shared/clock.ts';
+import { createTestDebugServer } from '../../test/support/debug-server.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
-import { createDebugServer, type DebugProviders } from './debug.ts';
+import type { DebugProviders } from './debug.ts';
 
 async function start(t: ExecutionContext, providers: Partial<DebugProviders> = {}) {
   const log = createRecordedLog();
-  const server = createDebugServer(
-    {
-      providers: {
-        rules: () => undefined,
-        stats: () => new Map(),
-        settings: () => [],
-        status: () => [],
-        unmatched: async () => [],
-        ...providers,
-      },
-      log,
-      clock: systemClock,
-    },
-    { host: '127.0.0.1', port: 0 },
-  );
+  const server = createTestDebugServer({ providers, log });
   const address = await server.start();
   t.teardown(() => server.stop(0));
   return { server, address, log, url: `http://${address.text}` };
@@ -218,20 +204,7 @@ test.serial('a reader that leaves ends its profile', async (t) => {
 
 test('a port in use is named together with the settings to change', async (t) => {
   const { address } = await start(t);
-  const second = createDebugServer(
-    {
-      providers: {
-        rules: () => undefined,
-        stats: () => new Map(),
-        settings: () => [],
-        status: () => [],
-        unmatched: async () => [],
-      },
-      log: createRecordedLog(),
-      clock: systemClock,
-    },
-    { host: '127.0.0.1', port: address.port },
-  );
+  const second = createTestDebugServer({ port: address.port });
   await t.throwsAsync(second.start(), {
     message:
       `cannot listen for debug on 127.0.0.1:${address.port}: the port is in use; ` +

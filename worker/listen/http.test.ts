@@ -30,20 +30,26 @@ function answerWith(response: Partial<RateLimitResponse>): ShouldRateLimit {
   };
 }
 
+function create(options: Partial<HttpDeps> = {}, port = 0) {
+  const log = createRecordedLog();
+  const health = createHealth({ requireConfig: false });
+  const deps = { shouldRateLimit: answerWith({}), health, log, clock: systemClock };
+  const server = createHttpServer(
+    { ...deps, duration: { observe() {} }, ...options },
+    { host: '127.0.0.1', port },
+  );
+  return { server, log, health };
+}
+
 async function start(
   t: ExecutionContext,
   shouldRateLimit: ShouldRateLimit = answerWith({}),
   options: Partial<HttpDeps> = {},
 ) {
-  const log = createRecordedLog();
-  const health = createHealth({ requireConfig: false });
-  const server = createHttpServer(
-    { shouldRateLimit, health, log, clock: systemClock, duration: { observe() {} }, ...options },
-    { host: '127.0.0.1', port: 0 },
-  );
-  const address = await server.start();
-  t.teardown(() => server.stop(0));
-  return { server, address, log, health, url: `http://${address.text}` };
+  const created = create({ shouldRateLimit, ...options });
+  const address = await created.server.start();
+  t.teardown(() => created.server.stop(0));
+  return { ...created, address, url: `http://${address.text}` };
 }
 
 interface Answer {
@@ -381,16 +387,7 @@ test('the time of a large request begins with its arrival, not with its turn', a
 
 test('a port in use is named together with the settings to change', async (t) => {
   const { address } = await start(t);
-  const second = createHttpServer(
-    {
-      shouldRateLimit: answerWith({}),
-      health: createHealth({ requireConfig: false }),
-      log: createRecordedLog(),
-      clock: systemClock,
-      duration: { observe() {} },
-    },
-    { host: '127.0.0.1', port: address.port },
-  );
+  const { server: second } = create({}, address.port);
   await t.throwsAsync(second.start(), {
     message:
       `cannot listen for HTTP on 127.0.0.1:${address.port}: the port is in use; ` +

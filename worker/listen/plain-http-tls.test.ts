@@ -12,12 +12,12 @@ import {
   renewedCertificate,
   serverCertificate,
 } from '../../test/contract/grpc-transport-certificates.ts';
+import { createTestDebugServer } from '../../test/support/debug-server.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { createStubMetrics } from '../../test/support/stub-metrics.ts';
 import { createTemporaryFolder } from '../../test/support/temporary-folder.ts';
 import { createHealth } from '../health.ts';
-import { createDebugServer } from './debug.ts';
 import { createHttpServer } from './http.ts';
 
 async function writePair(t: ExecutionContext) {
@@ -79,20 +79,7 @@ test('decisions and debug pages are served over TLS', async (t) => {
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });
   const health = await get(port, '/healthcheck', agent);
   t.deepEqual(health, { status: 200, name: 'server', body: 'OK' });
-  const debug = createDebugServer(
-    {
-      providers: {
-        rules: () => ['the rules'],
-        stats: () => new Map(),
-        settings: () => [],
-        status: () => [],
-        unmatched: async () => [],
-      },
-      log: createRecordedLog(),
-      clock: systemClock,
-    },
-    { host: '127.0.0.1', port: 0, tls: files },
-  );
+  const debug = createTestDebugServer({ tls: files, providers: { rules: () => ['the rules'] } });
   const { port: debugPort } = await debug.start();
   t.teardown(() => debug.stop(0));
   t.is((await get(debugPort, '/rlconfig', agent)).body, 'the rules\n');
@@ -171,20 +158,7 @@ test('a caller that does not finish its handshake is cut', async (t) => {
 test('a pair that does not fit ends the start, and is named with its settings', async (t) => {
   const files = await writePair(t);
   await writeFile(files.keyFile, renewedCertificate.key);
-  const debug = createDebugServer(
-    {
-      providers: {
-        rules: () => [],
-        stats: () => new Map(),
-        settings: () => [],
-        status: () => [],
-        unmatched: async () => [],
-      },
-      log: createRecordedLog(),
-      clock: systemClock,
-    },
-    { host: '127.0.0.1', port: 0, tls: files },
-  );
+  const debug = createTestDebugServer({ tls: files, providers: { rules: () => [] } });
   const { message } = (await t.throwsAsync(debug.start())) ?? { message: '' };
   t.true(
     message.startsWith(`cannot serve debug over TLS: ${files.certFile} and ${files.keyFile} `),

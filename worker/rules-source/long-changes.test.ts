@@ -22,7 +22,7 @@ import { toAny } from '../../test/support/scripted-ads-server.ts';
 import { type GoodResource, prepareResources, takeResources } from './ads-resources.ts';
 
 const { rateLimitConfig } = loadProtos();
-/** Of collections, in a step: a millisecond, where the rules of a change make 20,000 and more. */
+/** Of collections, in a step: a change that is one step makes 20,000 and more. */
 const mostCalls = 10_000;
 const startMs = Date.parse('2026-11-24T17:00:00Z');
 

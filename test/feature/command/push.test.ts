@@ -5,13 +5,12 @@ import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
 async function startPlane(t: ExecutionContext) {
-  const { port, store } = await startAdminApi(t, {
+  const { url, store } = await startAdminApi(t, {
     files: { 'shop.yaml': ruleText('shop', 1) },
   });
   const mine = createRulesFolder(t);
   mine.write('shop.yaml', ruleText('shop', 2));
-  const run = (...args: string[]) =>
-    runInProcess([...args, '--admin-url', `http://127.0.0.1:${port}`]);
+  const run = (...args: string[]) => runInProcess([...args, '--admin-url', url]);
   return { store, mine, run };
 }
 

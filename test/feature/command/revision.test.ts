@@ -1,6 +1,5 @@
-// Revisions as people give them to commands: whole, or their beginning.
+// Revisions as people give them to commands: whole, or their beginning. What the admin API says: admin-server.txt.
 import test from 'ava';
-import { startAdminApi } from '../../support/admin-api.ts';
 import { runInProcess } from '../../support/command-run.ts';
 import { createRulesFolder, ruleText } from '../../support/rules-folder.ts';
 
@@ -40,27 +39,5 @@ test('the help of each option and argument that takes a revision says how short 
     const { out } = await runInProcess([name, '--help']);
     const said = out.replaceAll(/\s+/g, ' ').match(/at least 6 characters/g);
     t.is(said?.length, count, out);
-  }
-});
-
-test('the admin API says so as well', async (t) => {
-  const { port } = await startAdminApi(t, {
-    files: { 'shop.yaml': ruleText('shop', 1) },
-  });
-  const url = `http://127.0.0.1:${port}`;
-  const post = (path: string, body: object) =>
-    fetch(url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  for (const [status, answer] of [
-    [404, await fetch(`${url}/revisions/abcde`)],
-    [404, await post('/rollbacks', { revision: 'abcde' })],
-    [412, await post('/revisions', { files: [], expectedRevision: 'abcde' })],
-  ] as const) {
-    t.is(answer.status, status);
-    const { detail } = (await answer.json()) as { detail: string };
-    t.regex(detail, / abcde.*; of an abbreviated revision at least 6 characters are needed$/);
   }
 });

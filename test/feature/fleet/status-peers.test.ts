@@ -22,8 +22,7 @@ const tokens = `pipeline read ${'r'.repeat(32)}\n`;
 
 async function startPlane(t: ExecutionContext, peers: readonly PeerSource[], given: object = {}) {
   const options = { files, peers, peerAnswerMs };
-  const { port } = await startAdminApi(t, { ...options, ...given });
-  return `http://127.0.0.1:${port}`;
+  return (await startAdminApi(t, { ...options, ...given })).url;
 }
 
 async function serve(t: ExecutionContext, listener: RequestListener): Promise<string> {

@@ -113,18 +113,10 @@ interface Asked {
 }
 
 async function start(t: ExecutionContext, options: Partial<AdminApiOptions>) {
-  const started = await startAdminApi(t, {
-    files: { 'd.yaml': minutes(20) },
-    ...options,
-  });
-  const ask = async ({ domain = 'd', ...asked }: Asked) => {
-    const response = await fetch(`http://127.0.0.1:${started.port}/effects`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ domain, ...asked }),
-    });
-    return { status: response.status, body: JSON.parse(await response.text()) };
-  };
+  const files = { 'd.yaml': minutes(20) };
+  const started = await startAdminApi(t, { files, ...options });
+  const ask = ({ domain = 'd', ...asked }: Asked) =>
+    started.ask('POST', '/effects', { json: { domain, ...asked } });
   return { ...started, ask };
 }
 

@@ -1,0 +1,27 @@
+// The debug port with nothing to show but what a test gives.
+import { systemClock } from '../../shared/clock.ts';
+import { createDebugServer, type DebugProviders } from '../../worker/listen/debug.ts';
+import { createRecordedLog, type RecordedLog } from './recorded-log.ts';
+
+type ServerOptions = Parameters<typeof createDebugServer>[1];
+
+export function createTestDebugServer({
+  providers,
+  log = createRecordedLog(),
+  ...options
+}: Partial<ServerOptions> & {
+  readonly providers?: Partial<DebugProviders>;
+  readonly log?: RecordedLog;
+}) {
+  const nothing: DebugProviders = {
+    rules: () => undefined,
+    stats: () => new Map(),
+    settings: () => [],
+    status: () => [],
+    unmatched: async () => [],
+  };
+  return createDebugServer(
+    { providers: { ...nothing, ...providers }, log, clock: systemClock },
+    { host: '127.0.0.1', port: 0, ...options },
+  );
+}
