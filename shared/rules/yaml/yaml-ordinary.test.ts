@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { createTextReporter } from '../problem/reporter.ts';
 import { readOrdinaryYaml } from './yaml-ordinary.ts';
+import { maxTextLength } from './yaml-text.ts';
 import { parseAnyYaml } from './yaml-tree.ts';
 
 const fixtures = new URL('../../../test/fixtures/rules/', import.meta.url);
@@ -93,6 +94,13 @@ for (const [reason, text] of [
     t.is(readOrdinaryYaml(text), undefined);
   });
 }
+
+test('rules that fill the longest document are ordinary', (t) => {
+  const rule =
+    '  - key: user\n    value: customer-7\n    rate_limit: {unit: minute, requests_per_unit: 5}\n';
+  const text = `domain: shop\ndescriptors:\n${rule.repeat(maxTextLength / rule.length - 1)}`;
+  t.truthy(readOrdinaryYaml(text));
+});
 
 test('any text made of pieces of YAML is read as the library reads it, or left to the library', (t) => {
   const piece = fc.constantFrom(
