@@ -17,7 +17,7 @@ import {
   withVerdict,
 } from './record.ts';
 import { gitTiming, RecordKeeper } from './record-keeper.ts';
-import { isVacant, type LeaderTiming } from './record-state.ts';
+import { isVacant, type LeaderTiming, toMemoryState } from './record-state.ts';
 
 const rollout: RolloutOnRecord = {
   id: 'id',
@@ -270,6 +270,30 @@ test('of what the process before could not write, what was taken back is written
       Array(2).fill(isKept ? 'taken_back' : 'running'),
     );
   }
+});
+
+test('what was taken back is forgotten where the state directory had no copy, and the place takes no writes or is damaged', async (t) => {
+  const { text, one, open, own } = createTwo(sharedTiming);
+  const isForgetful = ({ state }: RecordKeeper) => toMemoryState(state).isForgetful;
+  text.mode = 'denied';
+  await one.start();
+  t.false(isForgetful(one), 'nobody has written yet');
+  t.false(await one.write(begin));
+  t.true(isForgetful(one));
+  own.keep({ text: toRecordText(one.record), plane: 'plane' });
+  const again = open('again');
+  await again.start();
+  t.false(await again.write(begin));
+  t.regex(again.state.denied ?? '', /may only read/);
+  t.false(isForgetful(again), 'it has the copy');
+});
+
+test('a damaged record is set aside, and nothing is written in its place where nothing is known', async (t) => {
+  const { text, one, counts } = createTwo(sharedTiming);
+  text.content = 'damaged';
+  await one.start();
+  t.deepEqual([text.content, counts.swaps], [undefined, 0]);
+  t.true(toMemoryState(one.state).isForgetful);
 });
 
 test('what is kept here is known here and at the next start, and written with the next change', async (t) => {

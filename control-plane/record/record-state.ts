@@ -289,8 +289,7 @@ export function step(state: RecordState, event: RecordEvent, now: Now): Turn {
 
 function want(turn: Turn, job: Job, { monotonicMs, wallMs }: Now): Turn {
   const { foreign, restUntilMs, waiting } = turn.state;
-  const isForeign = foreign.shared !== undefined || foreign.own !== undefined;
-  if (job.kind === 'write' && (isForeign || monotonicMs < restUntilMs)) {
+  if (job.kind === 'write' && (foreign.own !== undefined || monotonicMs < restUntilMs)) {
     return become(turn, {}, { kind: 'done', job: job.id, isWritten: false });
   }
   return begin(become(turn, { waiting: [...waiting, job] }), { monotonicMs, wallMs });

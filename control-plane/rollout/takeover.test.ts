@@ -212,6 +212,12 @@ test('since when a control plane leads is known to it and to those that follow i
   const third = [...fleet.planes.keys()].find((each) => each !== second) ?? '';
   t.true(isWithin(stateOf(third)?.leader?.sinceMs, after));
   t.like(stateOf(third)?.leader, { name: second, isThis: false, after: first });
+
+  await fleet.planes.get(second)?.rollout.act('promote', 'it is good', 'ada');
+  const nextMs = fleet.clock.wallMs();
+  fleet.store.publish(revisionOf(3));
+  await fleet.pass(4);
+  t.true((stateOf(leaderNow())?.ledHereSinceMs ?? 0) >= nextMs, 'of the next rollout');
 });
 
 test('a rollout of a revision that is not known here is left to its leader, as long as that lives', async (t) => {
