@@ -112,7 +112,7 @@ class Scene {
     const changed = each.change(this.record);
     const isDone = changed !== undefined && (each.kind === 'keep_here' || this.isWritable);
     if (isDone) this.record = changed;
-    else if (each.kind === 'write' && each.isInForce) {
+    else if (each.kind === 'write' && each.otherwise) {
       this.#memory = { ...this.#memory, noted: undefined };
     }
     return isDone ? (each.kind === 'write' ? 'written' : 'kept here') : 'not written';

@@ -47,8 +47,12 @@ export interface Happened {
 /** Each change is judged by the record that it is written into, which may be newer than the one that is known here: other
  * control planes write too, and this one may have stood still. */
 export type ToRemember =
-  /** `isInForce`: where it is not written, `noted` has to be forgotten. */
-  | { readonly kind: 'write'; readonly change: ChangeRecord; readonly isInForce: boolean }
+  /** `otherwise`: where it is not written, `noted` has to be forgotten. */
+  | {
+      readonly kind: 'write';
+      readonly change: ChangeRecord;
+      readonly otherwise?: 'note_again';
+    }
   /** Nobody else needs it: it stays in the state directory. */
   | { readonly kind: 'keep_here'; readonly change: ChangeRecord }
   /** Nobody wants the revision of this rollout any more. */
@@ -99,7 +103,7 @@ function isWanted({ inForce, newest }: SnapshotState): boolean {
 }
 
 function toWrite(record: RolloutRecord, change: ChangeRecord): ToRemember | undefined {
-  return change(record) && { kind: 'write', change, isInForce: false };
+  return change(record) && { kind: 'write', change };
 }
 
 function findInForce(
@@ -124,7 +128,7 @@ function findInForce(
   const word = { reason: '', by: '', atMs: inForce.sinceMs };
   const change: ChangeRecord = (record) =>
     isOnRecord(record) || isHeldBack(record) ? undefined : withInForce(record, now, word);
-  const write = change(record) && ({ kind: 'write', change, isInForce: true } as const);
+  const write = change(record) && ({ kind: 'write', change, otherwise: 'note_again' } as const);
   return { noted: content, write };
 }
 

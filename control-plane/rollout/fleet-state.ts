@@ -24,7 +24,7 @@ import {
   stepsOf,
   troubleOf,
 } from '../record/record-state.ts';
-import { type Memory, noMemory, remember } from '../record/remembering.ts';
+import { type Memory, noMemory, remember, type ToRemember } from '../record/remembering.ts';
 import { toReplaced } from '../snapshot/admission.ts';
 import type { SnapshotState } from '../snapshot/snapshot-state.ts';
 import { toShortId } from '../store/revision.ts';
@@ -33,7 +33,7 @@ import { toWorkerName } from '../xds/worker-name.ts';
 import type { ConnectedWorker } from '../xds/workers.ts';
 import { type RolloutAction, withAction, withBegun, withChange, withTakenBack } from './changes.ts';
 import { type Change, type Decision, decide, foreseeIndivisible } from './decide.ts';
-import { noPeers, type RolloutFacts } from './facts.ts';
+import { noPeers, type PeerFacts, type RolloutFacts, toPeerFacts } from './facts.ts';
 import {
   gatherAgain,
   isGathered,
@@ -56,14 +56,6 @@ import {
   type Running,
   withhold,
 } from './following.ts';
-import {
-  askNow,
-  forgetAnswers,
-  noAnswers,
-  noteAnswers,
-  type PeerWatch,
-  readAnswers,
-} from './peer-watch.ts';
 import { planOf, type RolloutPlan } from './plan.ts';
 import { isGiven } from './pools.ts';
 import type { View } from './view.ts';
@@ -80,7 +72,11 @@ export interface FleetState {
   readonly memory: Memory;
   readonly following: Following;
   readonly watch: WatchMemory;
-  readonly peers: PeerWatch;
+  /** What they told last; a question is under way at most. `askedAtMs`: on the monotonic clock. */
+  readonly peers: {
+    readonly isAsking: boolean;
+    readonly known: { readonly askedAtMs: number; readonly answers: Answers } | undefined;
+  };
   /** By which the last decision was made; undefined before the first. */
   readonly view: View | undefined;
   readonly decision: Omit<Decision, 'change'>;
@@ -104,6 +100,8 @@ export interface FleetState {
   readonly writing: number;
   readonly isStopped: boolean;
 }
+
+type Answers = readonly PeerAnswer<RolloutFacts>[];
 
 /** What is so at the moment of an event. */
 export interface Facts extends FollowFacts {
@@ -146,11 +144,11 @@ export type FleetEvent =
       readonly isIncluded: boolean;
     }
   | {
+      /** `contentId`: of the record when they were asked. */
       readonly kind: 'answered';
-      readonly question: number;
       readonly askedAtMs: number;
       readonly contentId: string;
-      readonly answers: readonly PeerAnswer<RolloutFacts>[];
+      readonly answers: Answers;
     }
   /** By a peer that leads, or `undoes` the rollout. */
   | { readonly kind: 'asked'; readonly undoes: boolean }
@@ -175,7 +173,6 @@ export type FleetEffect =
   | { readonly kind: 'hear'; readonly contentId: string }
   | {
       readonly kind: 'ask_peers';
-      readonly question: number;
       readonly contentId: string;
       readonly undoes: boolean;
     }
@@ -225,7 +222,7 @@ export function startFleet(
     memory: noMemory,
     following: nothingFollowed,
     watch: startWatch(monotonicMs),
-    peers: noAnswers,
+    peers: { isAsking: false, known: undefined },
     view: undefined,
     decision: { phase: 'gathering', text: '' },
     led: { contentId: record.known.contentId, atMs: monotonicMs },
@@ -262,9 +259,13 @@ export function step(state: FleetState, event: FleetEvent, facts: Facts): Turn {
     case 'located':
       return noteLocated(turn, event, facts);
     case 'answered': {
-      const { peers, news } = noteAnswers(state.peers, event);
+      const { askedAtMs, answers } = event;
+      const news = answers.flatMap(({ value }) =>
+        value === undefined || value.record === event.contentId ? [] : value.record,
+      );
       const hear = news.map((contentId) => ({ kind: 'hear', contentId }) as const);
-      return takeBackToo(become(turn, { peers }, ...hear), event.answers, facts);
+      const peers = { isAsking: false, known: { askedAtMs, answers } };
+      return takeBackToo(become(turn, { peers }, ...hear), answers, facts);
     }
     case 'asked': {
       const led = { ...state.led, atMs: facts.monotonicMs };
@@ -345,34 +346,28 @@ function follow(
   { following, effects }: ReturnType<typeof followTrial>,
   facts: Facts,
 ): Turn {
-  return effects.reduce(
-    (now, each) => (each.kind === 'give_way' ? giveWay(now, each, facts) : become(now, {}, each)),
-    become(turn, { following }),
-  );
+  return takeAll(become(turn, { following }), effects, facts);
+}
+
+function takeAll(turn: Turn, effects: readonly (FollowEffect | ToRemember)[], facts: Facts): Turn {
+  return effects.reduce((now, each) => {
+    if (each.kind === 'give_way') {
+      return abort(now, each.open, { reason: toReplaced(each.newest), by: '' }, facts);
+    }
+    return each.kind === 'write' ? write(now, each, facts) : become(now, {}, each);
+  }, turn);
 }
 
 function rememberNow(turn: Turn, facts: Facts): Turn {
   const { options, writing } = turn.state;
   const { record, snapshots, wallMs } = facts;
   const { memory, effects } = remember(turn.state.memory, {
-    ...{
-      rollsOut: planOf(stepsOf(record)) !== undefined,
-      isTold: options.isTold,
-      snapshots,
-      wallMs,
-    },
+    ...{ isTold: options.isTold, snapshots, wallMs },
+    rollsOut: planOf(stepsOf(record)) !== undefined,
     ...{ record: record.known.record, leads: leads(record) },
     mayWrite: writing === 0 && record.trouble === undefined,
   });
-  return effects.reduce(
-    (now, each) => {
-      if (each.kind === 'give_way') return giveWay(now, each, facts);
-      if (each.kind === 'keep_here') return become(now, {}, each);
-      const { change, isInForce } = each;
-      return write(now, isInForce ? { change, otherwise: 'note_again' } : { change }, facts);
-    },
-    become(turn, { memory }),
-  );
+  return takeAll(become(turn, { memory }), effects, facts);
 }
 
 /** The control plane that was started last with steps has them count for all. */
@@ -386,7 +381,7 @@ function saySteps(turn: Turn, facts: Facts): Turn {
   const { steps } = record.options;
   const own = steps === '' ? undefined : steps;
   const isOwn = record.known.record.steps === own || (own === undefined && isShared(record));
-  if (state.areStepsSaid || !record.isKnown) return told;
+  if (state.areStepsSaid) return told;
   if (isOwn) return become(told, { areStepsSaid: true, otherSteps: undefined });
   if (told.state.writing > 0 || record.trouble !== undefined) return told;
   const change: ChangeRecord = (known) => {
@@ -404,15 +399,6 @@ export function whyOtherSteps(record: RecordState): string | undefined {
   if (taken === steps) return undefined;
   const own = steps === '' ? 'no --rollout' : `--rollout=${steps}`;
   return `the steps on record count, ${taken}, which another control plane has put there; this one has ${own}`;
-}
-
-/** Nobody wants the revision of this rollout any more. */
-function giveWay(
-  turn: Turn,
-  { open, newest }: { readonly open: RolloutOnRecord; readonly newest: string },
-  facts: Facts,
-): Turn {
-  return abort(turn, open, { reason: toReplaced(newest), by: '' }, facts);
 }
 
 function abort(
@@ -477,12 +463,18 @@ function asksPeers({ options, following }: FleetState, { record }: Facts): boole
 
 function askPeers(turn: Turn, { record }: Facts): Turn {
   const { peers, options } = turn.state;
-  if (!options.hasPeers || peers.asking !== undefined) return turn;
+  if (!options.hasPeers || peers.isAsking) return turn;
   const { contentId } = record.known;
-  const asking = askNow(peers);
-  const question = asking.last;
   const undoes = toTakenBack(turn.state, record.known.record) !== null;
-  return become(turn, { peers: asking }, { kind: 'ask_peers', question, contentId, undoes });
+  const asking = { peers: { ...peers, isAsking: true } };
+  return become(turn, asking, { kind: 'ask_peers', contentId, undoes });
+}
+
+/** Of their workers, by the record with this content. */
+function readPeers({ peers: { known } }: FleetState, contentId: string): PeerFacts {
+  if (known !== undefined) return toPeerFacts(known.answers, contentId, known.askedAtMs);
+  const unknown = 'waits for the answers of its peers';
+  return { ...noPeers, unknown, askedAtMs: Number.NEGATIVE_INFINITY };
 }
 
 /** What peers have to know of: it is not on record yet. */
@@ -496,7 +488,7 @@ export function toTakenBack(
 }
 
 /** An undo needs no record: what a peer has taken back leaves the workers here as well. */
-function takeBackToo(turn: Turn, answers: readonly PeerAnswer<RolloutFacts>[], facts: Facts): Turn {
+function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
   const { running } = turn.state.following;
   const open = openRolloutOf(facts.record.known.record);
   const isMeant = running?.takenBack === undefined && running?.revision === open?.revision;
@@ -573,7 +565,7 @@ function decideOn(
     pools,
     overLimitPoints: plan.overLimitPoints,
     own,
-    peers: asks ? readAnswers(state.peers, contentId) : noPeers,
+    peers: asks ? readPeers(state, contentId) : noPeers,
     hasOthers: state.options.hasPeers && !asks,
   };
   const { memory, seen } = watch(state.watch, watched, monotonicMs);
@@ -662,10 +654,7 @@ function lead(turn: Turn, now: Running, facts: Facts): Turn {
   const after = isSame ? 'a restart' : leader.name;
   const what = `lead the rollout of revision ${toShortId(now.revision)} after ${after}: it ${how}`;
   const log = toLog(now, 'notice', `${how}, ${name} leads after ${after}`);
-  const gathering = become(turn, {
-    watch: gatherAgain(turn.state.watch, facts.monotonicMs),
-    peers: forgetAnswers(turn.state.peers),
-  });
+  const gathering = become(turn, { watch: gatherAgain(turn.state.watch, facts.monotonicMs) });
   const says = [log, { kind: 'audit', revision: now.revision, what } as const];
   return write(gathering, { change, says }, facts);
 }

@@ -298,14 +298,13 @@ export class Rollout {
   }
 
   async #askPeers({
-    question,
     contentId,
     undoes,
   }: Extract<FleetEffect, { kind: 'ask_peers' }>): Promise<FleetEvent | undefined> {
     const { askPeers, clock } = this.#deps;
     const askedAtMs = clock.monotonicMs();
     const answers = await askPeers?.(contentId, undoes);
-    return answers && { kind: 'answered', question, askedAtMs, contentId, answers };
+    return answers && { kind: 'answered', askedAtMs, contentId, answers };
   }
 
   async #locate({

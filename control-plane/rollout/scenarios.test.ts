@@ -86,7 +86,7 @@ const commands: Readonly<Record<string, Command>> = {
       fleet.addWorker({ id, plane: fleet.plane.name, ...other });
     }
   },
-  /** `delay PLANE SECONDS`: it notices what is published only then. */
+  /** `delay PLANE SECONDS`: it notices what is published only then, or as soon as it asks; with `Infinity` not at all. */
   delay: ({ fleet }, plane = '', seconds) => void fleet.delayMs.set(plane, Number(seconds) * 1_000),
   /** `cut PLANE` and `join PLANE`: whether it and its peers hear of each other. */
   cut: ({ fleet }, plane = '') => setCut(fleet, plane, true),

@@ -360,7 +360,8 @@ export async function startSimulatedFleet(
     let tell: (revision: Revision) => void = () => {};
     const isAway = () => reach.get(process.name) === 'away';
     function deliver(): void {
-      if (process.isDead || isAway() || late === undefined) return;
+      const isNever = delayMs.get(process.name) === Number.POSITIVE_INFINITY;
+      if (process.isDead || isAway() || isNever || late === undefined) return;
       const revision = late;
       late = undefined;
       known.add(revision.id);
@@ -381,7 +382,7 @@ export async function startSimulatedFleet(
         const stop = store.watch((revision) => {
           late = revision;
           const wait = delayMs.get(process.name) ?? 0;
-          if (wait > 0) clock.after(wait, () => run(process, deliver));
+          if (Number.isFinite(wait) && wait > 0) clock.after(wait, () => run(process, deliver));
           else run(process, deliver);
         });
         // A store looks at least once a second.

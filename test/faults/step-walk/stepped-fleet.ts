@@ -345,12 +345,12 @@ export class SteppedFleet {
         this.#write(plane, effect.write);
         break;
       case 'ask_peers': {
-        const { question, contentId, undoes } = effect;
+        const { contentId, undoes } = effect;
         const askedAtMs = this.nowMs;
         later(() => {
           const peers = this.planes.filter((each) => each !== plane);
           const answers = peers.map((each) => this.#ask(plane, each, contentId, undoes));
-          this.happen(plane, { kind: 'answered', question, askedAtMs, contentId, answers });
+          this.happen(plane, { kind: 'answered', askedAtMs, contentId, answers });
         });
         break;
       }
