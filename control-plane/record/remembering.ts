@@ -71,9 +71,9 @@ export function remember(before: Memory, happened: Happened): Turn {
   const contents = findContents(snapshots, record);
   if (contents !== undefined) return { memory, effects: [contents] };
   const open = openRolloutOf(record);
-  if (open !== undefined && open.revision === snapshots.withdrawn?.revision) {
-    const newest = snapshots.newest?.revision.id ?? '';
-    return { memory, effects: [{ kind: 'give_way', open, newest }] };
+  const { withdrawn } = snapshots;
+  if (open !== undefined && open.revision === withdrawn?.revision) {
+    return { memory, effects: [{ kind: 'give_way', open, newest: withdrawn.by }] };
   }
   const [first] = memory.invalid;
   const invalid = first && findOutcome(first, happened);

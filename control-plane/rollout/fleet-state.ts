@@ -491,11 +491,10 @@ export function toTakenBack(
 function takeBackToo(turn: Turn, answers: Answers, facts: Facts): Turn {
   const { running } = turn.state.following;
   const open = openRolloutOf(facts.record.known.record);
-  const isMeant = running?.takenBack === undefined && running?.revision === open?.revision;
-  const said = answers.find(({ value }) => value?.takenBack?.rollout === open?.id)?.value
-    ?.takenBack;
-  if (!isMeant || running === undefined || said == null) return turn;
-  return takeBack(turn, running, { reason: said.reason, by: said.by }, facts);
+  if (running === undefined || running.takenBack || running.revision !== open?.revision)
+    return turn;
+  const said = answers.find(({ value }) => value?.takenBack?.rollout === open.id)?.value?.takenBack;
+  return said ? takeBack(turn, running, said, facts) : turn;
 }
 
 function decideNow(
@@ -768,8 +767,8 @@ function findApproved(
     const known = toShortId(newest?.revision.id ?? 'not known');
     return { problem: `revision ${id} is not the newest one, which is ${known}` };
   }
-  const isHeldBack = newest.isHeldBack && newest.content !== undefined;
-  return isHeldBack ? { content: newest.content } : { problem: `revision ${id} is not held back` };
+  if (newest.isHeldBack) return { content: newest.content };
+  return { problem: `revision ${id} is not held back` };
 }
 
 function undo(

@@ -263,10 +263,9 @@ export function toWay(whole: Revision, steps: readonly KnownStep[], { memory }: 
   return { steps, approvals };
 }
 
-/** What somebody may approve by its name although it is not the newest: it was refused with that. */
+/** What somebody may approve by its name although it is not the newest, where that is refused with it. */
 export function contentOfStep({ newest, way }: ServingState, id: string): string | undefined {
-  if (newest?.invalidSinceMs === undefined) return undefined;
-  if (newest.whole.id === id) return newest.content;
+  if (newest?.whole.id === id) return newest.content;
   const makers = way.steps.flatMap((each) => each.makers);
   return makers.find(({ revision }) => revision === id)?.content;
 }
