@@ -1,5 +1,5 @@
-// The tracer over the OpenTelemetry library. Built from parts and never registered globally: parents are
-// passed explicitly, so nothing has to track calls through the event loop.
+// The tracer over the OpenTelemetry SDK for Node. Parents are passed explicitly, so nothing has to track calls
+// through the event loop.
 
 import {
   type Context,
@@ -21,6 +21,8 @@ import {
   getNumberFromEnv,
   W3CTraceContextPropagator,
 } from '@opentelemetry/core';
+import { OTLPTraceExporter as GrpcExporter } from '@opentelemetry/exporter-trace-otlp-grpc';
+import { OTLPTraceExporter as HttpExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { B3Propagator } from '@opentelemetry/propagator-b3';
 import {
   defaultResource,
@@ -28,12 +30,11 @@ import {
   resourceAttributesEnvDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
+import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
   ParentBasedSampler,
   SamplingDecision,
-  type SpanExporter,
   TraceIdRatioBasedSampler,
-  TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '../log.ts';
 import { createRepeatedLog } from '../repeated-log.ts';
@@ -67,11 +68,12 @@ const headerSetter: TextMapSetter<HeaderWriter> = {
   set: (setHeader, name, value) => setHeader(name, value),
 };
 
-export async function createOtelTracer(
+export function createOtelTracer(
   { protocol, samplingRate, resource }: TracerOptions,
   { log, clock }: TracerDeps,
-): Promise<Tracer> {
-  passOnComplaints(log);
+): Tracer {
+  const passOn = passingOnComplaints(log);
+  passOn();
   const failures = createRepeatedLog({
     clock,
     intervalMs: troubleIntervalMs,
@@ -86,7 +88,7 @@ export async function createOtelTracer(
     );
   };
   const { processor, hasRoom } = createBoundedExport(
-    await createExporter(protocol),
+    protocol === 'grpc' ? new GrpcExporter() : new HttpExporter(),
     readBatchOptions(),
     {
       onFailure: failures.report,
@@ -99,14 +101,23 @@ export async function createOtelTracer(
     },
   );
   const rootSampler = new TraceIdRatioBasedSampler(samplingRate);
-  const provider = new TracerProvider({
+  const sdk = new NodeSDK({
     sampler: new ParentBasedSampler({ root: rootSampler }),
+    // Detected here: the SDK gives what it detects precedence over what it is given.
+    autoDetectResources: false,
     resource: defaultResource()
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector] }))
       .merge(resourceFromAttributes(resource, { schemaUrl })),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
     spanProcessors: [processor],
+    // Traces alone, whatever OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER name.
+    metricReaders: [],
+    logRecordProcessors: [],
+    textMapPropagator: null,
   });
+  // OTEL_LOG_LEVEL made the SDK write them to the console.
+  passOn();
+  sdk.start();
   const traceContext: TextMapPropagator = new W3CTraceContextPropagator();
   const propagator: TextMapPropagator = new CompositePropagator({
     propagators: [new B3Propagator(), traceContext],
@@ -124,7 +135,7 @@ export async function createOtelTracer(
   const inScope = (scope: string): OtelTracer => {
     let found = scopes.get(scope);
     if (found === undefined) {
-      found = provider.getTracer(scope);
+      found = trace.getTracer(scope);
       scopes.set(scope, found);
     }
     return found;
@@ -157,7 +168,7 @@ export async function createOtelTracer(
       const timedOut = Promise.withResolvers<void>();
       const cancel = clock.after(timeoutMs, timedOut.resolve);
       // Failures to send have been logged already.
-      const sent = provider.shutdown().catch(() => undefined);
+      const sent = sdk.shutdown().catch(() => undefined);
       await Promise.race([sent, timedOut.promise]);
       cancel();
     },
@@ -199,15 +210,6 @@ function toSpan(span: OtelSpan): Span {
   };
 }
 
-/** Loads only the configured exporter. */
-async function createExporter(protocol: TracerOptions['protocol']): Promise<SpanExporter> {
-  const { OTLPTraceExporter } =
-    protocol === 'grpc'
-      ? await import('@opentelemetry/exporter-trace-otlp-grpc')
-      : await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter();
-}
-
 /** The library's defaults, as the standard has them, where a setting is absent or makes no sense. */
 function readBatchOptions(): BatchOptions {
   const read = (name: string, least: number, fallback: number): number => {
@@ -227,23 +229,23 @@ function readBatchOptions(): BatchOptions {
  * The library complains about OTEL_* settings that it cannot use. Each is logged once, without quoted
  * values, which may be a secret header or an address with a password.
  */
-function passOnComplaints(log: Log): void {
+function passingOnComplaints(log: Log): () => void {
   const said = new Set<string>();
   const ignore = () => {};
-  diag.setLogger(
-    {
-      verbose: ignore,
-      debug: ignore,
-      info: ignore,
-      warn(message) {
-        const text = message.replace(/^([^'"`(]*)['"`(].*['"`)]/s, '$1(...)');
-        if (said.has(text) || said.size >= maxComplaints) return;
-        said.add(text);
-        log.warning(`tracing: ${text}`);
-      },
-      // Failed exports, which are logged above.
-      error: ignore,
+  const logger = {
+    verbose: ignore,
+    debug: ignore,
+    info: ignore,
+    warn(message: string) {
+      const text = message.replace(/^([^'"`(]*)['"`(].*['"`)]/s, '$1(...)');
+      if (said.has(text) || said.size >= maxComplaints) return;
+      said.add(text);
+      log.warning(`tracing: ${text}`);
     },
-    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
-  );
+    // Failed exports, which are logged above.
+    error: ignore,
+  };
+  return () => {
+    diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  };
 }
