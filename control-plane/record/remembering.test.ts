@@ -118,7 +118,8 @@ class Scene {
     return isDone ? (each.kind === 'write' ? 'written' : 'kept here') : 'not written';
   }
 
-  /** What is on record: in force, the last first; in brackets what became of revisions; the words on them. */
+  /** What is on record: in force, the last first; in brackets what became of revisions; the words on them. `?`: of one whose
+   * content is not known. */
   show(): string {
     const { inForce, outcomes = [], verdicts } = this.record;
     const became = outcomes.map(
@@ -127,9 +128,12 @@ class Scene {
     );
     const words = verdicts.map(
       (each) =>
-        `; ${each.revision} ${each.outcome}, ${each.reason}, beside ${each.against ?? 'nothing'}`,
+        `; ${each.revision}${each.content === '' ? '?' : ''} ${each.outcome}, ${each.reason}, beside ${each.against ?? 'nothing'}`,
     );
-    return `${inForce.map(({ revision }) => revision).join() || '-'} (${became.join(', ')})${words.join('')}`;
+    const ids = inForce.map(({ revision, content }) =>
+      content === '' ? `${revision}?` : revision,
+    );
+    return `${ids.join() || '-'} (${became.join(', ')})${words.join('')}`;
   }
 }
 
@@ -154,6 +158,13 @@ const commands: Readonly<Record<string, (text: string, scene: Scene) => Partial<
   withdrawn: (revision) => ({ withdrawn: { revision, by: 'a' } }),
   record: (text) => ({ record: toRecord(text) }),
   word: (text, { record }) => ({ record: withWord(record, text) }),
+  /** As the version before wrote it: of the first revision that is in force and the second one, taken back, no content. */
+  before(text) {
+    const [inForce = '', takenBack = ''] = text.split(',');
+    const word = { outcome: 'taken_back', reason: 'said', by: '', atMs: 0, content: '' } as const;
+    const verdicts = takenBack === '' ? [] : [{ ...word, revision: takenBack }];
+    return { record: { ...emptyRecord, verdicts, inForce: [{ revision: inForce, content: '' }] } };
+  },
   open: (_, { record }) => ({ record: { ...record, rollout: open } }),
   meanwhile: (text) => ({ meanwhile: toRecord(text) }),
   'meanwhile-word': (text, { meanwhile = emptyRecord }) => ({

@@ -112,8 +112,7 @@ function findInForce(
 ): { readonly noted: Memory['noted']; readonly write: ToRemember | undefined } {
   const { snapshots, record } = happened;
   const { inForce, newest } = snapshots;
-  const isNoted =
-    inForce !== undefined && inForce.content === before && !isAfter(inForce, newest, record);
+  const isNoted = inForce !== undefined && inForce.content === before && !isAfter(inForce, record);
   const isMeant = inForce !== undefined && isShared(happened) && isWanted(snapshots);
   if (isNoted || !isMeant) return { noted: isNoted ? before : undefined, write: undefined };
   const { content, isAtOnce, mayRemove } = inForce;
@@ -136,14 +135,12 @@ function findInForce(
  * noted. */
 function isAfter(
   { revision, content, isAtOnce }: NonNullable<SnapshotState['inForce']>,
-  newest: SnapshotState['newest'],
   { inForce: [last, ...earlier], outcomes }: RolloutRecord,
 ): boolean {
   const isKnown =
     earlier.some((each) => each.revision === revision.id) ||
     outcomes.some(({ revisions }) => revisions.includes(revision.id));
-  const isNewest = newest?.revision.id === revision.id;
-  return isAtOnce && isNewest && last !== undefined && last.content !== content && !isKnown;
+  return isAtOnce && last !== undefined && last.content !== content && !isKnown;
 }
 
 function findHeldBack({ snapshots, record, wallMs }: Happened): ToRemember | undefined {

@@ -88,6 +88,22 @@ test('a revision that came into force elsewhere is looked for every five seconds
   t.is(counted.reads, reads, 'what is there is not read again');
 });
 
+test('a revision in force on record whose content another version names otherwise is not looked for', async (t) => {
+  const fleet = await startSimulatedFleet(t, { planes: ['a', 'b'] });
+  fleet.store.publish(revisionOf(2));
+  await fleet.pass(5);
+  await fleet.plane.rollout.act('promote', 'it is good', 'Ann');
+  await fleet.pass(3);
+  const record = fleet.readRecord() ?? emptyRecord;
+  const inForce = record.inForce.map(({ revision }) => ({ revision, content: 'otherwise' }));
+  fleet.text.content = toRecordText({ ...record, inForce });
+  fleet.text.writes++;
+  const counted = countReads(fleet, revisionOf(2).id);
+  await fleet.pass(12);
+  t.is(fleet.plane.keeper.record.inForce[0]?.content, 'otherwise');
+  t.is(counted.reads, 0);
+});
+
 test('a revision that is held back or taken back is examined again only where something new is known of it', async (t) => {
   const fleet = await startSimulatedFleet(t);
   fleet.store.publish({ ...revisionOf(9), files: [] });

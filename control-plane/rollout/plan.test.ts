@@ -1,7 +1,7 @@
 // How plans of rollouts are read, as lines that people review: plan.txt. `REWRITE=1` writes what is read now.
 import test from 'ava';
 import { testLines } from '../../test/support/reviewed-lines.ts';
-import { parseRolloutPlan } from './plan.ts';
+import { parseRolloutPlan, planOf } from './plan.ts';
 
 function reasonOf(text: string): string {
   const result = parseRolloutPlan(text);
@@ -27,4 +27,11 @@ test('a refusal quotes the beginning of a long text only', (t) => {
     t.regex(reason, /[xp]{60}\.\.\./);
     t.true(reason.length < 300, `${reason.length} characters`);
   }
+});
+
+test('steps on record that only another version reads are taken as cautious ones', (t) => {
+  t.like(planOf('of another version'), {
+    steps: [{ percent: 10, holdMs: 60_000 }],
+    onSilence: 'stop',
+  });
 });

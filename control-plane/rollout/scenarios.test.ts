@@ -13,7 +13,6 @@ import {
   startSimulatedFleet,
   withGroups,
 } from '../../test/support/simulated-fleet.ts';
-import { policyFile } from '../policy/policy-file.ts';
 import { gitTiming } from '../record/record-keeper.ts';
 import type { RolloutAction } from './changes.ts';
 
@@ -44,8 +43,7 @@ type Command = (scene: Scene, ...words: string[]) => unknown;
 const commands: Readonly<Record<string, Command>> = {
   /** `publish NUMBER [like NUMBER] [supersede|now|again|steps] [with DOMAIN]...`: of a domain each revision has other limits.
    * `publish NUMBER nothing` removes all rules, `publish NUMBER of COUNT` has so many limits of one domain, both with
-   * `allowed` by its author, and `publish NUMBER invalid` cannot be read. `policy`: all that follows is for ada, and nobody
-   * knows who makes it. */
+   * `allowed` by its author, and `publish NUMBER invalid` cannot be read. */
   publish({ fleet, groups }, number = '', ...how) {
     const like = how[0] === 'like' ? Number(how[1]) : Number(number);
     const trailers = [
@@ -61,8 +59,6 @@ const commands: Readonly<Record<string, Command>> = {
     const text = how.includes('of') ? limitsText(Number(how[how.indexOf('of') + 1])) : 'domain: [';
     const isOwn = how.includes('of') || how.includes('invalid');
     const given = isOwn ? [{ path: 'a.yaml', text }] : revision.files;
-    const policy = "policies:\n  - domains: '*'\n    owners: [ada]\n";
-    if (how.includes('policy')) more.push({ path: policyFile, text: policy });
     const files = how.includes('nothing') ? [] : [...given, ...more];
     fleet.store.publish(withGroups({ ...revision, id: idOf(number), files }, groups));
   },

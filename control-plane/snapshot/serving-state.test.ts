@@ -64,6 +64,14 @@ test('a judgement of a revision that is not the newest any more is none', (t) =>
   const [state] = take(startServing(options), { kind: 'found', revision: toRevision('second') });
   const whole = toRevision('first');
   t.deepEqual(take(state, { kind: 'built', purpose: 'examine', whole, outcome }), [state, []]);
+  const candidate = { whole, content: undefined, saidBefore: undefined };
+  const judgement: Judgement = {
+    ...{ becomes: 'refused', problems: [], isHeldBack: false, trial: 'stays' },
+    exception: undefined,
+  };
+  const way = { steps: [], approvals: '' };
+  const late = { kind: 'judged', candidate, outcome, judgement, way, turns: state.turns } as const;
+  t.deepEqual(take(state, late), [state, []]);
 });
 
 test('who has made what is found out where there is a policy, and not of what is in force already', (t) => {

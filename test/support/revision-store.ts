@@ -46,10 +46,6 @@ export function createRevisionStore(first: Revision): RevisionStore {
       const newestAt = all.findLastIndex((each) => each.id === newest);
       return at === -1 ? undefined : { id, isIncluded: at <= newestAt && !dropped.has(id) };
     },
-    async between(older, newer) {
-      const [from, to] = [older, newer].map((id) => all.findLastIndex((each) => each.id === id));
-      return { revisions: all.slice((from ?? -1) + 1, (to ?? -1) + 1), isCut: from === -1 };
-    },
     findObstacles: async () => [],
     write: () => Promise.reject(new Error('not used')),
     trigger: async () => {},
