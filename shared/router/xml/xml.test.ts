@@ -1,5 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { testLines } from '../../../test/support/reviewed-lines.ts';
 import { BadRequest, HttpError } from '../errors.ts';
 import { defaultLimits } from '../limits.ts';
 import { readXml, writeXml } from './xml.ts';
@@ -22,83 +23,23 @@ test('fields and lists of texts that are written are read back equal', (t) => {
   );
 });
 
-test('a value is written by its names, lists as repeated elements', (t) => {
-  for (const [value, text] of [
-    ['a < b', 'a &lt; b'],
-    [{ id: 'w-1', size: 4, big: true }, '<id>w-1</id><size>4</size><big>true</big>'],
-    [{ tags: ['a', 'b'], none: [] }, '<tags>a</tags><tags>b</tags>'],
-    [[['a'], 1], '<item><item>a</item></item><item>1</item>'],
-    [{ none: null, empty: {}, text: '' }, '<none></none><empty></empty><text></text>'],
-    ['a\r\nb', 'a&#13;\nb'],
-    [new Date(0), '1970-01-01T00:00:00.000Z'],
-  ] as const) {
-    t.is(writeXml(value), `<?xml version="1.0" encoding="UTF-8"?>\n<value>${text}</value>`);
-  }
-  for (const value of [
-    1n,
-    () => {},
-    { '1st': 1 },
-    { 'a:b': 1 },
-    { xmlns: 1 },
-    '\u0001',
-    '\ud800',
-  ]) {
-    t.throws(() => writeXml(value), { instanceOf: TypeError });
+testLines(test, new URL('xml.txt', import.meta.url), (given) => {
+  const value = JSON.parse(given.replace(/^\w+ /, ''));
+  try {
+    return JSON.stringify(given.startsWith('read') ? read(value) : writeXml(value));
+  } catch (error) {
+    const { name, message } = error as Error;
+    return error instanceof HttpError ? `${error.status} ${message}` : `${name}: ${message}`;
   }
 });
 
-test('XML is read by its names', (t) => {
-  for (const [text, value] of [
-    ['<w/>', {}],
-    ['<w> </w>', {}],
-    ['<w>a</w>', 'a'],
-    ['<w><a>1</a><b/></w>', { a: '1', b: '' }],
-    ['<w>\n  <a>1</a>\n  <b> 2 </b>\n</w>\n', { a: '1', b: ' 2 ' }],
-    ['<w><a>1</a><b>x</b><a>2</a></w>', { a: ['1', '2'], b: 'x' }],
-    ['<w id="7"><a unit="cm">1</a></w>', { id: '7', a: { unit: 'cm', '#text': '1' } }],
-    ['<w xmlns="u" xmlns:x="v" xml:lang="de"><x:a>1</x:a></w>', { 'x:a': '1' }],
-    ['<w><!-- c --><?p i?><a>1<![CDATA[<&]]>&#65;&lt;</a></w>', { a: '1<&A<' }],
-    ['\ufeff<?xml version="1.0" encoding="utf-8"?><w>a\r\nb\rc&#13;</w>', 'a\nb\nc\r'],
-    [
-      '<w><constructor>1</constructor><toString>2</toString></w>',
-      { constructor: '1', toString: '2' },
-    ],
-  ] as [string, unknown][]) {
-    t.deepEqual(read(text), value, text);
-  }
-});
-
-test('what is no XML, or stands for no value, is refused', (t) => {
-  for (const [text, reason] of [
-    ['', /is not XML: see line 1, column 1/],
-    ['a', /is not XML/],
-    ['<a>\n<b></a>', /see line 2, column/],
-    ['<a/><b/>', /is not XML/],
-    ['<a/>b', /is not XML/],
-    ['<a b="1" b="2"/>', /is not XML: see line 1/],
-    ['<a b="<"/>', /is not XML/],
-    ['<a>\u0001</a>', /is not XML/],
-    ['<a>&#1;</a>', /is not XML/],
-    ['<a>&nbsp;</a>', /is not XML/],
-    ['<a>]]></a>', /is not XML/],
-    ['<1/>', /is not XML/],
-    ['<a>x<b/></a>', /the element a has text beside elements/],
-    ['<a b="1"><b/></a>', /the element a has an attribute and an element of one name/],
-    ['<a><__proto__/></a>', /holds a name that is not allowed/],
-    ['<a __proto__="1"/>', /holds a name that is not allowed/],
-    ['<a><constructor><prototype/></constructor></a>', /holds a name that is not allowed/],
-    [
-      `<${'b'.repeat(9_000)}>x<a/></${'b'.repeat(9_000)}>`,
-      /^the element b{64}\.\.\. has text beside/,
-    ],
-  ] as const) {
-    t.throws(() => read(text), { instanceOf: BadRequest, message: reason }, text.slice(0, 80));
-  }
-  for (const encoding of ['utf-16', 'ISO-8859-1']) {
-    const text = `<?xml version="1.0" encoding="${encoding}"?><a/>`;
-    const error = t.throws(() => read(text), { instanceOf: HttpError });
-    t.is(error.status, 415);
-  }
+test('a long name is shortened in an error, and what has no JSON text is not written', (t) => {
+  const name = 'b'.repeat(9_000);
+  t.throws(() => read(`<${name}>x<a/></${name}>`), {
+    message: /^the element b{64}\.\.\. has text/,
+  });
+  for (const value of [1n, () => {}]) t.throws(() => writeXml(value), { instanceOf: TypeError });
+  t.regex(writeXml(new Date(0)), /<value>1970-01-01T00:00:00\.000Z<\/value>$/);
 });
 
 test('entities are neither expanded nor searched', (t) => {
