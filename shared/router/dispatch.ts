@@ -32,7 +32,7 @@ import {
 import { noKeywords, parseTarget, parseUrlencoded } from './request/target.ts';
 import type { ClassNode, ModuleNode, Route } from './table/nodes.ts';
 import { answerServer, answerWithoutRoute, resolvePath } from './table/nodes.ts';
-import { isKnownMethod } from './table/verb.ts';
+import { knownMethods } from './table/verb.ts';
 
 export interface DispatchDeps {
   readonly table: ModuleNode;
@@ -113,7 +113,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const { method } = given;
     if (isServer) return answerServer(method, request.id);
     if (node === undefined) {
-      if (!isKnownMethod(method)) throw new NotImplemented();
+      if (!knownMethods.has(method)) throw new NotImplemented();
       if (arounds.length > 0) throw notFound();
       return answerMissing(request.id);
     }

@@ -47,10 +47,6 @@ export function bodyTooLarge(maxBytes: number): HttpError {
   return new HttpError(413, { detail: `a body has at most ${maxBytes} bytes` });
 }
 
-export function bodyTooLate(): HttpError {
-  return new HttpError(408, { detail: 'the body did not arrive in time' });
-}
-
 /** 404 for a path that names nothing. */
 export function notFound(): HttpError {
   return new HttpError(404, { detail: 'no resource has this path' });

@@ -46,16 +46,8 @@ export function isStandard(value: unknown): value is StandardObject {
 
 /** Throws a TypeError where the library gives none. */
 export function toJsonSchema({
-  '~standard': standard,
+  '~standard': { vendor, jsonSchema },
 }: StandardObject): Readonly<Record<string, unknown>> {
-  const { $schema: _draft, ...described } = describeInput(standard);
-  return described;
-}
-
-function describeInput({
-  vendor,
-  jsonSchema,
-}: StandardObject['~standard']): Record<string, unknown> {
   if (jsonSchema === undefined) {
     const remedy = remedies[vendor] === undefined ? '' : `; ${remedies[vendor]}`;
     throw new TypeError(
@@ -63,7 +55,8 @@ function describeInput({
     );
   }
   try {
-    return jsonSchema.input({ target: 'draft-2020-12' });
+    const { $schema: _draft, ...described } = jsonSchema.input({ target: 'draft-2020-12' });
+    return described;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : cause;
     throw new TypeError(

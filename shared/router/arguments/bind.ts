@@ -13,20 +13,7 @@ import type { CastValue } from './cast.ts';
 import { type Keyword, type Parameter, toKeywords, toParameter } from './parameter.ts';
 import type { SchemaCompiler } from './schema.ts';
 
-export interface Binder {
-  /** Whether the method takes that many path parts, if its keywords are right. */
-  fits(partCount: number): boolean;
-  /** Whether any argument of the method can come from a body. */
-  readonly takesBody: boolean;
-  /** How its query is read, by the names of its keywords and their aliases. */
-  readonly query: QueryNames;
-  /** Whether its query is read; one that no method asked for is ignored (behaviour: unasked-queries). */
-  readonly readsQuery: boolean;
-  /** Throws 404 where there are more parts than the method takes; called before the body is read. */
-  refuseSurplus(partCount: number): void;
-  /** The arguments in order. Throws 404 or 400. */
-  bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[];
-}
+export type Binder = ReturnType<typeof compileBinder>;
 
 /** Keywords by name, and how those of the body are converted. The body wins. */
 interface Given {
@@ -50,7 +37,7 @@ const maxProblems = 20;
 export function compileBinder(
   declared: Op | undefined,
   { compiler, limits, unknownQuery }: BinderOptions,
-): Binder {
+) {
   const { listItems } = limits;
   const bounded = (schema: object) => withListBound(schema as Plain, listItems);
   const path = (declared?.path ?? []).map((entry) => ({
@@ -204,14 +191,20 @@ export function compileBinder(
   }
 
   return {
-    fits: (partCount) => partCount >= minParts && partCount <= maxParts,
+    /** Whether the method takes that many path parts, if its keywords are right. */
+    fits: (partCount: number) => partCount >= minParts && partCount <= maxParts,
+    /** How its query is read, by the names of its keywords and their aliases. */
     query: toQueryNames(keywords, [...known]),
+    /** Whether its query is read; one that no method asked for is ignored (behaviour: unasked-queries). */
     readsQuery,
+    /** Whether any argument of the method can come from a body. */
     takesBody: takesUnparsed || rest !== undefined || whole !== undefined || takesKeywords,
-    refuseSurplus(partCount) {
+    /** Throws 404 where there are more parts than the method takes; called before the body is read. */
+    refuseSurplus(partCount: number): void {
       if (partCount > maxParts) throw notFound();
     },
-    bind(parts, query, body) {
+    /** The arguments in order. Throws 404 or 400. */
+    bind(parts: readonly string[], query: Readonly<Keywords>, body: BodyArguments): unknown[] {
       if (takesNothing && query === noKeywords && body === noBody) return [createKeywords()];
       const { value: sent, from } = body;
       const isOfFields = isPlain(sent);

@@ -21,22 +21,7 @@ export type Check = (value: unknown) => readonly SchemaProblem[];
 /** Whether a text has the form. */
 export type FormatCheck = (text: string) => boolean;
 
-export interface SchemaCompiler {
-  /** A schema of TypeBox. `$defs`: what its references name beside its own. Throws an Error that names what it has that
-   * is not supported. */
-  compile(schema: Plain, $defs?: Plain): Check;
-  /** A schema of another library, which checks by itself: only the lengths of texts that it tries a pattern on. Throws an
-   * Error for a pattern that is too slow. */
-  compileBounds(schema: Plain, $defs?: Plain): Check;
-  /** A schema of another library, as far as it distinguishes alternatives. */
-  compileShape(schema: Plain): Check;
-  /** The value with the defaults in it; undefined where there are none. Only after `load`. */
-  compileDefaults(schema: Plain, $defs?: Plain): ((value: unknown) => unknown) | undefined;
-  /** The value without what the schema does not declare. Only after `load`. */
-  compileFilter(schema: Plain): (value: unknown) => unknown;
-  /** Loads what the compiled functions need. */
-  load(): Promise<void>;
-}
+export type SchemaCompiler = ReturnType<typeof createSchemaCompiler>;
 
 const maxProblems = 20;
 /** These hold for each part, too. */
@@ -69,9 +54,7 @@ const understood: ReadonlySet<string> = new Set([
 ]);
 
 /** `formats`: those of the application, beside the known ones. */
-export function createSchemaCompiler(
-  formats: Readonly<Record<string, FormatCheck>> = {},
-): SchemaCompiler {
+export function createSchemaCompiler(formats: Readonly<Record<string, FormatCheck>> = {}) {
   const all = new Map(Object.entries({ ...knownFormats, ...formats }));
   let values: typeof import('typebox/value') | undefined;
   let needsValues = false;
@@ -82,23 +65,34 @@ export function createSchemaCompiler(
   }
 
   return {
-    compile: (declared, $defs = {}) => toCheck(toChecked(withDefs(declared, $defs), all)),
-    compileBounds: (declared, $defs = {}) => toCheck(toBounds(withDefs(declared, $defs))),
-    compileShape: (declared) => toCheck(toShape(declared)),
-    compileDefaults(declared, $defs = {}) {
+    /** A schema of TypeBox. `$defs`: what its references name beside its own. Throws an Error that names what it has that
+     * is not supported. */
+    compile: (declared: Plain, $defs: Plain = {}): Check =>
+      toCheck(toChecked(withDefs(declared, $defs), all)),
+    /** A schema of another library, which checks by itself: only the lengths of texts that it tries a pattern on. Throws an
+     * Error for a pattern that is too slow. */
+    compileBounds: (declared: Plain, $defs: Plain = {}): Check =>
+      toCheck(toBounds(withDefs(declared, $defs))),
+    /** A schema of another library, as far as it distinguishes alternatives. */
+    compileShape: (declared: Plain): Check => toCheck(toShape(declared)),
+    /** The value with the defaults in it; undefined where there are none. Only after `load`. */
+    compileDefaults(declared: Plain, $defs: Plain = {}) {
       let hasDefaults = false;
       eachSchema(withDefs(declared, $defs), (schema) => {
         hasDefaults ||= Object.values(schema['properties'] ?? {}).some((one) => 'default' in one);
       });
       if (!hasDefaults) return undefined;
       needsValues = true;
-      return (value) => loaded().Default($defs as Type.TProperties, declared, value);
+      return (value: unknown): unknown =>
+        loaded().Default($defs as Type.TProperties, declared, value);
     },
-    compileFilter(declared) {
+    /** The value without what the schema does not declare. Only after `load`. */
+    compileFilter(declared: Plain) {
       needsValues = true;
-      return (value) => loaded().Clean(declared, value);
+      return (value: unknown): unknown => loaded().Clean(declared, value);
     },
-    async load() {
+    /** Loads what the compiled functions need. */
+    async load(): Promise<void> {
       if (needsValues) values ??= await import('typebox/value');
     },
   };

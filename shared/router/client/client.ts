@@ -150,18 +150,14 @@ async function call(
   let isStream = false;
   try {
     const response = await (options.fetch ?? fetch)(request);
-    isStream = response.ok && isEvents(response);
+    isStream = response.ok && typeOf(response) === 'text/event-stream';
     return isStream
       ? toSuccess(response, readEvents(response, release))
       : await readAnswer(response);
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : String(cause);
-    return toFailure(0, new Headers(), {
-      type: 'about:blank',
-      title: 'No answer',
-      status: 0,
-      detail,
-    });
+    const error = { type: 'about:blank', title: 'No answer', status: 0, detail };
+    return toFailure(0, new Headers(), error);
   } finally {
     clearTimeout(timer);
     if (!isStream) release();
@@ -220,10 +216,6 @@ async function readValue(response: Response): Promise<unknown> {
     return text === '' ? undefined : (JSON.parse(text) as unknown);
   }
   return type.startsWith('text/') ? response.text() : response.blob();
-}
-
-function isEvents(response: Response): boolean {
-  return typeOf(response) === 'text/event-stream';
 }
 
 function typeOf({ headers }: Response): string {

@@ -1,5 +1,6 @@
 // The application as a handler of AWS Lambda, behind a function URL or an HTTP API: events and results of payload format
 // 2.0 (docs.aws.amazon.com, "Lambda proxy integrations for HTTP APIs"). A stream is read to its end: a result is whole.
+import { Readable } from 'node:stream';
 import { type Dispatch, type ResponseLike, toHeaders } from '../request/request.ts';
 
 /** The parts of an event that the router reads. */
@@ -27,12 +28,8 @@ export interface LambdaResult {
 }
 
 /** `export const handler = createLambda(await createApp())`. */
-export function createLambda({
-  dispatch,
-}: {
-  readonly dispatch: Dispatch;
-}): (event: LambdaEvent) => Promise<LambdaResult> {
-  return async (event) => {
+export function createLambda({ dispatch }: { readonly dispatch: Dispatch }) {
+  return async (event: LambdaEvent): Promise<LambdaResult> => {
     const { rawQueryString, body, isBase64Encoded } = event;
     if (event.requestContext?.http === undefined) {
       throw new TypeError(
@@ -40,11 +37,13 @@ export function createLambda({
       );
     }
     const { method, sourceIp } = event.requestContext.http;
+    const bytes =
+      body === undefined ? [] : [Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8')];
     const answer = await dispatch({
       method,
       target: rawQueryString === '' ? toPath(event) : `${toPath(event)}?${rawQueryString}`,
       headers: readHeaders(event),
-      body: body === undefined ? undefined : oneChunk(body, isBase64Encoded === true),
+      body: body === undefined ? undefined : Readable.from(bytes),
       remoteAddress: sourceIp,
       scheme: 'https',
     });
@@ -71,25 +70,18 @@ function readHeaders({ headers, cookies = [] }: LambdaEvent): Headers {
   return read;
 }
 
-async function* oneChunk(body: string, isBase64: boolean): AsyncIterable<Uint8Array> {
-  yield Buffer.from(body, isBase64 ? 'base64' : 'utf8');
-}
-
 async function toResult({ status, headers: list, body }: ResponseLike): Promise<LambdaResult> {
   const headers = toHeaders(list);
   const cookies = headers.getSetCookie();
   headers.delete('set-cookie');
   const isText = body === undefined || typeof body === 'string';
+  const pieces = isText || body instanceof Uint8Array ? [] : await Array.fromAsync(body);
+  const bytes = body instanceof Uint8Array ? body : Buffer.concat(pieces);
   return {
     statusCode: status,
     headers: Object.fromEntries(headers),
     cookies,
-    body: isText ? (body ?? '') : (await readAll(body)).toString('base64'),
+    body: isText ? (body ?? '') : Buffer.from(bytes).toString('base64'),
     isBase64Encoded: !isText,
   };
-}
-
-async function readAll(body: Uint8Array | AsyncIterable<Uint8Array>): Promise<Buffer> {
-  if (body instanceof Uint8Array) return Buffer.from(body);
-  return Buffer.concat(await Array.fromAsync(body));
 }

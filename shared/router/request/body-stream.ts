@@ -1,7 +1,7 @@
 // A body that its method reads while it arrives, of a method with `stream`: never more of it is in memory than the
 // method has not taken yet, and a client is read from as fast as the method reads (behaviour: streamed-bodies).
 import { Readable } from 'node:stream';
-import { BadRequest, bodyTooLarge, bodyTooLate, HttpError } from '../errors.ts';
+import { BadRequest, bodyTooLarge, HttpError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { BodyPart } from './body-part.ts';
 import type { MediaType } from './media-type.ts';
@@ -100,7 +100,7 @@ function arrival<Value>(
   isLeft: AbortSignal | undefined,
 ): Promise<IteratorResult<Value>> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(bodyTooLate());
+    const late = () => reject(new HttpError(408, { detail: 'the body did not arrive in time' }));
     const isBounded = timeoutMs !== Number.POSITIVE_INFINITY;
     const timer = isBounded ? setTimeout(late, Math.max(0, timeoutMs)) : undefined;
     const leave = () => settle(() => resolve({ done: true, value: undefined }));

@@ -20,12 +20,11 @@ import { isStandard } from '../standard-schema.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import {
   type ControllerClass,
-  declaredMethods,
   isController,
   isRouted,
   methodsOf,
   nestedClasses,
-  staticNames,
+  ownEntries,
 } from './controller-class.ts';
 import { type Report, reportMisspelt, reportNoController, reportWrongStatics } from './misspelt.ts';
 import { isParameter, isPrivateName, toClassPathName, toPathName } from './names.ts';
@@ -132,11 +131,11 @@ function addMethods(
 ): void {
   const { report } = building;
   const handlers = methodsOf(controller);
-  const statics = staticNames(controller);
+  const statics = ownEntries(controller);
   reportMisspelt(node.name, { methods: handlers.keys(), statics }, report);
-  for (const method of declaredMethods(controller)) {
-    if (handlers.has(method)) continue;
-    report.mistake(`${node.name}.${method} is declared by op() and does not exist`);
+  for (const [name, value] of statics) {
+    if (!isOp(value) || handlers.has(name)) continue;
+    report.mistake(`${node.name}.${name} is declared by op() and does not exist`);
   }
   const own = new Set([node]);
   for (const [method, handler] of handlers) {

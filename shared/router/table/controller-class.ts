@@ -59,17 +59,8 @@ export function methodsOf(controller: ControllerClass): ReadonlyMap<string, Hand
   return methods;
 }
 
-/** The statics of the class itself, not of its bases. */
-export function staticNames(controller: ControllerClass): readonly string[] {
-  return ownEntries(controller).map(([name]) => name);
-}
-
-/** The class's own statics that are made by `op()`. */
-export function declaredMethods(controller: ControllerClass): readonly string[] {
-  return ownEntries(controller).flatMap(([name, value]) => (isOp(value) ? [name] : []));
-}
-
-function ownEntries(value: object): (readonly [string, unknown])[] {
+/** What a class has itself, not of its bases. */
+export function ownEntries(value: object): (readonly [string, unknown])[] {
   return Object.entries(Object.getOwnPropertyDescriptors(value)).flatMap(([key, descriptor]) =>
     key === 'prototype' || key === 'constructor' ? [] : [[key, descriptor.value] as const],
   );

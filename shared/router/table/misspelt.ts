@@ -28,10 +28,12 @@ export interface Report {
   warning(text: string): void;
 }
 
+type Statics = readonly (readonly [name: string, value: unknown])[];
+
 /** A method in small letters is no handler by the convention, and may be a helper: it is only reported. */
 export function reportMisspelt(
   owner: string,
-  { methods, statics }: { readonly methods: Iterable<string>; readonly statics: readonly string[] },
+  { methods, statics }: { readonly methods: Iterable<string>; readonly statics: Statics },
   report: Report,
 ): void {
   for (const name of methods) {
@@ -41,7 +43,7 @@ export function reportMisspelt(
     if (name === name.toLowerCase()) report.warning(text);
     else report.mistake(text);
   }
-  for (const name of statics) {
+  for (const [name] of statics) {
     const place = elsewhere[name];
     const meant = place === undefined ? meantStatic(name) : undefined;
     const hint = place === undefined ? `did you mean ${meant}?` : `it stands in ${place}`;

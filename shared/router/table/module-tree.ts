@@ -37,10 +37,7 @@ const maxDepth = 31;
  * Throws a StartError with every module that cannot be imported.
  */
 export async function readModuleTree(prefix: string): Promise<ModuleTree> {
-  const root = await findRoot(prefix);
-  const files = new Map<string, string>();
-  const problems: string[] = [];
-  await collect({ root, folder: root, path: [], seen: new Set([root]), files, problems });
+  const { files, problems } = await findModules(await findRoot(prefix));
   const tree = new ModuleFiles(files);
   for (const [name, file] of files) {
     try {
@@ -120,45 +117,43 @@ export async function findRoot(prefix: string): Promise<string> {
   throw new StartError([`there is no folder of controllers at ${prefix}; name another prefix`]);
 }
 
-interface Collecting {
-  readonly root: string;
-  readonly folder: string;
-  readonly path: readonly string[];
-  /** Folders on the way here, so that a link to one of them ends. */
-  readonly seen: ReadonlySet<string>;
-  readonly files: Map<string, string>;
-  readonly problems: string[];
-}
+/** By the path of the module. */
+async function findModules(root: string) {
+  const files = new Map<string, string>();
+  const problems: string[] = [];
 
-async function collect({ root, folder, path, seen, files, problems }: Collecting): Promise<void> {
-  const names = (await readdir(folder)).sort();
-  for (const name of names) {
-    if (name.startsWith('.')) continue;
-    if (name.startsWith('_') && !folderFile.test(name)) {
-      const isMeant = isNearlyFolder(toModuleName(name) ?? '');
-      if (isMeant) problems.push(`${join(folder, name)} is not read; did you mean _folder?`);
-      continue;
-    }
-    const real = await realpath(join(folder, name)).catch(() => undefined);
-    if (real === undefined || !real.startsWith(root + sep)) continue;
-    const kind = await stat(real);
-    const module = kind.isDirectory() ? name : toModuleName(name);
-    if (module === undefined || (!kind.isDirectory() && !kind.isFile())) continue;
-    const isNamed =
-      moduleName.test(module) ||
-      (kind.isFile() ? module === '_folder' : parameterName.test(module));
-    if (!isNamed) {
-      problems.push(`${join(folder, name)} cannot be a module: its name cannot be a path part`);
-    } else if (kind.isFile()) {
-      const key = (module === 'index' ? path : [...path, module]).join('.');
-      const other = files.get(key);
-      if (other === undefined) files.set(key, real);
-      else problems.push(`${other} and ${real} are one module; remove or rename one`);
-    } else if (!seen.has(real) && path.length < maxDepth) {
-      const inner = { folder: real, path: [...path, module], seen: new Set([...seen, real]) };
-      await collect({ root, files, problems, ...inner });
+  /** `seen`: folders on the way here, so that a link to one of them ends. */
+  async function collect(folder: string, path: readonly string[], seen: readonly string[]) {
+    for (const name of (await readdir(folder)).sort()) {
+      if (name.startsWith('.')) continue;
+      if (name.startsWith('_') && !folderFile.test(name)) {
+        const isMeant = isNearlyFolder(toModuleName(name) ?? '');
+        if (isMeant) problems.push(`${join(folder, name)} is not read; did you mean _folder?`);
+        continue;
+      }
+      const real = await realpath(join(folder, name)).catch(() => undefined);
+      if (real === undefined || !real.startsWith(root + sep)) continue;
+      const kind = await stat(real);
+      const module = kind.isDirectory() ? name : toModuleName(name);
+      if (module === undefined || (!kind.isDirectory() && !kind.isFile())) continue;
+      const isNamed =
+        moduleName.test(module) ||
+        (kind.isFile() ? module === '_folder' : parameterName.test(module));
+      if (!isNamed) {
+        problems.push(`${join(folder, name)} cannot be a module: its name cannot be a path part`);
+      } else if (kind.isFile()) {
+        const key = (module === 'index' ? path : [...path, module]).join('.');
+        const other = files.get(key);
+        if (other === undefined) files.set(key, real);
+        else problems.push(`${other} and ${real} are one module; remove or rename one`);
+      } else if (!seen.includes(real) && path.length < maxDepth) {
+        await collect(real, [...path, module], [...seen, real]);
+      }
     }
   }
+
+  await collect(root, [], [root]);
+  return { files, problems };
 }
 
 /** Undefined for a file that is no module. */

@@ -12,7 +12,7 @@ import { type HeaderList, toHeaderList } from '../request/listed-headers.ts';
 import type { Around, ResponseLike } from '../request/request.ts';
 import type { ControllerClass } from './controller-class.ts';
 import type { RouteGuards } from './route-guards.ts';
-import { allowedMethods, anyVerbs, isKnownMethod, type Verb } from './verb.ts';
+import { allowedMethods, anyVerbs, knownMethods, type Verb } from './verb.ts';
 
 export interface ModuleNode {
   /** Those that hold for its path, the outermost first. */
@@ -189,7 +189,7 @@ export function answerWithoutRoute(
   node: ClassNode,
   { method, partCount, missingVerb, requestId }: Missed,
 ): ResponseLike {
-  if (!isKnownMethod(method)) throw new NotImplemented();
+  if (!knownMethods.has(method)) throw new NotImplemented();
   const fitting = [...node.verbs].filter(
     ([verb, { binder }]) => verb !== 'CONNECT' && binder.fits(partCount),
   );

@@ -1,22 +1,6 @@
 // The method names that are handlers, and which verb answers a request method (behaviour: verbs).
 
-export type Verb =
-  | 'GET'
-  | 'HEAD'
-  | 'POST'
-  | 'PUT'
-  | 'PATCH'
-  | 'DELETE'
-  | 'OPTIONS'
-  | 'TRACE'
-  /** A WebSocket; never the HTTP method of this name. */
-  | 'CONNECT'
-  | 'ANY';
-
-const handlerName =
-  /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?|CONNECT)$/;
-
-export const knownMethods: ReadonlySet<string> = new Set([
+const methods = [
   'GET',
   'HEAD',
   'POST',
@@ -26,7 +10,15 @@ export const knownMethods: ReadonlySet<string> = new Set([
   'OPTIONS',
   'TRACE',
   'CONNECT',
-]);
+] as const;
+
+export const knownMethods: ReadonlySet<string> = new Set(methods);
+
+/** `CONNECT` is a WebSocket, never the HTTP method of this name. */
+export type Verb = (typeof methods)[number] | 'ANY';
+
+const handlerName =
+  /^(?:(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|ANY)(?:_([A-Za-z0-9_]+))?|CONNECT)$/;
 
 /** What `ANY` stands for where verbs are listed. */
 export const anyVerbs: readonly Verb[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -37,10 +29,6 @@ export function parseHandlerName(
 ): { readonly verb: Verb; readonly suffix: string | undefined } | undefined {
   const match = handlerName.exec(name);
   return match === null ? undefined : { verb: (match[1] ?? 'CONNECT') as Verb, suffix: match[2] };
-}
-
-export function isKnownMethod(method: string): boolean {
-  return knownMethods.has(method);
 }
 
 /** The verbs that may answer a method, best first. ANY never answers TRACE and CONNECT. */
