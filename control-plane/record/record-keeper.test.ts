@@ -7,6 +7,7 @@ import { createRecordedLog } from '../../test/support/recorded-log.ts';
 import { sharedTiming } from '../../test/support/simulated-fleet.ts';
 import type { SharedText } from '../store/shared-text.ts';
 import {
+  emptyRecord,
   noteOutcome,
   parseRecord,
   type RolloutOnRecord,
@@ -294,6 +295,25 @@ test('a damaged record is set aside, and nothing is written in its place where n
   await one.start();
   t.deepEqual([text.content, counts.swaps], [undefined, 0]);
   t.true(toMemoryState(one.state).isForgetful);
+});
+
+test('a record of a newer version is not written over, beside the rules or in the state directory alone', async (t) => {
+  const { clock, log, text, own, one } = createTwo(sharedTiming);
+  const newer = toRecordText(emptyRecord).replace('"format":3', '"format":9');
+  text.content = newer;
+  await one.start();
+  clock.advance(5_000);
+  t.false(await one.write(begin));
+  t.is(text.content, newer);
+  own.keep({ text: newer, plane: 'plane' });
+  const id = 'alone';
+  const alone = new RecordKeeper({
+    ...{ shared: undefined, timing: sharedTiming, own, steps: '', id, name: id, log, clock },
+  });
+  await alone.start();
+  clock.advance(5_000);
+  t.false(await alone.write(begin));
+  t.is((await own.read())?.text, newer);
 });
 
 test('what is kept here is known here and at the next start, and written with the next change', async (t) => {
