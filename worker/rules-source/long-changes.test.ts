@@ -128,6 +128,7 @@ function countCalls(
   watch(Map.prototype, ['get', 'has', 'set', 'delete'], costOfMap);
   watch(Set.prototype, ['has', 'add', 'delete'], costOfMap);
   watch(Array.prototype, ['push'], () => 1);
+  watch(Object.getPrototypeOf([].values()) as ArrayIterator<unknown>, ['next'], () => 1);
   watch(Array.prototype, ['sort', 'map', 'filter', 'flatMap'], ({ length }) => length);
   watch(Hash.prototype, ['update'], (_, given) => (given as string | Buffer).length / 64);
   try {
