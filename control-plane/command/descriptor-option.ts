@@ -1,26 +1,40 @@
-// The option by which commands take descriptors of a request.
-import type { Command } from 'commander';
+// The options by which commands take descriptors of a request.
+import { type Command, Option } from 'commander';
 import type { Entry } from '../../shared/rules/rule.ts';
 import { exitCodes } from './command-frame.ts';
 
 export type Descriptors = readonly (readonly Entry[])[];
 
 export function addDescriptorOption(command: Command): Command {
-  return command.requiredOption(
-    '--descriptor <key=value,...>',
-    'one descriptor of the request; repeat it for several',
+  const help = 'one descriptor of the request; repeat it for several';
+  return command.addOption(toOption(command, 'descriptor', help).makeOptionMandatory());
+}
+
+/** One of both is needed; the command checks it. */
+export function addDescriptorOrBucketOptions(command: Command): Command {
+  const bucket =
+    "a bucket of Envoy's quota filter, whose entries have no order; repeat it for several";
+  return command
+    .addOption(
+      toOption(command, 'descriptor', 'one descriptor of the request; repeat it for several'),
+    )
+    .addOption(toOption(command, 'bucket', bucket).conflicts('descriptor'));
+}
+
+function toOption(command: Command, name: string, help: string): Option {
+  return new Option(`--${name} <key=value,...>`, help).argParser(
     (text: string, earlier: Descriptors | undefined) => [
       ...(earlier ?? []),
-      parseDescriptor(command, text),
+      parseEntries(command, name, text),
     ],
   );
 }
 
-function parseDescriptor(command: Command, text: string): Entry[] {
+function parseEntries(command: Command, name: string, text: string): Entry[] {
   return text.split(',').map((pair) => {
     const equals = pair.indexOf('=');
     if (equals <= 0) {
-      const message = `error: --descriptor '${text}': '${pair}' is not a pair; expected key=value,key=value`;
+      const message = `error: --${name} '${text}': '${pair}' is not a pair; expected key=value,key=value`;
       command.error(message, { exitCode: exitCodes.trouble });
     }
     return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };

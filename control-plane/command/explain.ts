@@ -2,16 +2,19 @@
 
 import { runAtOnce } from '../../shared/in-slices.ts';
 import { didYouMean, nearestWord } from '../../shared/nearest-word.ts';
+import { groupByDomain } from '../../shared/rules/file-order.ts';
 import { placeRules } from '../../shared/rules/lookup/placed-rule.ts';
+import { createDomainTree } from '../../shared/rules/lookup/rule-tree.ts';
 import { escapeText } from '../../shared/rules/problem/escaped-text.ts';
 import { isError } from '../../shared/rules/problem/problem.ts';
 import { formatProblems } from '../../shared/rules/problem/problem-text.ts';
+import type { RuleDocument } from '../../shared/rules/rule-document.ts';
 import { documentsAt } from '../../shared/rules/rule-end.ts';
 import { explainRequest } from '../explain/explained-request.ts';
 import { toExplanationJson } from '../explain/explanation-json.ts';
 import { type AdminOptions, addAdminOptions, givenAdminOption } from './admin/admin-options.ts';
 import { type AddCommand, describeExitCodes, exitCodes } from './command-frame.ts';
-import { addDescriptorOption, type Descriptors } from './descriptor-option.ts';
+import { addDescriptorOrBucketOptions, type Descriptors } from './descriptor-option.ts';
 import { formatExplanation } from './explain/explanation-text.ts';
 import {
   addRuleInputOptions,
@@ -24,7 +27,8 @@ import { readServerInput, serverPrefix } from './input/server-input.ts';
 
 interface ExplainOptions extends RuleInputOptions, AdminOptions {
   readonly domain: string;
-  readonly descriptor: Descriptors;
+  readonly descriptor?: Descriptors;
+  readonly bucket?: Descriptors;
   readonly json?: boolean;
 }
 
@@ -46,7 +50,7 @@ export const addExplain: AddCommand = (program, { io, finish, fail }) => {
     '--domain <name>',
     'the domain of the request',
   );
-  addDescriptorOption(command)
+  addDescriptorOrBucketOptions(command)
     .addHelpText(
       'after',
       `
@@ -57,7 +61,10 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
     .action(async (paths: string[], options: ExplainOptions) => {
       const { domain, json = false } = options;
       const server = paths.find((path) => path.startsWith(serverPrefix));
-      const misuse = checkRuleInputOptions(paths, options) ?? checkServerUse(paths, server);
+      const misuse =
+        checkRuleInputOptions(paths, options) ??
+        checkServerUse(paths, server) ??
+        (options.descriptor || options.bucket ? undefined : 'give --descriptor or --bucket');
       if (misuse !== undefined) command.error(`error: ${misuse}`, { exitCode: exitCodes.trouble });
       const read =
         server === undefined
@@ -74,14 +81,16 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
         finish(exitCodes.no);
         return;
       }
-      const placed = placeRules(documentsAt(documents, nowMs));
+      const current = documentsAt(documents, nowMs);
+      const placed = placeRules(current);
       const rules = placed.get(domain);
       if (rules === undefined) {
         tellUnknownDomain(domain, [...placed.keys()].sort(), json);
         finish(exitCodes.no);
         return;
       }
-      const explained = runAtOnce(explainRequest(domain, rules, options.descriptor, nowMs));
+      const descriptors = options.descriptor ?? nestBuckets(domain, current, options.bucket ?? []);
+      const explained = runAtOnce(explainRequest(domain, rules, descriptors, nowMs));
       io.write(
         json
           ? `${JSON.stringify(toExplanationJson(domain, explained), undefined, 2)}\n`
@@ -98,6 +107,24 @@ ${describeExitCodes('explained, whether a limit applies or not', 'no such domain
     }
     const option = givenAdminOption(command);
     return option && `${option} needs ${serverPrefix} in place of PATH`;
+  }
+
+  /** In the order in which rules take their entries, as the quota service finds it; in the given one where none does. */
+  function nestBuckets(
+    domain: string,
+    documents: readonly RuleDocument[],
+    buckets: Descriptors,
+  ): Descriptors {
+    const lists = (groupByDomain(documents).get(domain) ?? []).map((each) => each.descriptors);
+    const { rules } = runAtOnce(createDomainTree(domain, lists, false));
+    return buckets.map((bucket) => {
+      const nesting = rules.nest(bucket);
+      if (nesting?.isAmbiguous) {
+        const keys = escapeText(bucket.map(({ key }) => key).join(', '));
+        io.writeError(`warning: a bucket with ${keys} fits several rules: the first one applies\n`);
+      }
+      return nesting?.entries ?? bucket;
+    });
   }
 
   function tellUnknownDomain(domain: string, known: readonly string[], json: boolean): void {
